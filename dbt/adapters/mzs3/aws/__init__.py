@@ -1,0 +1,1 @@
+"""AWS connections: parsing, clients, checks."""

@@ -1,0 +1,98 @@
+"""boto3 clients for a connection; runs on the driver and on executors alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.credentials import (
+    AssumeRoleCredentialFetcher,
+    DeferredRefreshableCredentials,
+)
+from botocore.session import Session as BotocoreSession
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sts import STSClient
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+
+DEFAULT_REGION = "us-east-1"
+CONNECT_TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
+MAX_ATTEMPTS = 6
+
+
+def s3_client(connection: AwsConnection) -> S3Client:
+    """A new S3 client: keep it for the length of a task, clients are safe to share by threads.
+
+    Throttling, 5xx and broken connections are retried with back-off, `MAX_ATTEMPTS` times in all.
+    """
+    return _session(connection).client(
+        "s3",
+        endpoint_url=connection.endpoint,
+        config=Config(
+            s3={"addressing_style": _addressing_style(connection)},
+            retries={"mode": "standard", "total_max_attempts": MAX_ATTEMPTS},
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            max_pool_connections=16,
+            # Stores other than AWS do not all know the newer default checksums.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+def sts_client(connection: AwsConnection) -> STSClient:
+    """A new STS client that signs as the connection does, assumed role included."""
+    return _session(connection).client("sts", endpoint_url=connection.endpoint)
+
+
+def _addressing_style(connection: AwsConnection) -> Any:
+    return connection.addressing_style
+
+
+def _session(connection: AwsConnection) -> boto3.Session:
+    # A session of its own for each client: sharing one between threads that create clients is
+    # what boto3 warns of, and a lock could not travel to executors.
+    base = _base_session(connection, connection.region)
+    if base.region_name is None:
+        base = _base_session(connection, DEFAULT_REGION)
+    if connection.assume_role_arn is None:
+        return base
+    return _assumed(base, connection, connection.assume_role_arn)
+
+
+def _base_session(connection: AwsConnection, region: str | None) -> boto3.Session:
+    return boto3.Session(
+        aws_access_key_id=connection.access_key_id,
+        aws_secret_access_key=connection.secret_access_key,
+        aws_session_token=connection.session_token,
+        region_name=region,
+    )
+
+
+def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
+    """A session whose credentials are the assumed role's, renewed by botocore as they age."""
+    extra = {"RoleSessionName": "dbt-mzs3"}
+    if connection.external_id:
+        extra["ExternalId"] = connection.external_id
+    create: Any = base.client
+
+    def create_client(service: str, **kwargs: Any) -> Any:
+        # The fetcher hands over the source credentials; the endpoint is the connection's.
+        return create(service, endpoint_url=connection.endpoint, **kwargs)
+
+    fetcher = AssumeRoleCredentialFetcher(
+        client_creator=create_client,
+        source_credentials=base.get_credentials(),
+        role_arn=role_arn,
+        extra_args=extra,
+    )
+    inner: Any = BotocoreSession()
+    inner._credentials = DeferredRefreshableCredentials(
+        method="assume-role", refresh_using=fetcher.fetch_credentials
+    )
+    return boto3.Session(botocore_session=inner, region_name=base.region_name)

@@ -1,0 +1,97 @@
+"""AWS connections as the profile declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from dbt.adapters.mzs3.errors import ConfigError
+
+DEFAULT_NAME = "default"
+ADDRESSING_STYLES = ("auto", "path", "virtual")
+
+
+@dataclass(frozen=True)
+class AwsConnection:
+    """How to reach and sign for S3, immutable, picklable; its repr holds no secret.
+
+    Without keys, boto3's own credential chain is used where the work runs: on the driver and
+    on each executor. With `assume_role_arn`, the keys or the chain are what assumes the role,
+    and the role's credentials are renewed before they expire.
+    """
+
+    name: str = DEFAULT_NAME
+    region: str | None = None
+    endpoint: str | None = None
+    addressing_style: str = "auto"
+    access_key_id: str | None = field(default=None, repr=False)
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    assume_role_arn: str | None = None
+    external_id: str | None = field(default=None, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must never be shown, for masking texts that come from elsewhere."""
+        values = (self.secret_access_key, self.session_token, self.access_key_id)
+        return tuple(value for value in values if value)
+
+
+_KEYS = tuple(f.name for f in fields(AwsConnection) if f.name != "name")
+
+
+def parse_connections(declared: Mapping[str, Any] | None) -> dict[str, AwsConnection]:
+    """Every declared connection by name, and always one named `default`.
+
+    Raises ConfigError with the problems of all connections at once. Values are not repeated in
+    the problems, as they may be secrets.
+    """
+    problems: list[str] = []
+    connections = {DEFAULT_NAME: AwsConnection()}
+    for name, values in (declared or {}).items():
+        found = _problems_of(name, values)
+        problems += found
+        if not found:
+            known = {key: _text(values[key]) for key in values if values[key] is not None}
+            connections[name] = AwsConnection(name=name, **known)
+    if problems:
+        raise ConfigError("aws_connections of the profile", problems)
+    return connections
+
+
+def _text(value: Any) -> str:
+    return str(value).strip()
+
+
+def _problems_of(name: str, values: Any) -> list[str]:
+    where = f"aws_connections.{name}"
+    if not isinstance(values, Mapping):
+        return [f"{where} must be a mapping of keys such as region and endpoint"]
+    problems = [
+        f"{where}.{key} is not a known key; known are {', '.join(_KEYS)}"
+        for key in values
+        if key not in _KEYS
+    ]
+    given = {key for key in _KEYS if values.get(key) not in (None, "")}
+    for first, second in (
+        ("access_key_id", "secret_access_key"),
+        ("secret_access_key", "access_key_id"),
+        ("session_token", "access_key_id"),
+        ("external_id", "assume_role_arn"),
+    ):
+        if first in given and second not in given:
+            problems.append(f"{where}.{first} needs {second} beside it")
+    for key in _KEYS:
+        if values.get(key) == "":
+            problems.append(f"{where}.{key} is empty; leave the key out or give it a value")
+    style = values.get("addressing_style", "auto")
+    if style not in ADDRESSING_STYLES:
+        problems.append(f"{where}.addressing_style must be one of {', '.join(ADDRESSING_STYLES)}")
+    endpoint = values.get("endpoint")
+    if endpoint and not _text(endpoint).startswith(("http://", "https://")):
+        problems.append(f"{where}.endpoint must start with http:// or https://")
+    role = values.get("assume_role_arn")
+    if role and not _text(role).startswith("arn:"):
+        problems.append(f"{where}.assume_role_arn must be an ARN, arn:aws:iam::…:role/…")
+    return problems

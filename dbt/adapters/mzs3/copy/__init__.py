@@ -1,0 +1,1 @@
+"""COPY TO S3: options, plan, encode, upload, commit, manifest."""

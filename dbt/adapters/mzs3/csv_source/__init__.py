@@ -1,0 +1,1 @@
+"""S3 CSV sources: definition, purification, listing, fetching, committing."""

@@ -1,0 +1,68 @@
+"""Errors of the work layers, in plain Python; the doors turn them into dbt's own.
+
+Mzs3Error
+├── ConfigError        options or definitions that are wrong; carries every problem at once
+├── S3Error            S3 or STS refused or could not be reached
+├── LocationError      an export's location is not usable as it is
+├── CopyError          an export failed; says what is left behind, if anything
+├── SourceError        an S3 CSV source is in error: header, row, or state
+├── ExecutorError      raised on an executor, explained on the driver
+└── SparkJobError      Spark failed for a reason of its own
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+
+class Mzs3Error(Exception):
+    """An error a user can act on: the text says what is wrong, where, and what to do next."""
+
+
+class ConfigError(Mzs3Error):
+    """Every problem of one model's or source's configuration, at once."""
+
+    def __init__(self, subject: str, problems: Sequence[str]) -> None:
+        self.subject = subject
+        self.problems = tuple(problems)
+        lines = "".join(f"\n  - {problem}" for problem in self.problems)
+        count = len(self.problems)
+        noun = "problem" if count == 1 else "problems"
+        super().__init__(f"{subject} has {count} {noun} in its configuration:{lines}")
+
+
+class S3Error(Mzs3Error):
+    """A request to S3 or STS failed; names the action, the bucket and key, and the permission."""
+
+
+class LocationError(Mzs3Error):
+    """The location of an export can't take it: not empty, or in another run's hands."""
+
+
+class CopyError(Mzs3Error):
+    """An export failed; the text says whether anything is left at the location."""
+
+
+class SourceError(Mzs3Error):
+    """A source is in error; the text names the object, the line and the byte where known."""
+
+
+class SparkJobError(Mzs3Error):
+    """Spark failed for a reason that is not one of ours; carries Spark's own message."""
+
+
+class ExecutorError(Mzs3Error):
+    """An error raised on an executor for a user to read on the driver.
+
+    Spark hands the driver a text with tracebacks in it, so the message travels as marked JSON;
+    `spark.failure.explain` finds it again.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(f"{MARK_BEGIN}{json.dumps(message)}{MARK_END}")
+
+
+MARK_BEGIN = "<mzs3-error>"
+MARK_END = "</mzs3-error>"

@@ -1,0 +1,1 @@
+"""The Spark session, and running jobs on it."""

@@ -1,0 +1,39 @@
+"""What a failure of Spark means to a user."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, Mzs3Error, SparkJobError
+
+_MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
+_MAX_LINES = 12
+
+
+def executor_message(exc: BaseException) -> str | None:
+    """The message of the ExecutorError inside a failure of Spark, or None if there is none."""
+    marked = _MARKED.search(str(exc))
+    if marked is None:
+        return None
+    # Spark may escape the text once more on its way through the JVM.
+    for candidate in (marked.group(1), marked.group(1).replace('\\"', '"')):
+        try:
+            return str(json.loads(candidate))
+        except ValueError:
+            continue
+    return marked.group(1)
+
+
+def explain(exc: Exception) -> Mzs3Error:
+    """The failure as one of our errors: ours if an executor raised one, else Spark's own words.
+
+    Spark's stack traces are cut: what remains is its message and the first lines of the cause.
+    """
+    if isinstance(exc, Mzs3Error):
+        return exc
+    message = executor_message(exc)
+    if message is not None:
+        return Mzs3Error(message)
+    lines = [line for line in str(exc).splitlines() if not line.startswith(("\tat ", "   at "))]
+    return SparkJobError("\n".join(lines[:_MAX_LINES]).strip() or type(exc).__name__)
