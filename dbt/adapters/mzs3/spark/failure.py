@@ -8,6 +8,8 @@ import re
 from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, Mzs3Error, SparkJobError
 
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
+_TRACEBACK = "Traceback (most recent call last):"
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|boto3|botocore)'")
 _MAX_LINES = 12
 
 
@@ -35,5 +37,22 @@ def explain(exc: Exception) -> Mzs3Error:
     message = executor_message(exc)
     if message is not None:
         return Mzs3Error(message)
-    lines = [line for line in str(exc).splitlines() if not line.startswith(("\tat ", "   at "))]
-    return SparkJobError("\n".join(lines[:_MAX_LINES]).strip() or type(exc).__name__)
+    text = _brief(str(exc)) or type(exc).__name__
+    missing = _MISSING_MODULE.search(text)
+    if missing:
+        text += (
+            f"; the Python of Spark's workers lacks {missing.group(1)}: install pyarrow and boto3 "
+            "there, or name a Python that has them in PYSPARK_PYTHON"
+        )
+    return SparkJobError(text)
+
+
+def _brief(text: str) -> str:
+    """Spark's message without stack traces; of a Python traceback, the exception alone."""
+    text = text.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
+    before, traceback, after = text.partition(_TRACEBACK)
+    lines = before.splitlines()
+    if traceback:
+        lines += [line for line in after.splitlines() if line and not line.startswith(" ")]
+    kept = [line for line in lines if not line.lstrip().startswith("at ")]
+    return "\n".join(kept[:_MAX_LINES]).strip()

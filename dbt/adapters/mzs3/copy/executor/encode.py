@@ -1,0 +1,115 @@
+"""Arrow batches to CSV: the bytes that PostgreSQL's `COPY … TO … (FORMAT csv)` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.copy.executor.quoting import TextBytes, either, quoted, text_scalar
+from dbt.adapters.mzs3.copy.executor.values import Form, NotUtf8, form_of
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.errors import ExecutorError
+
+# Large enough for Arrow's speed, small enough for a worker's memory.
+PIECE_BYTES = 8 << 20
+# PostgreSQL before 18 takes a line of only this for the end of the data.
+END_OF_DATA = "\\."
+ANY_TEXT = Form(lambda values: values, None)
+
+
+def unsupported(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Name and Arrow type of every column that has no CSV text, in the schema's order.
+
+    These are structs, maps, intervals, variants, decimals of negative scale, and lists of such.
+    """
+    return [(field.name, str(field.type)) for field in schema if form_of(field.type) is None]
+
+
+@dataclass(frozen=True)
+class CsvEncoder:
+    """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
+
+    `schema` names the columns, and has none that `unsupported` finds. `force_quote` holds the
+    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted. Can be
+    pickled; has no state.
+    """
+
+    schema: pa.Schema
+    dialect: CsvDialect
+    force_quote: frozenset[str] | Literal["*"] = frozenset()
+
+    def encode(self, batch: pa.RecordBatch) -> pa.Array:
+        """The lines of a batch, one `large_string` with its `\\n` per row, in order.
+
+        The array's data buffer is the text of the file; the array starts at offset 0 and has no
+        NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
+        times the text. Raises ExecutorError if a text is not UTF-8.
+        """
+        named = zip(self.schema.names, batch.columns, strict=True)
+        fields = [self._field(name, values) for name, values in named]
+        if not fields:
+            return pa.repeat(text_scalar("\n"), batch.num_rows)
+        fields[-1] = self._joined(fields[-1], text_scalar(""), separator="\n")
+        return self._joined(*fields, separator=self.dialect.delimiter)
+
+    def encode_in_pieces(self, batch: pa.RecordBatch) -> Iterator[pa.Array]:
+        """`encode` of as many slices as it takes to bound memory, however wide the rows are.
+
+        Memory beside the batch: a few times PIECE_BYTES, or a few times the largest row.
+        """
+        if batch.num_rows > 1 and batch.nbytes > PIECE_BYTES:
+            half = batch.num_rows // 2
+            yield from self.encode_in_pieces(batch.slice(0, half))
+            yield from self.encode_in_pieces(batch.slice(half))
+        else:
+            yield self.encode(batch)
+
+    def header(self) -> bytes:
+        """The line of column names with its newline; quoted where needed, never by force."""
+        names = pa.array(self.schema.names, pa.large_string())
+        texts = self._quoted_where_needed(names, ANY_TEXT).to_pylist()
+        return (self.dialect.delimiter.join(texts) + "\n").encode()
+
+    def _field(self, name: str, values: pa.Array) -> pa.Array:
+        form = form_of(values.type)
+        if form is None:
+            raise ExecutorError(f"column {name}: CSV has no text for values of type {values.type}")
+        try:
+            text = form.write(values)
+        except NotUtf8 as error:
+            raise ExecutorError(
+                f"column {name} holds text that is not valid UTF-8, which CSV can't carry. "
+                "Select make_valid_utf8() of it, or cast it to binary."
+            ) from error
+        if self.force_quote == "*" or name in self.force_quote:
+            return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
+        return self._quoted_where_needed(text, form)
+
+    def _quoted_where_needed(self, text: pa.Array, form: Form) -> pa.Array:
+        dialect = self.dialect
+        if not (
+            form.may_hold(dialect.delimiter)
+            or form.may_hold(dialect.quote)
+            or form.may_be(dialect.null)
+        ):
+            return text
+        known = TextBytes(text)
+        mask = either(
+            known.holding(dialect.delimiter + dialect.quote + "\n\r"),
+            known.equal_to(dialect.null),
+        )
+        if len(self.schema) == 1:
+            mask = either(mask, known.equal_to(END_OF_DATA))
+        return text if mask is None else quoted(text, mask, dialect.quote, dialect.escape)
+
+    def _joined(self, *fields: pa.Array, separator: str) -> pa.Array:
+        return pc.binary_join_element_wise(
+            *fields,
+            text_scalar(separator),
+            null_handling="replace",
+            null_replacement=self.dialect.null,
+        )

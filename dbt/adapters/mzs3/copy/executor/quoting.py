@@ -1,0 +1,119 @@
+"""Find the values of a text column that need quotes, and quote only these.
+
+Everything here takes and gives `large_string` arrays: their offsets are 64-bit, so no batch is too
+large for them. Whether a column holds a special byte at all is one `memchr` over its data buffer;
+only a column that does is looked at value by value, and only the values that do are rewritten.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def text_scalar(text: str) -> pa.Scalar:
+    """`text` in the one type that all text has here; Arrow does not mix string types."""
+    return pa.scalar(text, pa.large_string())
+
+
+def concatenated(*parts: pa.Array | str) -> pa.Array:
+    """The parts one after the other, row by row; NULL where one of them is NULL."""
+    texts = [text_scalar(part) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*texts, text_scalar(""))
+
+
+def replaced(values: pa.Array, mask: pa.Array, replacements: pa.Array) -> pa.Array:
+    """`values` with the rows under `mask` (no NULLs in it) taken from `replacements` in order."""
+    return pc.replace_with_mask(values, mask, replacements)
+
+
+def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
+    """The union of two masks; None is the mask of no row."""
+    if left is None or right is None:
+        return right if left is None else left
+    return pc.or_(left, right)
+
+
+class TextBytes:
+    """The bytes behind a `large_string` array, once, for cheap questions about all values.
+
+    `values` is the array, in buffers of its own. (`large_binary` will do too.)
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = _starting_at_zero(values)
+        self.data = _data(self.values)
+
+    def is_ascii(self) -> bool:
+        """Whether every value is plain ASCII."""
+        return self.data.isascii()
+
+    def has_text(self, text: str) -> bool:
+        """False only if no value contains `text`."""
+        return text.encode() in self.data
+
+    def has_text_in_any_case(self, lower_case: str) -> bool:
+        """False only if no value contains the ASCII text `lower_case`, in any mix of cases."""
+        return lower_case.encode() in self.data.lower()
+
+    def holding(self, characters: str) -> pa.Array | None:
+        """Mask of the values that hold one of these one-byte characters; None: no value does.
+
+        Every byte is mapped to 1 if it is one of the characters, else to 0. A mapped value is
+        greater than a long run of zeros exactly if it has a 1: one comparison per value, whatever
+        the number of characters.
+        """
+        present = [c for c in characters.encode() if bytes((c,)) in self.data]
+        if not present:
+            return None
+        flags = self.data.translate(bytes(byte in present for byte in range(256)))
+        validity, offsets, _ = self.values.buffers()
+        mapped = pa.Array.from_buffers(
+            pa.large_binary(), len(self.values), [validity, offsets, pa.py_buffer(flags)]
+        )
+        longest = pc.max(pc.binary_length(mapped)).as_py() or 0
+        return pc.greater(mapped, pa.scalar(bytes(longest), pa.large_binary()))
+
+    def equal_to(self, text: str) -> pa.Array | None:
+        """Mask of the values that are `text`; None: no value is."""
+        if text == "":
+            lengths = pc.binary_length(self.values)
+            return pc.equal(lengths, 0) if pc.min(lengths).as_py() == 0 else None
+        return pc.equal(self.values, text_scalar(text)) if self.has_text(text) else None
+
+
+def quoted(values: pa.Array, mask: pa.Array, quote: str, escape: str) -> pa.Array:
+    """The values under `mask` between quotes, with `escape` before each quote and each escape.
+
+    Values not under the mask, NULLs included, stay as they are.
+    """
+    mask = pc.fill_null(mask, False)
+    inner = values.filter(mask)
+    for special in dict.fromkeys((escape, quote)):  # the escape first, or quotes get it twice
+        inner = pc.replace_substring(inner, special, escape + special)
+    return replaced(values, mask, concatenated(quote, inner, quote))
+
+
+def _starting_at_zero(values: pa.Array) -> pa.Array:
+    """The same values in buffers of their own if `values` is part of a larger array.
+
+    Arrow's `ascii_upper`, for one, gives wrong text for arrays whose first offset is not 0, which
+    is what casts of slices give.
+    """
+    if len(values) == 0 or (values.offset == 0 and _offset(values, 0) == 0):
+        return values
+    return pa.concat_arrays([values.slice(0, 0), values])
+
+
+def _data(values: pa.Array) -> bytes:
+    """The text of all values, one after the other, from the start of the data buffer."""
+    data = values.buffers()[2]
+    if len(values) == 0 or data is None:
+        return b""
+    return bytes(data.slice(0, _offset(values, len(values))).to_pybytes())
+
+
+def _offset(values: pa.Array, index: int) -> int:
+    return int(struct.unpack_from("<q", values.buffers()[1], 8 * index)[0])

@@ -1,0 +1,184 @@
+"""COPY TO S3 from end to end; what a compiled job calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.copy.columns import column_problems, normalised
+from dbt.adapters.mzs3.copy.commit import Commit, CommitError, finish_interrupted
+from dbt.adapters.mzs3.copy.destination import (
+    MANIFEST,
+    list_location,
+    prove_writable,
+    require_empty,
+    resolve_location,
+)
+from dbt.adapters.mzs3.copy.executor.write import (
+    REPORT_DDL,
+    WriteSpec,
+    write_empty_part,
+    write_parts,
+)
+from dbt.adapters.mzs3.copy.manifest import build_manifest
+from dbt.adapters.mzs3.copy.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.plan import default_parts, in_parts, is_ordered
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.sweep import Sweeper
+from dbt.adapters.mzs3.errors import ConfigError, CopyError, LocationError
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+def copy_to_s3(
+    spark: SparkSession,
+    query: str,
+    *,
+    node: str,
+    options: Mapping[str, Any],
+    connections: Mapping[str, AwsConnection],
+    as_of: int,
+) -> CopyResult:
+    """The rows of `query` in S3, all visible at once, or not at all.
+
+    The files are a function of the rows, the options and `parts`: the same on any cluster and in
+    any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
+    errors. Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
+    """
+    parsed = parse_options(node, options, connections)
+    frame = _checked_frame(spark, node, query, parsed)
+    location = resolve_location(spark, node, parsed.location, as_of)
+    client = s3_client(connections[parsed.aws_connection])
+    _preflight(client, location)
+    sweeper = Sweeper(client, location)
+    export = _Export(node, frame, parsed, location, connections[parsed.aws_connection], as_of)
+    try:
+        files = _upload(spark, export)
+        # What lost attempts of tasks have opened goes now; it needs no mention if it can't.
+        sweeper.sweep(keep={file.upload_id for file in files})
+        Commit(client, location, files, export.manifest(files)).run()
+    except BaseException as exc:
+        raise _with_remains(export, exc, sweeper.sweep_until_quiet()) from exc
+    return CopyResult(
+        rows=sum(file.rows for file in files),
+        location=location.uri,
+        manifest=location.uri + MANIFEST,
+        files=len(files),
+        bytes=sum(file.bytes for file in files),
+        as_of=as_of,
+    )
+
+
+@dataclass(frozen=True)
+class _Export:
+    node: str
+    frame: DataFrame
+    options: CopyOptions
+    location: S3Location
+    connection: AwsConnection
+    as_of: int
+
+    def write_spec(self) -> WriteSpec:
+        options = self.options
+        return WriteSpec(
+            connection=self.connection,
+            bucket=self.location.bucket,
+            prefix=self.location.prefix,
+            columns=tuple(self.frame.columns),
+            dialect=options.dialect,
+            header=options.header,
+            force_quote=options.force_quote,
+            max_file_size=options.max_file_size,
+            part_size=options.part_size,
+            max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
+        )
+
+    def manifest(self, files: list[PendingFile]) -> dict[str, Any]:
+        return build_manifest(
+            self.location,
+            files,
+            node=self.node,
+            schema=self.frame.schema,
+            options=self.options.as_config(),
+            as_of=self.as_of,
+        )
+
+
+def _checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:
+    """The query as a DataFrame that can be exported; nothing has run yet."""
+    try:
+        frame = spark.sql(query)
+        problems = column_problems(frame.schema, options.force_quote)
+        if is_ordered(spark, query):
+            problems.append(
+                "the query ends in ORDER BY, which would cost a sort and promise nothing: within "
+                "each file, rows are ordered by their content. Order them where they are read"
+            )
+    except PySparkException as exc:
+        raise explain(exc) from exc
+    if problems:
+        raise ConfigError(node, problems)
+    return frame
+
+
+def _preflight(client: S3Client, location: S3Location) -> None:
+    """Proves the location empty and writable before any data moves."""
+    contents = list_location(client, location)
+    finished = finish_interrupted(client, location, contents.keys)
+    if finished is not None:
+        raise LocationError(
+            f"{finished}. This run has exported nothing; export to another location, or remove "
+            "that export first"
+        )
+    require_empty(client, location)
+    prove_writable(client, location)
+
+
+def _upload(spark: SparkSession, export: _Export) -> list[PendingFile]:
+    """Every file uploaded and none visible; rows written are rows counted."""
+    ship_executor_code()
+    spec = export.write_spec()
+    parts = export.options.parts or default_parts(spark)
+    counted = Observation()
+    rows = in_parts(export.frame, parts).observe(counted, F.count(F.lit(1)).alias("rows"))
+    reports = [row.asDict() for row in rows.mapInArrow(write_parts(spec), REPORT_DDL).collect()]
+    if not reports:
+        schema = normalised(export.frame).limit(0).toArrow().schema
+        return [PendingFile.from_dict(report) for report in write_empty_part(spec, schema)]
+    files = [PendingFile.from_dict(report) for report in reports]
+    _check_count(written=sum(file.rows for file in files), counted=counted.get["rows"])
+    return files
+
+
+def _check_count(written: int, counted: int) -> None:
+    """Workers count what they write, Spark counts what it hands them: both must agree."""
+    if written != counted:
+        raise CopyError(
+            f"workers wrote {written} rows, but Spark counted {counted}; "
+            "this is a defect of the export, please report it"
+        )
+
+
+def _with_remains(export: _Export, exc: BaseException, left: str | None) -> BaseException:
+    """The failure, with what it leaves behind; interrupts pass through as they are."""
+    if not isinstance(exc, Exception):
+        return exc
+    text = f"{export.node}: the export to {export.location.uri} failed: {explain(exc)}"
+    if isinstance(exc, CommitError) and exc.remains:
+        listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+        return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
+    if left is not None:
+        return CopyError(f"{text}. {left}")
+    return CopyError(f"{text}. Nothing is visible at the location, and no upload is left open")

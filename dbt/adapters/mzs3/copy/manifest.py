@@ -1,0 +1,82 @@
+"""The manifest: what an export wrote, in the form Redshift reads, written last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.__version__ import version
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.copy.pending import PendingFile
+
+# Redshift's names of Spark's types, as UNLOAD … MANIFEST VERBOSE writes them.
+_REDSHIFT_TYPES: dict[type[T.DataType], str] = {
+    T.BooleanType: "boolean",
+    T.ByteType: "smallint",
+    T.ShortType: "smallint",
+    T.IntegerType: "integer",
+    T.LongType: "bigint",
+    T.FloatType: "real",
+    T.DoubleType: "double precision",
+    T.DateType: "date",
+    T.TimestampType: "timestamp with time zone",
+    T.TimestampNTZType: "timestamp without time zone",
+    T.BinaryType: "binary varying",
+}
+
+
+def build_manifest(
+    location: S3Location,
+    files: Sequence[PendingFile],
+    *,
+    node: str,
+    schema: T.StructType,
+    options: Mapping[str, Any],
+    as_of: int,
+) -> dict[str, Any]:
+    """`entries[].url` with `meta.content_length`, `meta.record_count`, `schema` and totals.
+
+    These are Redshift's keys; beside them stand the SHA-256 of each file, the model, the options
+    and `as_of` in ms since the epoch. Files are in the order of their names.
+    """
+    ordered = sorted(files, key=lambda file: (file.part, file.number))
+    return {
+        "entries": [
+            {
+                "url": f"s3://{location.bucket}/{file.key}",
+                "mandatory": True,
+                "meta": {
+                    "content_length": file.bytes,
+                    "record_count": file.rows,
+                    "sha256": file.sha256,
+                },
+            }
+            for file in ordered
+        ],
+        "schema": {"elements": [_element(field) for field in schema.fields]},
+        "meta": {
+            "content_length": sum(file.bytes for file in ordered),
+            "record_count": sum(file.rows for file in ordered),
+        },
+        "author": {"name": "dbt-mzs3", "version": version},
+        "model": node,
+        "as_of": as_of,
+        "options": dict(options),
+    }
+
+
+def to_json(document: Mapping[str, Any]) -> bytes:
+    """The same bytes for the same document."""
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _element(field: T.StructField) -> dict[str, Any]:
+    kind = field.dataType
+    if isinstance(kind, T.DecimalType):
+        base = {"base": "numeric", "precision": kind.precision, "scale": kind.scale}
+    else:
+        base = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
+    return {"name": field.name, "type": base, "spark_type": kind.simpleString()}

@@ -1,0 +1,45 @@
+"""The PySpark job that a `copy_to_s3` model compiles to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_TEMPLATE = '''\
+# COPY TO S3 of {node}, compiled by dbt-mzs3.
+# Whoever submits it provides `spark`, `aws_connections` and `as_of`, the run's start in ms since
+# the epoch. It names an AWS connection of the profile and holds no secret.
+from dbt.adapters.mzs3.copy.job import copy_to_s3
+
+QUERY = """
+{query}
+"""
+
+OPTIONS = {options}
+
+result = copy_to_s3(
+    spark,
+    QUERY,
+    node={node!r},
+    options=OPTIONS,
+    connections=aws_connections,
+    as_of=as_of,
+)
+'''
+
+
+def render_job(node: str, query: str, options: Mapping[str, Any]) -> str:
+    """Python source whose QUERY is `query` to the last byte, but for white space around it."""
+    text = query.strip().replace("\\", "\\\\").replace("\r", "\\r")
+    text = text.replace('"""', '\\"\\"\\"')
+    return _TEMPLATE.format(node=node, query=text, options=_literal(options))
+
+
+def _literal(options: Mapping[str, Any]) -> str:
+    if not options:
+        return "{}"
+    # Through JSON and back, so that nothing but plain values can get into the source.
+    plain = json.loads(json.dumps(dict(options)))
+    lines = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(plain.items()))
+    return "{\n" + lines + "}"

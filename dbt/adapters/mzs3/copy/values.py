@@ -1,0 +1,73 @@
+"""Reading the values of a config, each checked, noting every problem instead of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class ConfigReader:
+    """Reads one key after the other; what is wrong with a value is appended to `problems`."""
+
+    def __init__(self, given: Mapping[str, Any], problems: list[str]) -> None:
+        self._given = given
+        self._problems = problems
+
+    def __call__(self, key: str, convert: Callable[[Any], T]) -> T | None:
+        """The converted value, or None where the key is absent, null or wrong."""
+        value = self._given.get(key)
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except ValueError as exc:
+            self._problems.append(f"{key} {exc}")
+            return None
+
+
+def text(value: Any) -> str:
+    """A text; nothing is converted to one."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {value!r}")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """A boolean, as YAML and Jinja have them."""
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {value!r}")
+    return value
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """Column names: a list, or one name, or `*`."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"must be '*' or a list of column names, not {value!r}")
+    return tuple(listed)
+
+
+def whole_number(low: int, high: int) -> Callable[[Any], int]:
+    """A converter that takes whole numbers from `low` to `high`."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}, not {value!r}")
+        return int(value)
+
+    return convert
+
+
+def choice(supported: tuple[str, ...], later: tuple[str, ...] = ()) -> Callable[[Any], str]:
+    """A converter that takes the supported values, and names those a later version takes."""
+
+    def convert(value: Any) -> str:
+        if value in later:
+            raise ValueError(f"{value!r} is not supported by this version")
+        if value not in supported:
+            raise ValueError(f"must be one of {', '.join(supported)}, not {value!r}")
+        return str(value)
+
+    return convert

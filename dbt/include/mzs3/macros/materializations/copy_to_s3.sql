@@ -1,0 +1,43 @@
+{#
+  Exports a model's rows to S3, and leaves a view of the model in Spark, so that ref(), tests and
+  docs work on it. The work is a PySpark job that the adapter compiles; see docs/copy_to_s3.md.
+#}
+{% materialization copy_to_s3, adapter='mzs3', supported_languages=['sql'] %}
+
+  {#- Options are checked before anything is created. -#}
+  {%- set job = adapter.compile_copy_job(model.unique_id, sql, config.model.config.extra) -%}
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- set grant_config = config.get('grants') -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {{ mzs3__replace_with_view(target_relation, sql) }}
+
+  {%- if flags.EMPTY -%}
+    {#- `--empty` builds schemas without data; an empty export would take up its location. -#}
+    {{ store_raw_result('main', message='SKIP COPY (--empty)', code='SKIP', rows_affected='0') }}
+  {%- else -%}
+    {%- call statement('main', language='python') -%}
+      {{ job }}
+    {%- endcall -%}
+  {%- endif -%}
+
+  {{ run_hooks(post_hooks) }}
+
+  {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
+  {%- do persist_docs(target_relation, model) -%}
+
+  {{ return({'relations': [target_relation]}) }}
+
+{% endmaterialization %}
+
+
+{% macro mzs3__replace_with_view(relation, sql) %}
+  {%- set existing = load_cached_relation(relation) -%}
+  {%- if existing is not none and not existing.is_view -%}
+    {%- do adapter.drop_relation(existing) -%}
+  {%- endif -%}
+  {%- call statement('create_view') -%}
+    {{ create_view_as(relation, sql) }}
+  {%- endcall -%}
+{% endmacro %}

@@ -1,0 +1,81 @@
+"""A bucket for each test, and an S3 server that can be made to refuse."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from faulty_s3 import FaultyS3
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.job import copy_to_s3
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.spark.session import get_or_create
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_parameters: dict[str, str]) -> Any:
+    """The process's one Spark, without dbt around it."""
+    return get_or_create(spark_parameters)
+
+
+@pytest.fixture
+def bucket(s3: Any) -> str:
+    """A new, empty bucket."""
+    name = f"exports-{next(_numbers)}"
+    s3.create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def proxy(s3_endpoint: str) -> Iterator[FaultyS3]:
+    with FaultyS3(s3_endpoint) as server:
+        yield server
+
+
+@pytest.fixture
+def faulty(proxy: FaultyS3) -> FaultyS3:
+    """An S3 server that can be made to refuse; it refuses nothing yet."""
+    proxy.reset()
+    return proxy
+
+
+def connection_to(endpoint: str) -> AwsConnection:
+    return AwsConnection(
+        endpoint=endpoint,
+        addressing_style="path",
+        access_key_id="testing",
+        secret_access_key="testing",
+    )
+
+
+@pytest.fixture
+def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
+    """`copy(query, location, **options)` through the server that can be made to refuse."""
+
+    def run(query: str, location: str, **options: Any) -> CopyResult:
+        return copy_to_s3(
+            spark,
+            query,
+            node="model.test.export",
+            options={"location": location, **options},
+            connections={"default": connection_to(faulty.endpoint)},
+            as_of=1700000000000,
+        )
+
+    return run
+
+
+@pytest.fixture
+def nothing_left(s3: Any) -> Callable[[str], None]:
+    """Asserts that a bucket has no object and no open upload."""
+
+    def check(bucket: str) -> None:
+        assert [o["Key"] for o in s3.list_objects_v2(Bucket=bucket).get("Contents", [])] == []
+        assert s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
+
+    return check

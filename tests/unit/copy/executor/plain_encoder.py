@@ -1,0 +1,140 @@
+"""PostgreSQL's CSV in plain Python, value by value: slow, and short enough to check by reading.
+
+Dates and timestamps are days and microseconds since 1970-01-01, times are nanoseconds.
+"""
+
+import math
+import struct
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+
+DAY = 86_400_000_000
+
+
+def plain_line(types, values, dialect: CsvDialect, forced: list[bool]) -> str:
+    fields = [
+        plain_field(None if value is None else plain_text(kind, value), dialect, force, len(types))
+        for kind, value, force in zip(types, values, forced, strict=True)
+    ]
+    return dialect.delimiter.join(fields) + "\n"
+
+
+def plain_field(text: str | None, dialect: CsvDialect, force: bool, columns: int) -> str:
+    if text is None:
+        return dialect.null
+    needs_quotes = (
+        force
+        or text == dialect.null
+        or (columns == 1 and text == "\\.")
+        or any(c in (dialect.delimiter, dialect.quote, "\n", "\r") for c in text)
+    )
+    if not needs_quotes:
+        return text
+    specials = (dialect.quote, dialect.escape)
+    inner = "".join(dialect.escape + c if c in specials else c for c in text)
+    return dialect.quote + inner + dialect.quote
+
+
+def plain_text(kind: pa.DataType, value: Any) -> str:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return "{" + ",".join(_element(kind.value_type, element) for element in value) + "}"
+    if pa.types.is_boolean(kind):
+        return "t" if value else "f"
+    if pa.types.is_floating(kind):
+        return plain_float(value, single=pa.types.is_float32(kind))
+    if pa.types.is_decimal(kind):
+        return f"{value:.{kind.scale}f}"
+    if pa.types.is_date32(kind):
+        date, era = plain_date(value)
+        return date + era
+    if pa.types.is_timestamp(kind):
+        days, micros = divmod(value, DAY)
+        date, era = plain_date(days)
+        return f"{date} {plain_time(micros)}{'+00' if kind.tz else ''}{era}"
+    if pa.types.is_time64(kind):
+        return plain_time(value // 1000)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "\\x" + value.hex()
+    return str(value)
+
+
+def plain_float(value: float, *, single: bool) -> str:
+    if math.isnan(value) or math.isinf(value):
+        return str(value).replace("nan", "NaN").replace("inf", "Infinity")
+    if value == 0:
+        return "-0" if math.copysign(1, value) < 0 else "0"
+    low, high = _midpoints(abs(value), single)
+    for decimals in range(17):
+        text = f"{abs(value):.{decimals}e}"
+        if low < Fraction(text) < high:
+            break
+    mantissa, exponent = text.split("e")
+    digits, power = mantissa.replace(".", ""), int(exponent)
+    sign = "-" if value < 0 else ""
+    if not -4 <= power < (6 if single else 15):
+        point = "." if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{point}{digits[1:]}e{power:+03d}"
+    if power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    whole = digits[: power + 1].ljust(power + 1, "0")
+    fraction = digits[power + 1 :]
+    return sign + whole + ("." + fraction if fraction else "")
+
+
+def _midpoints(value: float, single: bool) -> tuple[Fraction, Fraction]:
+    """Halfway to the neighbours of a positive number; the largest one's is the power of two."""
+    pack, unpack, end = ("<f", "<I", 2**128) if single else ("<d", "<Q", 2**1024)
+    (bits,) = struct.unpack(unpack, struct.pack(pack, value))
+    around = []
+    for neighbour in (bits - 1, bits + 1):
+        (number,) = struct.unpack(pack, struct.pack(unpack, neighbour))
+        exact = Fraction(end) if math.isinf(number) else Fraction(number)
+        around.append((exact + Fraction(value)) / 2)
+    return around[0], around[1]
+
+
+def plain_date(days: int) -> tuple[str, str]:
+    """Year, month and day of the proleptic Gregorian calendar, and the era."""
+    year = 1970 + days // 366 if days >= 0 else 1970 + days // 365 - 1
+    while _days_before(year + 1) <= days:
+        year += 1
+    while _days_before(year) > days:
+        year -= 1
+    day, month = days - _days_before(year), 1
+    for length in (31, 29 if _is_leap(year) else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31):
+        if day < length:
+            break
+        day, month = day - length, month + 1
+    shown, era = (year, "") if year > 0 else (1 - year, " BC")
+    return f"{shown:04d}-{month:02d}-{day + 1:02d}", era
+
+
+def _days_before(year: int) -> int:
+    """Days from 1970-01-01 to the first of January."""
+    past = year - 1
+    return past * 365 + past // 4 - past // 100 + past // 400 - 719_162
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def plain_time(micros: int) -> str:
+    seconds, fraction = divmod(micros, 1_000_000)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text + (f".{fraction:06d}".rstrip("0") if fraction else "")
+
+
+def _element(kind: pa.DataType, value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = plain_text(kind, value)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return text
+    if text == "" or text.upper() == "NULL" or any(c in '{},"\\ \t\n\v\f\r' for c in text):
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return text

@@ -1,0 +1,197 @@
+"""A worker's part of an export: files within the limit, no row split, uploads left open."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.executor import write
+from dbt.adapters.mzs3.copy.executor.write import WriteSpec, write_empty_part, write_parts
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.errors import ExecutorError
+
+
+@dataclass
+class FakeS3:
+    """Open multipart uploads, and nothing else; `fail_at` refuses the n-th part of any upload."""
+
+    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    aborted: set[str] = field(default_factory=set)
+    fail_at: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, str]:
+        self.uploads[Key] = {}
+        return {"UploadId": f"id of {Key}"}
+
+    def upload_part(self, *, Key: str, PartNumber: int, Body: bytes, **_: Any) -> dict[str, str]:
+        if PartNumber == self.fail_at:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "UploadPart")
+        with self.lock:
+            self.uploads[Key][PartNumber] = Body
+        return {"ETag": f"etag {PartNumber}"}
+
+    def abort_multipart_upload(self, *, Key: str, **_: Any) -> None:
+        self.aborted.add(Key)
+
+    def content(self, key: str) -> bytes:
+        return b"".join(body for _, body in sorted(self.uploads[key].items()))
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
+    fake = FakeS3()
+    monkeypatch.setattr(write, "s3_client", lambda _: fake)
+    return fake
+
+
+def spec(**changes: Any) -> WriteSpec:
+    values: dict[str, Any] = {
+        "connection": AwsConnection(),
+        "bucket": "bucket",
+        "prefix": "exports/",
+        "columns": ("text",),
+        "dialect": CsvDialect(),
+        "header": False,
+        "force_quote": (),
+        "max_file_size": 1 << 20,
+        "part_size": 64,
+        "max_bytes_in_memory": 1 << 20,
+    }
+    return WriteSpec(**{**values, **changes})
+
+
+def batch(parts: list[int], texts: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(parts, pa.int32()), pa.array(texts, pa.string())], names=["part", "c0"]
+    )
+
+
+def run(settings: WriteSpec, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
+    [report] = write_parts(settings)(iter(batches))
+    rows: list[dict[str, Any]] = report.to_pylist()
+    return rows
+
+
+def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:
+    reports = run(spec(), batch([0, 0, 2], ["a", "b", "c"]), batch([2, 5], ["d", "e"]))
+    keys = [report["key"] for report in reports]
+    assert keys == [f"exports/part-000{part}-0001.csv" for part in (0, 2, 5)]
+    assert [s3.content(key) for key in keys] == [b"a\nb\n", b"c\nd\n", b"e\n"]
+    assert [report["rows"] for report in reports] == [2, 2, 1]
+    assert not s3.aborted
+
+
+def test_a_report_says_all_that_a_commit_needs(s3: FakeS3) -> None:
+    [report] = run(spec(part_size=2), batch([0, 0], ["a", "b"]))
+    assert report == {
+        "part": 0,
+        "number": 1,
+        "key": "exports/part-0000-0001.csv",
+        "upload_id": "id of exports/part-0000-0001.csv",
+        "etags": ["etag 1", "etag 2"],
+        "rows": 2,
+        "bytes": 4,
+        "sha256": hashlib.sha256(b"a\nb\n").hexdigest(),
+    }
+
+
+def test_upload_parts_are_of_one_size_but_for_the_last(s3: FakeS3) -> None:
+    [report] = run(spec(part_size=7), batch([0] * 6, ["abcd"] * 6))
+    sizes = [len(body) for _, body in sorted(s3.uploads[report["key"]].items())]
+    assert sizes == [7, 7, 7, 7, 2]
+
+
+def test_the_header_is_in_every_file_and_counts(s3: FakeS3) -> None:
+    reports = run(spec(header=True, max_file_size=11), batch([0] * 4, ["abc"] * 4))
+    contents = [s3.content(report["key"]) for report in reports]
+    assert contents == [b"text\nabc\n", b"text\nabc\n", b"text\nabc\n", b"text\nabc\n"]
+
+
+def test_a_row_above_the_limit_gets_a_file_of_its_own(s3: FakeS3) -> None:
+    reports = run(spec(max_file_size=6), batch([0] * 4, ["a", "b" * 20, "c", "d"]))
+    contents = [s3.content(report["key"]) for report in reports]
+    assert contents == [b"a\n", b"b" * 20 + b"\n", b"c\nd\n"]
+
+
+ROWS = st.lists(st.text("ab", max_size=12), min_size=1, max_size=60)
+
+
+@given(ROWS, st.integers(1, 40), st.booleans(), st.integers(1, 9), st.integers(1, 60))
+def test_files_hold_every_row_once_whole_and_within_the_limit(
+    texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
+) -> None:
+    fake = FakeS3()
+    original, write.s3_client = write.s3_client, lambda _: fake  # type: ignore[assignment]
+    try:
+        settings = spec(max_file_size=limit, header=header, part_size=part_size)
+        cuts = range(0, len(texts), batch_rows)
+        pieces = [texts[i : i + batch_rows] for i in cuts]
+        reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
+    finally:
+        write.s3_client = original
+    lines = [(text or '""') + "\n" for text in texts]
+    head = "text\n" if header else ""
+    contents = [fake.content(report["key"]).decode() for report in reports]
+    assert all(content.startswith(head) for content in contents)
+    assert "".join(content[len(head) :] for content in contents) == "".join(lines)
+    for content, report in zip(contents, reports, strict=True):
+        assert len(content) <= limit or report["rows"] == 1
+        assert report["rows"] == content[len(head) :].count("\n")
+    # No file could have taken the first row of the next one.
+    for this, following in pairwise(contents):
+        next_row = following[len(head) :].split("\n")[0] + "\n"
+        assert len(this) + len(next_row) > limit
+
+
+def test_a_refused_part_aborts_the_tasks_uploads(s3: FakeS3) -> None:
+    s3.fail_at = 3
+    with pytest.raises(ExecutorError) as failure:
+        run(spec(part_size=4), batch([0] * 9, ["abc"] * 9))
+    assert failure.value.message == (
+        "uploading part 3 of s3://bucket/exports/part-0000-0001.csv failed: "
+        "AccessDenied: No. (needs s3:PutObject)"
+    )
+    assert s3.aborted == set(s3.uploads)
+
+
+def test_a_failure_of_the_query_aborts_finished_files_too(s3: FakeS3) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch([0, 1], ["a", "b"])
+        raise RuntimeError("the query failed")
+
+    with pytest.raises(RuntimeError, match="the query failed"):
+        list(write_parts(spec())(batches()))
+    assert s3.aborted == {"exports/part-0000-0001.csv", "exports/part-0001-0001.csv"}
+
+
+def test_a_part_without_rows_is_one_empty_file_or_a_header(s3: FakeS3) -> None:
+    schema = pa.schema([("c0", pa.string())])
+    [report] = write_empty_part(spec(), schema)
+    assert (report["rows"], report["bytes"], report["etags"]) == (0, 0, ["etag 1"])
+    [report] = write_empty_part(spec(header=True), schema)
+    assert s3.content("exports/part-0000-0001.csv") == b"text\n"
+
+
+@pytest.mark.parametrize(
+    ("memory", "part_size", "waiting"),
+    [(100 << 20, 8 << 20, 4), (16 << 20, 8 << 20, 1), (9, 8, 1)],
+)
+def test_memory_bounds_the_parts_under_way(memory: int, part_size: int, waiting: int) -> None:
+    assert spec(max_bytes_in_memory=memory, part_size=part_size).in_flight == waiting
+
+
+def test_the_spec_shows_no_secret() -> None:
+    connection = AwsConnection(access_key_id="AKIA", secret_access_key="hush")
+    assert "hush" not in repr(spec(connection=connection))

@@ -1,0 +1,115 @@
+"""The options of a copy_to_s3 model: defaults, and every problem at once."""
+
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.copy.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.errors import ConfigError
+
+
+def parse(**config: Any) -> CopyOptions:
+    return parse_options("model.p.m", {"location": "s3://b/p", **config}, {"default", "lake"})
+
+
+def problems(**config: Any) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as failure:
+        parse(**config)
+    return failure.value.problems
+
+
+def test_defaults_are_those_of_postgresql_and_the_docs() -> None:
+    options = parse()
+    assert options == CopyOptions("s3://b/p")
+    assert options.max_file_size == 256 * 1024 * 1024
+    assert options.part_size == 8 * 1024 * 1024
+    assert options.dialect == CsvDialect(",", '"', '"', "")
+    assert options.parts is None
+    assert not options.header
+
+
+def test_every_option_is_read() -> None:
+    options = parse(
+        aws_connection="lake",
+        format="csv",
+        max_file_size="1 GB",
+        part_size="16MB",
+        max_multi_part_bytes_in_memory="64MB",
+        parts=7,
+        header=True,
+        delimiter=";",
+        quote="'",
+        escape="\\",
+        null="\\N",
+        force_quote=["a", "b"],
+        compression="none",
+        on_existing="fail",
+    )
+    assert options.dialect == CsvDialect(";", "'", "\\", "\\N")
+    assert (options.aws_connection, options.parts, options.header) == ("lake", 7, True)
+    assert (options.max_file_size, options.part_size) == (1 << 30, 16 << 20)
+    assert options.force_quote == ("a", "b")
+
+
+def test_escape_follows_quote_as_in_postgresql() -> None:
+    assert parse(quote="'").dialect.escape == "'"
+
+
+def test_force_quote_takes_one_name_or_a_star() -> None:
+    assert parse(force_quote="*").force_quote == ("*",)
+    assert parse(force_quote="id").force_quote == ("id",)
+
+
+def test_options_read_back_from_what_the_manifest_records() -> None:
+    options = parse(parts=3, header=True, max_file_size="64kB", null="x", force_quote=["a"])
+    assert parse(**options.as_config()) == options
+
+
+def test_configs_of_spark_models_are_no_options() -> None:
+    assert parse(file_format="parquet", tblproperties={"a": "b"}) == parse()
+
+
+def test_all_problems_are_named_at_once() -> None:
+    found = problems(
+        max_file_sise="1MB",
+        parts=0,
+        header="yes",
+        delimiter="||",
+        aws_connection="lak",
+        part_size="1MB",
+    )
+    assert found == (
+        "max_file_sise is not an option of copy_to_s3; did you mean max_file_size?",
+        "parts must be a whole number from 1 to 10000, not 0",
+        "header must be true or false, not 'yes'",
+        "delimiter must be a single one-byte character",
+        "aws_connection 'lak' is not in the profile; it has default, lake",
+        "part_size must be at least 5MB, not 1MB",
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"format": "parquet"}, "format 'parquet' is not supported by this version"),
+        ({"format": "json"}, "format must be one of csv, not 'json'"),
+        ({"compression": "gzip"}, "compression 'gzip' is not supported by this version"),
+        ({"on_existing": "overwrite"}, "on_existing 'overwrite' is not supported by this version"),
+        ({"partition_by": ["a"]}, "partition_by is not supported by this version"),
+        ({"single_file": "a.csv"}, "single_file is not supported by this version"),
+        ({"quote": ","}, "delimiter and quote must be different"),
+        ({"null": "a,b"}, "delimiter must not appear in the null specification"),
+        ({"null": "\n"}, "null representation cannot use newline or carriage return"),
+        ({"max_file_size": "1TB"}, "raise part_size"),
+        ({"max_multi_part_bytes_in_memory": "9MB"}, "must be at least twice part_size"),
+        ({"location": 5}, "location must be a text, not 5"),
+    ],
+)
+def test_what_is_refused(config: dict[str, Any], problem: str) -> None:
+    assert any(problem in found for found in problems(**config))
+
+
+def test_location_is_required() -> None:
+    with pytest.raises(ConfigError, match="location is required"):
+        parse_options("model.p.m", {}, {"default"})

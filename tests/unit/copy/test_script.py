@@ -1,0 +1,45 @@
+"""The compiled job: readable, and the query in it is the model's, whatever is in it."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.copy import job
+from dbt.adapters.mzs3.copy.script import render_job
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
+    def record(spark: Any, query: str, **kwargs: Any) -> None:
+        monkeypatch_calls.append((spark, query, kwargs))
+
+    original, job.copy_to_s3 = job.copy_to_s3, record
+    try:
+        provided = {"spark": "SPARK", "aws_connections": {"c": 1}, "as_of": 5}
+        exec(compile(source, "job.py", "exec"), provided)
+    finally:
+        job.copy_to_s3 = original
+
+
+@given(TEXT, st.dictionaries(TEXT, TEXT | st.integers() | st.booleans() | st.lists(TEXT)))
+def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any]) -> None:
+    calls: list[tuple[Any, ...]] = []
+    run(render_job("model.p.m", query, options), calls)
+    [(spark, received, kwargs)] = calls
+    assert received.strip() == query.strip()
+    assert kwargs == {
+        "node": "model.p.m",
+        "options": options,
+        "connections": {"c": 1},
+        "as_of": 5,
+    }
+    assert spark == "SPARK"
+
+
+def test_the_job_reads_well() -> None:
+    source = render_job("model.p.orders", "select *\nfrom orders", {"location": "s3://b/p"})
+    assert source.startswith("# COPY TO S3 of model.p.orders, compiled by dbt-mzs3.\n")
+    assert '\nQUERY = """\nselect *\nfrom orders\n"""\n' in source
+    assert "    'location': 's3://b/p',\n" in source
