@@ -1,0 +1,165 @@
+"""dbt in a process of its own: interrupted, watched for secrets, with bare workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from faulty_s3 import FaultyS3, Request
+
+pytestmark = pytest.mark.spark
+
+SECRET = "hush-8d1f-not-to-be-seen"
+TOKEN = "token-77aa-not-to-be-seen"
+
+# 30 MB in one part: six upload parts of 5 MB.
+EXPORT = """
+{{{{ config(
+    materialized='copy_to_s3', location='s3://{bucket}/x', parts=1, part_size='5MB'
+) }}}}
+select id, repeat('x', 1000) as filler from range(30000)
+"""
+
+
+@pytest.fixture
+def project_folder(
+    tmp_path: Path, faulty: FaultyS3, bucket: str, spark_parameters: dict[str, str]
+) -> Path:
+    """A dbt project with one export, and a profile with secrets in it."""
+    events = tmp_path / "events"
+    events.mkdir()
+    parameters = {
+        **spark_parameters,
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(events),
+    }
+    output = {
+        "type": "mzs3",
+        "method": "session",
+        "schema": "analytics",
+        "threads": 2,
+        "server_side_parameters": parameters,
+        "aws_connections": {
+            "default": {
+                "endpoint": faulty.endpoint,
+                "addressing_style": "path",
+                "access_key_id": "testing",
+                "secret_access_key": SECRET,
+                "session_token": TOKEN,
+            }
+        },
+    }
+    profile = {"acme": {"target": "dev", "outputs": {"dev": output}}}
+    project = {"name": "acme", "version": "1.0", "profile": "acme", "config-version": 2}
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "export.sql").write_text(EXPORT.format(bucket=bucket))
+    (tmp_path / "dbt_project.yml").write_text(yaml.safe_dump(project))
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
+    return tmp_path
+
+
+def start_dbt(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    code = "from dbt.cli.main import cli; cli()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "--no-use-colors", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=300)
+    return output
+
+
+def run_results(folder: Path) -> dict[str, Any]:
+    results: dict[str, Any] = json.loads((folder / "target" / "run_results.json").read_text())
+    return results
+
+
+def test_ctrl_c_while_uploading_leaves_nothing(
+    project_folder: Path, faulty: FaultyS3, bucket: str, nothing_left: Callable[[str], None]
+) -> None:
+    started = threading.Event()
+    interrupted = threading.Event()
+
+    def hold_the_third_part(request: Request) -> None:
+        if request.part_number == 3:
+            started.set()
+            interrupted.wait(60)
+
+    faulty.watch = hold_the_third_part
+    dbt = start_dbt(project_folder, "run")
+    assert started.wait(240), finish(dbt)
+    os.killpg(dbt.pid, signal.SIGINT)  # as a terminal does: to all of its processes
+    interrupted.set()
+    output = finish(dbt)
+    assert dbt.returncode != 0, output
+    assert "[COPY" not in output
+    nothing_left(bucket)
+
+
+def test_no_secret_is_written_anywhere(
+    project_folder: Path, faulty: FaultyS3, s3: Any, bucket: str
+) -> None:
+    outputs = [
+        finish(start_dbt(project_folder, "debug")),
+        finish(start_dbt(project_folder, "run")),
+    ]
+    assert run_results(project_folder)["results"][0]["status"] == "success", outputs[1]
+    # A failing run too: its errors are where secrets like to be.
+    faulty.deny = lambda request: request.action == "UploadPart"
+    for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        s3.delete_object(Bucket=bucket, Key=entry["Key"])
+    outputs.append(finish(start_dbt(project_folder, "--debug", "run")))
+    assert run_results(project_folder)["results"][0]["status"] == "error"
+
+    (project_folder / "profiles.yml").unlink()
+    files = [path for path in project_folder.rglob("*") if path.is_file()]
+    assert {"dbt.log", "run_results.json", "manifest.json"} <= {path.name for path in files}
+    assert any(path.is_relative_to(project_folder / "events") for path in files)
+    texts = [*outputs, *(path.read_text(errors="replace") for path in files)]
+    assert not [text for text in texts if SECRET in text or TOKEN in text]
+
+
+NO_DBT = """
+import sys
+
+
+class NoDbt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "dbt" or name.startswith(("dbt.", "numpy", "pandas")):
+            raise ModuleNotFoundError(f"this Python has no {name}", name=name)
+
+
+sys.meta_path.insert(0, NoDbt())
+"""
+
+
+def test_workers_need_no_dbt(project_folder: Path, bucket: str, s3: Any) -> None:
+    bare = project_folder / "bare"
+    bare.mkdir()
+    (bare / "sitecustomize.py").write_text(NO_DBT)
+    python = bare / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{bare}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    probe = subprocess.run([python, "-c", "import dbt"], capture_output=True, text=True)
+    assert "this Python has no dbt" in probe.stderr
+    dbt = start_dbt(project_folder, "run", PYSPARK_PYTHON=str(python))
+    output = finish(dbt)
+    assert "[COPY 30000 in " in output, output
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 2
