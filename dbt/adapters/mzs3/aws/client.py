@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 DEFAULT_REGION = "us-east-1"
+ROLE_SESSION = "dbt-mzs3"
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
 MAX_ATTEMPTS = 6
@@ -76,7 +77,7 @@ def _base_session(connection: AwsConnection, region: str | None) -> boto3.Sessio
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
     """A session whose credentials are the assumed role's, renewed by botocore as they age."""
-    extra = {"RoleSessionName": "dbt-mzs3"}
+    extra = {"RoleSessionName": ROLE_SESSION}
     if connection.external_id:
         extra["ExternalId"] = connection.external_id
     create: Any = base.client

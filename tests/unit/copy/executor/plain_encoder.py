@@ -68,12 +68,7 @@ def plain_float(value: float, *, single: bool) -> str:
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
     low, high = _midpoints(abs(value), single)
-    for decimals in range(17):
-        text = f"{abs(value):.{decimals}e}"
-        if low < Fraction(text) < high:
-            break
-    mantissa, exponent = text.split("e")
-    digits, power = mantissa.replace(".", ""), int(exponent)
+    digits, power = _shortest(Fraction(abs(value)), low, high)
     sign = "-" if value < 0 else ""
     if not -4 <= power < (6 if single else 15):
         point = "." if len(digits) > 1 else ""
@@ -83,6 +78,25 @@ def plain_float(value: float, *, single: bool) -> str:
     whole = digits[: power + 1].ljust(power + 1, "0")
     fraction = digits[power + 1 :]
     return sign + whole + ("." + fraction if fraction else "")
+
+
+def _shortest(exact: Fraction, low: Fraction, high: Fraction) -> tuple[str, int]:
+    """The fewest digits strictly between the bounds, the nearest of these, and their exponent.
+
+    Not always the correctly rounded ones: a power of two is nearer to its lower bound.
+    """
+    power = len(str(int(exact))) - 1
+    while Fraction(10) ** power > exact:
+        power -= 1
+    for count in range(1, 18):
+        unit = Fraction(10) ** (power + 1 - count)
+        below = int(exact / unit)
+        inside = [n for n in (below, below + 1) if low < n * unit < high]
+        if inside:
+            break
+    nearest = min(inside, key=lambda n: (abs(n * unit - exact), n % 2))
+    digits = str(nearest)
+    return digits.rstrip("0"), power + len(digits) - count
 
 
 def _midpoints(value: float, single: bool) -> tuple[Fraction, Fraction]:

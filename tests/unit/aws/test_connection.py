@@ -33,7 +33,9 @@ def test_all_keys_are_read() -> None:
 
 
 def test_the_repr_shows_no_secret() -> None:
-    connection = AwsConnection("lake", access_key_id="AKIA", secret_access_key="s", external_id="e")
+    connection = AwsConnection(
+        "lake", access_key_id="AKIA", secret_access_key="s", external_id="e"
+    )
     assert repr(connection).count("=") == 5
     assert "AKIA" not in repr(connection)
     assert connection.secrets == ("s", "AKIA")

@@ -1,0 +1,80 @@
+"""Whether an AWS connection works: its endpoint answers and its credentials are taken."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from dbt.adapters.mzs3.aws.client import s3_client, sts_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied
+from dbt.adapters.mzs3.errors import S3Error
+
+CONNECT_TIMEOUT_S = 5
+_UNKNOWN = "credentials accepted"
+# What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
+_REFUSED = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+        "CredentialRetrievalError",
+        "NoCredentialsError",
+        "PartialCredentialsError",
+    }
+)
+
+
+def check_connection(connection: AwsConnection) -> str:
+    """One line for a user: who the connection is, and that S3 answers.
+
+    Asks STS who signs, and S3 for the list of buckets; to be denied that list is fine, as it is
+    still an answer. Raises S3Error that says what failed and what to look at.
+    """
+    endpoint = connection.endpoint or "AWS"
+    _require_endpoint(connection)
+    who = who_am_i(connection)
+    try:
+        s3_client(connection).list_buckets()
+    except AwsFailure as exc:
+        if not is_denied(exc):
+            raise _failed(connection, exc, f"asking S3 at {endpoint}") from exc
+    return f"{who} at {endpoint}"
+
+
+def who_am_i(connection: AwsConnection) -> str:
+    """The ARN that the connection signs as; a plain text for stores that serve no STS.
+
+    Raises S3Error when the credentials are missing or refused, or the role can't be assumed.
+    """
+    try:
+        return sts_client(connection).get_caller_identity()["Arn"]
+    except AwsFailure as exc:
+        refused = error_code(exc) in _REFUSED or connection.assume_role_arn is not None
+        if refused or connection.endpoint is None:
+            raise _failed(connection, exc, "asking STS who this is") from exc
+        return _UNKNOWN
+
+
+def _require_endpoint(connection: AwsConnection) -> None:
+    """Fails at once where nothing listens: boto3 would retry for a while."""
+    parts = urlsplit(connection.endpoint or "")
+    if not parts.hostname or parts.scheme in getproxies():
+        return
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname, port), CONNECT_TIMEOUT_S).close()
+    except OSError as exc:
+        raise S3Error(
+            f"aws_connections.{connection.name}: nothing answers at {connection.endpoint} "
+            f"({exc}); check the endpoint in the profile, and that the store is running"
+        ) from exc
+
+
+def _failed(connection: AwsConnection, exc: Exception, doing: str) -> S3Error:
+    return S3Error(f"aws_connections.{connection.name}: {describe(exc, doing)}")

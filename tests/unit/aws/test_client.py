@@ -1,0 +1,89 @@
+"""Clients sign as their connection says: with its keys, or as the role it assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from moto import mock_aws
+from pyspark import cloudpickle
+
+from dbt.adapters.mzs3.aws import client as module
+from dbt.adapters.mzs3.aws.client import s3_client, sts_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+
+ROLE = "arn:aws:iam::123456789012:role/copy"
+KEYS: dict[str, Any] = {
+    "access_key_id": "AKIABASE",
+    "secret_access_key": "base",
+    "session_token": "token",
+}
+
+
+@pytest.fixture(autouse=True)
+def aws() -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+def test_keys_region_endpoint_and_style_are_the_connections() -> None:
+    connection = AwsConnection(
+        region="eu-west-1", endpoint="http://127.0.0.1:9", addressing_style="path", **KEYS
+    )
+    client: Any = s3_client(connection)
+    credentials = client._request_signer._credentials
+    assert (credentials.access_key, credentials.secret_key, credentials.token) == (
+        "AKIABASE",
+        "base",
+        "token",
+    )
+    assert client.meta.region_name == "eu-west-1"
+    assert client.meta.endpoint_url == "http://127.0.0.1:9"
+    assert client.meta.config.s3 == {"addressing_style": "path"}
+
+
+def test_without_a_region_there_is_one() -> None:
+    assert s3_client(AwsConnection(**KEYS)).meta.region_name == module.DEFAULT_REGION
+
+
+def test_without_keys_the_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIACHAIN")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "chain")
+    client: Any = s3_client(AwsConnection())
+    assert client._request_signer._credentials.access_key == "AKIACHAIN"
+
+
+def test_a_role_is_assumed_with_the_external_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = AwsConnection(assume_role_arn=ROLE, external_id="mz_1234", **KEYS)
+    asked: list[dict[str, Any]] = []
+    original = module.AssumeRoleCredentialFetcher.__init__
+
+    def recording(self: Any, **kwargs: Any) -> None:
+        asked.append(kwargs)
+        original(self, **kwargs)
+
+    monkeypatch.setattr(module.AssumeRoleCredentialFetcher, "__init__", recording)
+    assert (
+        f"assumed-role/copy/{module.ROLE_SESSION}"
+        in (sts_client(connection).get_caller_identity()["Arn"])
+    )
+    [request] = asked
+    assert request["role_arn"] == ROLE
+    assert request["extra_args"]["ExternalId"] == "mz_1234"
+    assert request["source_credentials"].access_key == "AKIABASE"
+
+
+def test_the_roles_credentials_are_renewed_as_they_age() -> None:
+    client: Any = s3_client(AwsConnection(assume_role_arn=ROLE, **KEYS))
+    credentials = client._request_signer._credentials
+    first = credentials.get_frozen_credentials()
+    # As if an hour had passed, for the credentials and for their cache.
+    credentials._expiry_time = credentials._time_fetcher()
+    credentials._refresh_using.__self__._cache.clear()
+    assert credentials.get_frozen_credentials() != first
+
+
+def test_a_connection_travels_to_executors() -> None:
+    connection = AwsConnection("lake", assume_role_arn=ROLE, **KEYS)
+    assert cloudpickle.loads(cloudpickle.dumps(connection)) == connection

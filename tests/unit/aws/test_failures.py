@@ -1,0 +1,37 @@
+"""What a refusal of AWS tells the user."""
+
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from dbt.adapters.mzs3.aws.failures import describe, is_denied, is_missing
+
+
+def refusal(code: str, message: str = "No.") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "ListObjectsV2")
+
+
+def test_a_denial_names_the_permission() -> None:
+    denied = refusal("AccessDenied")
+    assert is_denied(denied)
+    assert describe(denied, "listing s3://b/x/", "s3:ListBucket") == (
+        "listing s3://b/x/ failed: AccessDenied: No. (needs s3:ListBucket)"
+    )
+
+
+def test_what_is_missing_is_no_question_of_permissions() -> None:
+    missing = refusal("NoSuchBucket")
+    assert is_missing(missing)
+    assert describe(missing, "listing s3://b/x/", "s3:ListBucket") == (
+        "listing s3://b/x/ failed: NoSuchBucket: No."
+    )
+
+
+def test_without_credentials_the_ways_to_give_them_are_named() -> None:
+    text = describe(NoCredentialsError(), "listing s3://b/x/")
+    assert "aws_connections in the profile" in text
+    assert "boto3's own chain" in text
+
+
+def test_an_endpoint_that_does_not_answer_is_named() -> None:
+    down = EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
+    assert "http://127.0.0.1:9/" in describe(down, "listing s3://b/x/")
+    assert not is_denied(down)

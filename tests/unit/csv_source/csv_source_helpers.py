@@ -1,0 +1,85 @@
+"""Reading text as a source does, and writing it as PostgreSQL does, one field at a time."""
+
+import io
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, chunks
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+
+DIALECT = CsvDialect()
+LEAST = {"type": "s3_csv_source", "location": "s3://acme-raw/orders/"}
+
+
+def parse(external=None, columns=(), **more) -> SourceDefinition:
+    """The definition of `lake.orders` with these keys under `external`."""
+    return parse_definition(
+        name="lake.orders",
+        schema="raw",
+        identifier="orders",
+        external={**LEAST, **(external or {}), **more},
+        columns=columns,
+        connections={"default", "lake"},
+    )
+
+
+def columns(*types: str) -> tuple[Column, ...]:
+    return tuple(Column(f"c{i}", data_type) for i, data_type in enumerate(types, 1))
+
+
+def read(
+    data: bytes,
+    *types: str,
+    dialect: CsvDialect = DIALECT,
+    block_bytes: int = BLOCK_BYTES,
+) -> list[tuple]:
+    """The rows of an object without a header."""
+    decoder = Decoder(columns(*types), dialect)
+    stream = chunks(io.BytesIO(data).read, dialect, block_bytes=block_bytes)
+    return [row for chunk in stream for row in rows(decoder.decode(chunk))]
+
+
+def rows(batch: pa.RecordBatch) -> list[tuple]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def decode_one(data: bytes, data_type: str) -> pa.Array:
+    """The single column of an object, as Arrow holds it."""
+    return Decoder(columns(data_type), DIALECT).decode(Chunk(data, 0, 1)).column(0)
+
+
+def problem_of(data: bytes, *types: str, **options) -> tuple[int | None, int | None, str]:
+    """Line, byte and text of the problem that reading an object ends in."""
+    try:
+        got = read(data, *types, **options)
+    except CsvProblem as problem:
+        return problem.line, problem.byte, problem.problem
+    raise AssertionError(f"read without a problem: {got!r}")
+
+
+def write(
+    table: Iterable[Sequence[str | None]],
+    dialect: CsvDialect = DIALECT,
+    line_end: str = "\n",
+) -> bytes:
+    """The rows as PostgreSQL's COPY writes them."""
+    return b"".join(record(row, dialect, line_end) for row in table)
+
+
+def record(row: Sequence[str | None], dialect: CsvDialect, line_end: str = "\n") -> bytes:
+    fields = (field(value, dialect) for value in row)
+    return (dialect.delimiter.join(fields) + line_end).encode()
+
+
+def field(value: str | None, dialect: CsvDialect) -> str:
+    if value is None:
+        return dialect.null
+    special = (dialect.delimiter, dialect.quote, "\n", "\r")
+    if value != dialect.null and not any(char in value for char in special):
+        return value
+    return dialect.quote + value.replace(dialect.quote, dialect.quote * 2) + dialect.quote

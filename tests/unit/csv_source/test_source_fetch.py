@@ -1,0 +1,388 @@
+"""Objects in S3 to rows: one test for each kind of object a bucket may hold."""
+
+import gzip
+from datetime import datetime, timezone
+
+import boto3
+import pyarrow as pa
+import pytest
+from csv_source_helpers import DIALECT
+from hypothesis import given
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
+from dbt.adapters.mzs3.csv_source.executor.header import header_difference, read_header
+from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objects
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
+
+CONNECTION = AwsConnection(
+    region="us-east-1", access_key_id="testing", secret_access_key="testing"
+)
+BUCKET = "acme-raw"
+LOCATION = S3Location(BUCKET, "orders/")
+HEADER = ("id", "amount")
+COLUMNS = (Column("id", "bigint"), Column("amount", "string"))
+FIX = "Correct the object or remove it, then run again"
+
+
+@pytest.fixture
+def s3():
+    with mock_aws():
+        client = boto3.client(
+            "s3",
+            region_name="us-east-1",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+        )
+        client.create_bucket(Bucket=BUCKET)
+        yield client
+
+
+def spec(**changes):
+    known = {
+        "connection": CONNECTION,
+        "bucket": BUCKET,
+        "prefix": "orders/",
+        "source": "lake.orders",
+        "header": HEADER,
+        "columns": COLUMNS,
+        "dialect": DIALECT,
+        "compression": "by_suffix",
+    }
+    return FetchSpec(**{**known, **changes})
+
+
+def put(s3, name, data):
+    s3.put_object(Bucket=BUCKET, Key=f"orders/{name}", Body=data)
+
+
+def listed(pattern="**"):
+    one_row = pa.RecordBatch.from_pydict({"id": [0]})
+    return list(list_objects(CONNECTION, LOCATION, pattern)(iter([one_row])))
+
+
+def fetch(**changes):
+    """The rows of all objects, without the object's name and time."""
+    batches = fetch_objects(spec(**changes))(iter(listed()))
+    table = [row for batch in batches for row in batch.to_pylist()]
+    return [
+        (*(row[c.name] for c in changes.get("columns", COLUMNS)), row["_mz_record"])
+        for row in table
+    ]
+
+
+def fetched(s3, data, name="1.csv", **changes):
+    put(s3, name, data)
+    return fetch(**changes)
+
+
+def failure(s3, data, name="2.csv", **changes):
+    put(s3, name, data)
+    with pytest.raises(ExecutorError) as raised:
+        fetch(**changes)
+    return raised.value.message
+
+
+def test_rows_carry_their_object_their_number_and_its_time(s3):
+    put(s3, "1.csv", b"id,amount\n1,a\n2,b\n")
+    before = datetime.now(timezone.utc)
+    (batch,) = fetch_objects(spec())(iter(listed()))
+    uri = "s3://acme-raw/orders/1.csv"
+    assert batch.column("_mz_object").to_pylist() == [uri, uri]
+    assert batch.column("_mz_record").to_pylist() == [1, 2]
+    head = s3.head_object(Bucket=BUCKET, Key="orders/1.csv")
+    assert batch.column("_mz_last_modified").to_pylist() == [head["LastModified"]] * 2
+    assert abs((head["LastModified"] - before).total_seconds()) < 60
+
+
+def test_the_schema_in_spark_is_that_of_the_batches(s3):
+    put(s3, "1.csv", b"id,amount\n1,a\n")
+    (batch,) = fetch_objects(spec())(iter(listed()))
+    assert [str(field.type) for field in batch.schema] == [
+        "int64",
+        "string",
+        "string",
+        "int64",
+        "timestamp[us, tz=UTC]",
+    ]
+    assert output_schema(spec(columns=(Column("a`b; --", "int"),))) == (
+        "`a``b; --` int, `_mz_object` string, `_mz_record` bigint, `_mz_last_modified` timestamp"
+    )
+
+
+def test_records_are_numbered_across_chunks(s3):
+    data = b"id,amount\n" + b"".join(b"%d,x\n" % n for n in range(1, 101))
+    rows = fetched(s3, data, block_bytes=16)
+    assert [row[0] for row in rows] == [row[2] for row in rows] == list(range(1, 101))
+
+
+def test_several_objects_each_with_its_header(s3):
+    put(s3, "1.csv", b"id,amount\n1,a\n")
+    put(s3, "2.csv", b"id,amount\n2,b\n3,c\n")
+    assert fetch() == [(1, "a", 1), (2, "b", 1), (3, "c", 2)]
+
+
+def test_an_empty_object_has_no_rows(s3):
+    assert fetched(s3, b"") == []
+
+
+def test_an_empty_object_with_a_byte_order_mark_has_no_rows(s3):
+    assert fetched(s3, b"\xef\xbb\xbf") == []
+
+
+@pytest.mark.parametrize("data", [b"id,amount\n", b"id,amount", b"id,amount\r\n"])
+def test_a_header_alone_has_no_rows(s3, data):
+    assert fetched(s3, data) == []
+
+
+def test_a_byte_order_mark(s3):
+    assert fetched(s3, b"\xef\xbb\xbfid,amount\n1,a\n") == [(1, "a", 1)]
+
+
+def test_crlf(s3):
+    assert fetched(s3, b"id,amount\r\n1,a\r\n2,\r\n") == [(1, "a", 1), (2, None, 2)]
+
+
+def test_quoted_newlines(s3):
+    assert fetched(s3, b'id,amount\n1,"a\nb"\n2,"\r\n"\n') == [(1, "a\nb", 1), (2, "\r\n", 2)]
+
+
+def test_null_and_the_empty_string(s3):
+    assert fetched(s3, b'id,amount\n1,""\n2,\n') == [(1, "", 1), (2, None, 2)]
+
+
+def test_no_final_newline(s3):
+    assert fetched(s3, b'id,amount\n1,a\n"2",') == [(1, "a", 1), (2, None, 2)]
+
+
+@pytest.mark.parametrize(
+    "name", ["a b+c%20=&é/ü?#.csv", "%2F.csv", "x y/1.csv", "日本.csv", "a'b\"c.csv"]
+)
+def test_a_name_that_needs_url_encoding(s3, name):
+    put(s3, name, b"id,amount\n1,a\n")
+    (batch,) = fetch_objects(spec())(iter(listed()))
+    assert batch.column("_mz_object").to_pylist() == [f"s3://acme-raw/orders/{name}"]
+
+
+@pytest.mark.parametrize("name", ["1.csv.gz", "1.GZ", "1.csv.gzip"])
+def test_a_gzip_object(s3, name):
+    assert fetched(s3, gzip.compress(b"id,amount\n1,a\n"), name) == [(1, "a", 1)]
+
+
+def test_a_gzip_object_of_several_members(s3):
+    data = gzip.compress(b"id,amo") + gzip.compress(b"unt\n1,a") + b"\0" * 9
+    assert fetched(s3, data, "1.gz") == [(1, "a", 1)]
+
+
+def test_gzip_declared(s3):
+    data = gzip.compress(b"id,amount\n1,a\n")
+    assert fetched(s3, data, "1.csv", compression="gzip") == [(1, "a", 1)]
+
+
+def test_no_gzip_declared(s3):
+    assert fetched(s3, b"id,amount\n1,a\n", "1.gz", compression="none") == [(1, "a", 1)]
+
+
+def test_an_empty_object_with_a_gzip_suffix(s3):
+    assert fetched(s3, b"", "1.gz") == []
+
+
+def test_gzip_that_is_not(s3):
+    assert failure(s3, b"id,amount\n1,a\n", "2.gz") == (
+        "lake.orders: object s3://acme-raw/orders/2.gz: it is not valid gzip (Error -3 while "
+        "decompressing data: incorrect header check). Correct or remove the object; for objects "
+        "that are not compressed declare `compression: none`"
+    )
+
+
+def test_gzip_that_ends_early(s3):
+    data = gzip.compress(b"id,amount\n1,a\n")[:-9]
+    assert failure(s3, data, "2.gz") == (
+        f"lake.orders: object s3://acme-raw/orders/2.gz: its gzip stream ends early. {FIX}"
+    )
+
+
+def test_gzip_without_its_suffix(s3):
+    assert failure(s3, gzip.compress(b"id,amount\n1,a\n")) == (
+        "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: it is compressed by "
+        "gzip. Declare `compression: gzip`"
+    )
+
+
+def test_a_header_that_differs_in_one_object(s3):
+    put(s3, "1.csv", b"id,amount\n1,a\n")
+    assert failure(s3, b"id,amount,x\n1,a,b\n") == (
+        "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id,amount,x "
+        "but the pinned header is id,amount: first difference at column 3, 'x' instead of "
+        "nothing. Correct the object or remove it, or narrow `pattern` so that it is left out, "
+        "then run again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "difference"),
+    [
+        (("id", "Amount"), "column 2, 'Amount' instead of 'amount'"),
+        ((" id", "amount"), "column 1, ' id' instead of 'id'"),
+        (("amount", "id"), "column 1, 'amount' instead of 'id'"),
+        (("id",), "column 2, nothing instead of 'amount'"),
+    ],
+)
+def test_where_headers_differ(found, difference):
+    assert header_difference(found, HEADER).endswith(f"first difference at {difference}")
+
+
+def test_long_headers_are_cut_in_the_error():
+    pinned = [f"column_{n}" for n in range(1000)]
+    text = header_difference([*pinned[:999], "x" * 1000], pinned)
+    assert len(text) < 400
+    assert text.endswith("x... instead of 'column_999'")
+
+
+def test_an_object_without_the_header_of_the_others(s3):
+    assert "first difference at column 1, '1' instead of 'id'" in failure(s3, b"1,a\n2,b\n")
+
+
+def test_a_malformed_header(s3):
+    assert failure(s3, b'\xef\xbb\xbfid,"amount\n1,a\n') == (
+        "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 3: the header is "
+        f"malformed: column 2 has a quoted field that is not closed. {FIX}"
+    )
+
+
+def test_a_ragged_row(s3):
+    assert failure(s3, b'id,amount\n1,"a\nb"\n5,6,7\n8,9\n') == (
+        "lake.orders: object s3://acme-raw/orders/2.csv, line 4, byte 18: expected 2 columns, "
+        f"got 3. {FIX}"
+    )
+
+
+def test_a_value_of_another_type(s3):
+    data = gzip.compress(b"\xef\xbb\xbfid,amount\r\n1,a\r\nabc,b\r\n")
+    assert failure(s3, data, "2.csv.gz") == (
+        "lake.orders: object s3://acme-raw/orders/2.csv.gz, line 3, byte 19: column id: 'abc' is "
+        f"not a bigint. {FIX}; or declare the column as a string"
+    )
+
+
+@given(st.integers(1, 40), st.integers(0, 30), st.sampled_from(["\n", "\r\n"]))
+def test_the_position_does_not_depend_on_the_block(block, good, line_end):
+    head = f'id,"amo\nunt"{line_end}' + f'1,"\n"{line_end}' * good
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket=BUCKET)
+        put(client, "1.csv", f"{head}1{line_end}2,x".encode())
+        with pytest.raises(ExecutorError) as raised:
+            fetch(header=("id", "amo\nunt"), block_bytes=block)
+    position = f"line {head.count(chr(10)) + 1}, byte {len(head)}: expected 2 columns, got 1"
+    assert position in raised.value.message
+
+
+def test_without_headers_the_first_record_is_data(s3):
+    assert fetched(s3, b"1,a\n2,b\n", header=None) == [(1, "a", 1), (2, "b", 2)]
+
+
+def test_an_object_that_is_replaced_after_it_was_listed(s3):
+    put(s3, "1.csv", b"id,amount\n1,a\n")
+    before = listed()
+    put(s3, "1.csv", b"id,amount\n2,b\n")
+    with pytest.raises(ExecutorError) as raised:
+        list(fetch_objects(spec())(iter(before)))
+    etag = before[0].column("etag")[0].as_py()
+    assert raised.value.message == (
+        "lake.orders: object s3://acme-raw/orders/1.csv: it was replaced after it was listed: its "
+        f"ETag is no longer {etag}. Do not overwrite objects while they are ingested; run again "
+        "to list it anew"
+    )
+
+
+def test_an_object_that_is_removed_after_it_was_listed(s3):
+    put(s3, "1.csv", b"id,amount\n1,a\n")
+    before = listed()
+    s3.delete_object(Bucket=BUCKET, Key="orders/1.csv")
+    with pytest.raises(ExecutorError) as raised:
+        list(fetch_objects(spec())(iter(before)))
+    assert raised.value.message == (
+        "lake.orders: object s3://acme-raw/orders/1.csv: it was removed after it was listed. Put "
+        "it back, or run again without it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (b"id,amount\n1,a\n", ("id", "amount")),
+        (b"\xef\xbb\xbfid\r\n", ("id",)),
+        (b'"a,b","say ""x""","two\nlines", \n', ("a,b", 'say "x"', "two\nlines", " ")),
+        (b'a,"\xc3\xa9",""', ("a", "é", "")),
+        (b"", None),
+        (b"\xef\xbb\xbf", None),
+        (b'"' + b"long\n" * 50_000 + b'",b\n', ("long\n" * 50_000, "b")),
+    ],
+)
+def test_reading_a_header(s3, data, names):
+    put(s3, "1.csv", data)
+    assert read_header(s3, BUCKET, "orders/1.csv", DIALECT, "by_suffix") == names
+
+
+def test_a_header_that_cannot_be_read(s3):
+    put(s3, "1.csv", b"a,\xff\n")
+    with pytest.raises(SourceError) as raised:
+        read_header(s3, BUCKET, "orders/1.csv", DIALECT, "by_suffix", source="lake.orders")
+    assert str(raised.value) == (
+        "lake.orders: object s3://acme-raw/orders/1.csv, line 1, byte 0: the header is malformed: "
+        f"column 2 is not valid UTF-8: byte 0xff. {FIX}"
+    )
+
+
+def test_the_listing_has_what_the_pattern_takes_below_the_location(s3):
+    for key in ("orders/1.csv", "orders/x/2.csv", "orders/3.txt", "orders2/4.csv", "5.csv"):
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"id\n")
+    s3.put_object(Bucket=BUCKET, Key="orders/", Body=b"")
+    s3.put_object(Bucket=BUCKET, Key="orders/x/", Body=b"")
+    (batch,) = listed("**/*.csv")
+    assert batch.column("key").to_pylist() == ["orders/1.csv", "orders/x/2.csv"]
+    assert batch.column("size").to_pylist() == [3, 3]
+    head = s3.head_object(Bucket=BUCKET, Key="orders/1.csv")
+    assert batch.column("etag")[0].as_py() == head["ETag"].strip('"')
+    assert batch.column("last_modified")[0].as_py() == head["LastModified"]
+    assert [len(page) for page in iter_pages(s3, LOCATION, "**")] == [3]
+
+
+def test_only_keys_under_the_literal_prefix_are_listed(s3, monkeypatch):
+    asked = []
+    s3.meta.events.register(
+        "before-parameter-build.s3.ListObjectsV2", lambda params, **_: asked.append(params)
+    )
+    put(s3, "2024/1.csv", b"")
+    assert len(list(iter_pages(s3, LOCATION, "2024/*.csv"))) == 1
+    assert [params["Prefix"] for params in asked] == ["orders/2024/"]
+
+
+def test_a_listing_of_several_pages(s3):
+    for number in range(1001):
+        put(s3, f"{number:04}", b"")
+    pages = list(iter_pages(s3, LOCATION, "**"))
+    assert [len(page) for page in pages] == [1000, 1]
+    assert [len(batch) for batch in listed()] == [1000, 1]
+
+
+def test_a_listing_of_nothing(s3):
+    assert listed() == []
+
+
+def test_a_bucket_that_is_not_there(s3):
+    location = S3Location("no-such-bucket", "orders/")
+    says = (
+        "listing s3://no-such-bucket/orders/ failed: NoSuchBucket: The specified bucket does not "
+        "exist"
+    )
+    with pytest.raises(S3Error, match=says):
+        list(iter_pages(s3, location, "**"))
+    with pytest.raises(ExecutorError) as raised:
+        list(list_objects(CONNECTION, location, "**")(iter([pa.record_batch({"id": [0]})])))
+    assert raised.value.message == says

@@ -1,0 +1,133 @@
+"""The seed's forms: what is left open, what is found, what is pinned."""
+
+import pytest
+from csv_source_helpers import parse
+
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.purify import (
+    PinnedDefinition,
+    contradictions,
+    needs_object,
+    purify,
+)
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
+
+FOUND = ("id", "value")
+ALIASES = [{"name": "a", "data_type": "int"}, {"name": "b"}]
+
+
+def test_names_from_the_header_all_strings():
+    pinned = purify(parse(), FOUND)
+    assert pinned == PinnedDefinition(FOUND, (Column("id", "string"), Column("value", "string")))
+    assert pinned.sql() == "FORMAT CSV WITH HEADER COLUMNS (id, value)"
+
+
+def test_columns_are_aliases():
+    pinned = purify(parse(columns=ALIASES), FOUND)
+    assert pinned == PinnedDefinition(FOUND, (Column("a", "int"), Column("b", "string")))
+    assert pinned.sql() == "(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)"
+
+
+def test_a_declared_header_needs_no_object():
+    definition = parse(header=["id", "value"])
+    assert not needs_object(definition)
+    assert purify(definition, None).sql() == "FORMAT CSV WITH HEADER COLUMNS (id, value)"
+
+
+def test_no_header_and_a_number_of_columns():
+    definition = parse(header=False, column_count=2)
+    assert not needs_object(definition)
+    pinned = purify(definition, None)
+    assert pinned == PinnedDefinition(None, (Column("column1"), Column("column2")))
+    assert pinned.sql() == "(column1, column2) FORMAT CSV WITH 2 COLUMNS"
+
+
+def test_no_header_and_columns():
+    pinned = purify(parse(header=False, columns=ALIASES), None)
+    assert pinned.sql() == "(a, b) FORMAT CSV WITH 2 COLUMNS"
+
+
+def test_names_are_quoted_where_they_must_be():
+    pinned = purify(parse(), ("Id", 'say "x", y', "ok_1"))
+    assert pinned.sql() == 'FORMAT CSV WITH HEADER COLUMNS ("Id", "say ""x"", y", ok_1)'
+
+
+def test_a_header_that_is_needed_and_not_found():
+    assert needs_object(parse())
+    with pytest.raises(SourceError) as raised:
+        purify(parse(pattern="*.csv"), None)
+    assert str(raised.value) == (
+        "lake.orders: no object at s3://acme-raw/orders/ that matches '*.csv' has a header to "
+        "learn the columns from. Put one there, or declare the names as `header: [name, ...]`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (("id", "ID"), "columns 1 and 2 have the same name 'ID' "
+                       "(Spark does not tell upper from lower case)"),
+        (("id", ""), "column 2 has an empty name"),
+        (("_mz_record",), "column 1 is named '_mz_record': names that start with _mz_ are "
+                          "reserved"),
+    ],
+)  # fmt: skip
+def test_headers_that_cannot_name_columns(header, says):
+    with pytest.raises(ConfigError) as raised:
+        purify(parse(), header)
+    (problem,) = raised.value.problems
+    assert f": {says}; declare `columns` to name them" in problem
+
+
+def test_aliases_name_any_header():
+    assert purify(parse(columns=ALIASES), ("x", "x")).header == ("x", "x")
+
+
+def test_aliases_of_another_number():
+    with pytest.raises(ConfigError) as raised:
+        purify(parse(columns=ALIASES), ("id",))
+    assert raised.value.problems == ("2 columns are declared but the header has 1: (id)",)
+
+
+@pytest.mark.parametrize(
+    "definition", [parse(), parse(columns=ALIASES), parse(header=False, column_count=2)]
+)
+def test_json_there_and_back(definition):
+    pinned = purify(definition, FOUND)
+    assert PinnedDefinition.from_json(pinned.to_json()) == pinned
+
+
+def test_the_definition_it_was_pinned_from_contradicts_nothing():
+    for definition in (
+        parse(),
+        parse(columns=ALIASES),
+        parse(header=["id", "value"]),
+        parse(header=False, column_count=2),
+    ):
+        assert contradictions(purify(definition, FOUND), definition) == []
+
+
+def test_naming_the_header_that_was_discovered_contradicts_nothing():
+    assert contradictions(purify(parse(), FOUND), parse(header=["id", "value"])) == []
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "says"),
+    [
+        (parse(), parse(header=False, column_count=2),
+         ["it is declared without a header but was pinned with one"]),
+        (parse(header=False, column_count=2), parse(),
+         ["it is declared with a header but was pinned without one"]),
+        (parse(columns=ALIASES), parse(header=["id", "v"], columns=ALIASES),
+         ["the header is declared as (id, v) but was pinned as (id, value)"]),
+        (parse(), parse(columns=ALIASES),
+         ["column 1 is declared as a int but was pinned as id string",
+          "column 2 is declared as b string but was pinned as value string"]),
+        (parse(columns=ALIASES), parse(columns=ALIASES[:1]),
+         ["1 columns are declared but the header has 2: (id, value)"]),
+        (parse(header=False, column_count=2), parse(header=False, column_count=3),
+         ["3 columns are declared but 2 were pinned"]),
+    ],
+)  # fmt: skip
+def test_what_contradicts(then, now, says):
+    assert contradictions(purify(then, FOUND), now) == says

@@ -1,0 +1,179 @@
+"""Connections that break, and gzip in pieces of any size."""
+
+import gzip
+import io
+import zlib
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.stream import MAX_RESUMES, Gunzip, ObjectReader
+
+DATA = bytes(range(256)) * 4
+
+
+class Body:
+    """Gives `good` bytes, then fails as told."""
+
+    def __init__(self, data, good, failure):
+        self.stream = io.BytesIO(data[:good])
+        self.failure = failure
+        self.closed = False
+
+    def read(self, size):
+        data = self.stream.read(min(size, 100))
+        if not data and self.failure is not None:
+            raise self.failure
+        return data
+
+    def close(self):
+        self.closed = True
+
+
+class Client:
+    """An S3 whose every answer breaks off after so many bytes."""
+
+    def __init__(self, breaks, failure):
+        self.breaks = list(breaks)
+        self.failure = failure
+        self.requests = []
+        self.bodies = []
+
+    def get_object(self, **request):
+        self.requests.append(request)
+        start = int(request.get("Range", "bytes=0-")[len("bytes=") : -1])
+        rest = DATA[start:]
+        good = self.breaks.pop(0) if self.breaks else len(rest)
+        failure = self.failure if good < len(rest) else None
+        self.bodies.append(Body(rest, good, failure))
+        return {"Body": self.bodies[-1], "ETag": '"e1"', "ContentLength": len(rest)}
+
+
+def read_all(client, pauses, etag=None):
+    reader = ObjectReader(client, "b", "k", etag, pause=pauses.append)
+    found = b""
+    while data := reader.read(1000):
+        found += data
+    reader.close()
+    return found
+
+
+TIMEOUT = ReadTimeoutError(endpoint_url="http://127.0.0.1")
+RESET = ConnectionResetError("reset by peer")
+
+
+@pytest.mark.parametrize("failure", [TIMEOUT, RESET, None])
+def test_a_broken_connection_is_resumed_at_the_byte_reached(failure):
+    client, pauses = Client([300, 0, 500], failure), []
+    assert read_all(client, pauses) == DATA
+    assert [request.get("Range") for request in client.requests] == [
+        None,
+        "bytes=300-",
+        "bytes=300-",
+        "bytes=800-",
+    ]
+    assert [request.get("IfMatch") for request in client.requests] == [None, *['"e1"'] * 3]
+    assert all(body.closed for body in client.bodies)
+    assert pauses == [0.2, 0.4, 0.2]
+
+
+def test_a_whole_object_is_one_request():
+    client = Client([], None)
+    assert read_all(client, [], etag="e0") == DATA
+    assert [request["IfMatch"] for request in client.requests] == ['"e0"']
+
+
+def test_it_gives_up_without_progress():
+    client, pauses = Client([300] + [0] * 99, TIMEOUT), []
+    with pytest.raises(CsvProblem) as raised:
+        read_all(client, pauses)
+    assert raised.value.text("b", "k", "lake.orders") == (
+        "lake.orders: object s3://b/k: reading it from byte 300 failed: Read timeout on endpoint "
+        'URL: "http://127.0.0.1". Nothing of it was kept; run again'
+    )
+    assert len(pauses) == MAX_RESUMES
+    assert len(client.requests) == 1 + MAX_RESUMES
+
+
+class Refusing:
+    def __init__(self, failure):
+        self.failure = failure
+
+    def get_object(self, **request):
+        raise self.failure
+
+
+def test_a_permission_that_is_missing_is_named_at_once():
+    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetObject")
+    pauses = []
+    with pytest.raises(CsvProblem) as raised:
+        read_all(Refusing(denied), pauses)
+    assert raised.value.problem == (
+        "reading it from byte 0 failed: AccessDenied: no (needs s3:GetObject)"
+    )
+    assert pauses == []
+
+
+def test_an_endpoint_that_does_not_answer():
+    failure = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
+    with pytest.raises(CsvProblem) as raised:
+        read_all(Refusing(failure), [])
+    assert "Could not connect to the endpoint URL" in raised.value.problem
+
+
+class Trickle:
+    """A stream that gives as many bytes at a time as it likes."""
+
+    def __init__(self, data, sizes):
+        self.stream = io.BytesIO(data)
+        self.sizes = sizes
+        self.calls = 0
+
+    def read(self, size):
+        self.calls += 1
+        return self.stream.read(min(size, self.sizes[self.calls % len(self.sizes)]))
+
+
+@given(
+    st.lists(st.binary(max_size=300), max_size=4),
+    st.integers(0, 5),
+    st.lists(st.integers(1, 50), min_size=1, max_size=5),
+    st.integers(1, 400),
+)
+def test_members_of_gzip_one_after_the_other(parts, padding, sizes, size):
+    data = b"".join(gzip.compress(part) + b"\0" * padding for part in parts)
+    gunzip = Gunzip(Trickle(data, sizes).read)
+    found = []
+    while piece := gunzip.read(size):
+        assert len(piece) <= size
+        found.append(piece)
+    assert b"".join(found) == b"".join(parts)
+
+
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_gzip_that_is_cut_is_an_error(part, data):
+    whole = gzip.compress(part)
+    cut = data.draw(st.integers(1, len(whole) - 1))
+    gunzip = Gunzip(io.BytesIO(whole[:cut]).read)
+    with pytest.raises(CsvProblem, match="its gzip stream ends early"):
+        while gunzip.read(100):
+            pass
+
+
+def test_gzip_with_a_wrong_checksum_is_an_error():
+    whole = bytearray(gzip.compress(b"abc"))
+    whole[-8] ^= 1
+    gunzip = Gunzip(io.BytesIO(bytes(whole)).read)
+    with pytest.raises(CsvProblem, match="it is not valid gzip") as raised:
+        while gunzip.read(100):
+            pass
+    assert isinstance(raised.value.__cause__, zlib.error)
+
+
+def test_what_compresses_well_is_not_held_at_once():
+    source = io.BytesIO(gzip.compress(b"\0" * 50_000_000))
+    gunzip = Gunzip(source.read)
+    assert len(gunzip.read(1000)) == 1000

@@ -1,0 +1,68 @@
+import json
+
+import boto3
+import demo_exports
+import pytest
+from moto import mock_aws
+
+CONTENT = b"day,flights\n2013-01-01,842\n2013-01-02,943\n"
+
+
+@pytest.fixture
+def client():
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="acme-exports")
+        yield client
+
+
+def put_export(client, *, content=CONTENT, listed_rows=2, reported_rows=2, folder):
+    entry = {
+        "url": "s3://acme-exports/daily/part-0000-0001.csv",
+        "meta": {"record_count": listed_rows, "content_length": len(CONTENT)},
+    }
+    manifest = {"entries": [entry], "options": {"header": True}}
+    client.put_object(Bucket="acme-exports", Key="daily/part-0000-0001.csv", Body=content)
+    client.put_object(
+        Bucket="acme-exports", Key="daily/_manifest.json", Body=json.dumps(manifest).encode()
+    )
+    response = {
+        "code": "COPY",
+        "rows_affected": reported_rows,
+        "location": "s3://acme-exports/daily/",
+        "manifest": "s3://acme-exports/daily/_manifest.json",
+    }
+    results = [
+        {"unique_id": "model.flights.daily_export", "adapter_response": response},
+        {"unique_id": "model.flights.daily", "adapter_response": {}},
+    ]
+    run_results = folder / "run_results.json"
+    run_results.write_text(json.dumps({"results": results}))
+    return run_results
+
+
+def test_an_export_is_read_and_downloaded(client, tmp_path):
+    run_results = put_export(client, folder=tmp_path)
+    (export,) = demo_exports.read_exports(client, run_results, tmp_path / "exports")
+    assert (export.name, export.rows, export.location) == (
+        "daily_export",
+        2,
+        "s3://acme-exports/daily/",
+    )
+    (file,) = export.files
+    assert file.path.read_bytes() == CONTENT
+    assert (tmp_path / "exports" / "daily_export" / "_manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"content": CONTENT + b"2013-01-03,1\n"}, "part-0000-0001.csv has 3 rows"),
+        ({"content": CONTENT.replace(b"842", b"8")}, "part-0000-0001.csv has 2 rows and 40 bytes"),
+        ({"reported_rows": 3}, "dbt reports 3 rows, the objects hold 2"),
+    ],
+)
+def test_disagreement_is_a_failure(client, tmp_path, wrong, message):
+    run_results = put_export(client, folder=tmp_path, **wrong)
+    with pytest.raises(demo_exports.DemoFailed, match=message):
+        demo_exports.read_exports(client, run_results, tmp_path / "exports")

@@ -1,0 +1,53 @@
+"""Failures of Spark: our own message where an executor raised one, else Spark's without traces."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.errors import CopyError, ExecutorError, Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.failure import executor_message, explain
+
+WORKER_FAILED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/worker.py", line 1, in main
+    process()
+{error}
+
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.Some.scala(Some.scala:1)
+"""
+
+
+@given(st.text())
+def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
+    error = f"dbt.adapters.mzs3.errors.ExecutorError: {ExecutorError(message)}"
+    failure = explain(RuntimeError(WORKER_FAILED.format(error=error)))
+    assert type(failure) is Mzs3Error
+    assert str(failure) == message
+
+
+def test_our_own_errors_pass_through() -> None:
+    error = CopyError("no")
+    assert explain(error) is error
+
+
+def test_other_failures_lose_their_stack_traces() -> None:
+    failure = explain(RuntimeError(WORKER_FAILED.format(error="ZeroDivisionError: division")))
+    assert type(failure) is SparkJobError
+    assert str(failure) == (
+        "[PYTHON_EXCEPTION] An exception was thrown from the Python worker:\n"
+        "ZeroDivisionError: division"
+    )
+
+
+@pytest.mark.parametrize("module", ["pyarrow", "boto3"])
+def test_workers_without_what_they_need_are_explained(module: str) -> None:
+    error = f"ModuleNotFoundError: No module named '{module}'"
+    text = str(explain(RuntimeError(WORKER_FAILED.format(error=error))))
+    assert f"the Python of Spark's workers lacks {module}" in text
+    assert "PYSPARK_PYTHON" in text
+
+
+def test_a_text_without_a_mark_has_no_message() -> None:
+    assert executor_message(RuntimeError("plain")) is None

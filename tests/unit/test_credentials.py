@@ -1,0 +1,97 @@
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.credentials import Mzs3Credentials
+
+SECRETS = {
+    "access_key_id": "AKIASECRETKEYID",
+    "secret_access_key": "the-secret-key",
+    "session_token": "the-session-token",
+}
+PROFILE = {
+    "method": "session",
+    "schema": "analytics",
+    "aws_connections": {"default": {"region": "eu-west-1", **SECRETS}},
+}
+
+
+def credentials(**changes):
+    profile = {**PROFILE, **changes}
+    Mzs3Credentials.validate(Mzs3Credentials.translate_aliases(profile))
+    return Mzs3Credentials.from_dict(profile)
+
+
+def test_a_session_needs_no_host():
+    assert credentials().host is None
+    assert credentials().unique_field == "session"
+
+
+def test_thrift_needs_a_host():
+    with pytest.raises(DbtRuntimeError, match="host"):
+        credentials(method="thrift")
+
+
+def test_spark_connect_is_said_to_be_missing():
+    with pytest.raises(DbtRuntimeError, match="not supported by this version of dbt-mzs3"):
+        credentials(method="connect", host="sc://localhost")
+
+
+def test_ansi_mode_is_left_to_spark():
+    assert "spark.sql.ansi.enabled" not in credentials().server_side_parameters
+
+
+@pytest.mark.parametrize("value", ["false", False])
+def test_ansi_mode_is_what_the_profile_says(value):
+    parameters = {"spark.sql.ansi.enabled": value}
+
+    assert credentials(server_side_parameters=parameters).server_side_parameters == {
+        "spark.sql.ansi.enabled": "false"
+    }
+
+
+def test_connections_are_parsed_and_default_is_always_there():
+    lake = {"region": "us-east-1", "assume_role_arn": "arn:aws:iam::123456789012:role/copy"}
+    parsed = credentials(aws_connections={"lake": lake}).connections
+
+    assert sorted(parsed) == ["default", "lake"]
+    assert parsed["lake"].assume_role_arn == lake["assume_role_arn"]
+
+
+def test_every_problem_of_the_connections_is_in_one_error():
+    with pytest.raises(DbtRuntimeError) as caught:
+        credentials(
+            aws_connections={
+                "default": {"regoin": "x"},
+                "lake": {"access_key_id": "AKIASECRETKEYID"},
+            }
+        )
+
+    assert "regoin" in str(caught.value)
+    assert "aws_connections.lake" in str(caught.value)
+    assert "AKIASECRETKEYID" not in str(caught.value)
+
+
+def test_jinjas_target_and_dbt_debug_have_the_connections_but_no_secret():
+    shown = dict(credentials().connection_info())
+
+    assert shown["schema"] == "analytics"
+    assert shown["method"] == "session"
+    assert shown["aws_connections"] == {"default": {"region": "eu-west-1", "endpoint": None}}
+
+
+@pytest.mark.parametrize(
+    "show", [repr, str, Mzs3Credentials.to_dict, lambda shown: dict(shown.connection_info())]
+)
+def test_nothing_that_shows_credentials_shows_a_secret(show):
+    made = credentials(token="the-token", password="the-password")
+    text = str(show(made))
+
+    for secret in SECRETS.values():
+        assert secret not in text
+    if show in (repr, str):
+        assert "the-token" not in text
+        assert "the-password" not in text
+
+
+def test_no_alias_renames_a_models_config():
+    assert Mzs3Credentials._ALIASES == {}

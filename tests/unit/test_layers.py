@@ -1,0 +1,106 @@
+"""The layers keep to themselves: workers need no dbt, work needs no dbt, doors are few."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dbt.adapters.mzs3.errors as anchor
+
+PACKAGE = Path(anchor.__file__).parent
+OURS = "dbt.adapters.mzs3"
+DOORS = {
+    "__init__.py",
+    "connections.py",
+    "credentials.py",
+    "impl.py",
+    "python_job.py",
+    "response.py",
+    "source_nodes.py",
+    "staging.py",
+}
+SHIPPED = (
+    "aws",
+    "copy/executor",
+    "csv_source/executor",
+    "csv_dialect.py",
+    "errors.py",
+)
+FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
+NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
+# Reads a counter of a finished command where there is a JVM in this process, else does without.
+CLASSIC_ONLY = {"spark/written.py"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def is_shipped(path: Path) -> bool:
+    return any(name_of(path) == part or name_of(path).startswith(f"{part}/") for part in SHIPPED)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports when it runs, by its full name."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+
+
+@pytest.mark.parametrize("path", [p for p in modules() if is_shipped(p)], ids=name_of)
+def test_executor_code_imports_only_what_a_cluster_has(path: Path) -> None:
+    for module in imported(path):
+        if module.startswith(f"{OURS}."):
+            inner = PACKAGE / (module.removeprefix(f"{OURS}.").replace(".", "/") + ".py")
+            assert is_shipped(inner), module
+        else:
+            assert module.split(".")[0] in FOR_EXECUTORS, module
+
+
+@pytest.mark.parametrize("path", [p for p in modules() if name_of(p) not in DOORS], ids=name_of)
+def test_work_is_plain_python_without_dbt(path: Path) -> None:
+    foreign = [
+        module
+        for module in imported(path)
+        if module.split(".")[0] in {"dbt", "dbt_common", "agate"} and not module.startswith(OURS)
+    ]
+    assert foreign == []
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_jobs_use_dataframes_only(path: Path) -> None:
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+    }
+    assert name_of(path) in CLASSIC_ONLY or not used & NOT_OVER_CONNECT
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_files_stay_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("door", sorted(DOORS))
+def test_doors_exist(door: str) -> None:
+    assert (PACKAGE / door).exists()
