@@ -47,7 +47,7 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: Layout) -> pa.Ar
 
     Takes `text` in PostgreSQL's notation; both arrays have the same length and no NULLs. Python's
     integers are used once per distinct number that has such a text. These are rare among all
-    numbers: one in five at 2 ** 54, one in hundreds at 1e18, fewer beyond, none below 2 ** 53.
+    numbers: one in five at 2 ** 54, one in a hundred at 1e18, fewer beyond, none below 2 ** 53.
     """
     size = pc.abs(values)
     bits = pc.cast(values.view(layout.integer), pa.int64())
@@ -102,14 +102,17 @@ def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: Layout) -> pa.Arra
 
 
 def _strict_text(number: float, layout: Layout) -> str:
-    """The fewest correctly rounded digits strictly between the midpoints to both neighbours."""
+    """The fewest correctly rounded digits strictly between the midpoints to both neighbours.
+
+    Both are equally far. That is not so for a power of two, but none gets here: 5 divides neither
+    of the midpoints beside it, so they have no fewer digits than it has.
+    """
     exact = abs(int(number))
-    unit = 1 << (exact.bit_length() - layout.precision)  # to the next number, away from zero
-    unit_below = unit // 2 if exact & (exact - 1) == 0 else unit
+    distance = 1 << (exact.bit_length() - layout.precision)  # of two numbers
     for decimals in layout.decimals:
         text = f"{number:.{decimals}e}"
         mantissa, exponent = text.removeprefix("-").split("e+")
         error = int(mantissa.replace(".", "")) * 10 ** (int(exponent) - decimals) - exact
-        if -unit_below < 2 * error < unit:
+        if 2 * abs(error) < distance:
             break
     return text

@@ -1,0 +1,90 @@
+"""COPY's options change our bytes as they change PostgreSQL's."""
+
+from random import Random
+
+import golden_postgres as g
+import golden_values as v
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+
+pytestmark = pytest.mark.postgres
+
+COLUMNS = {
+    "word": (g.TEXT, v.text),
+    "number": (g.BIGINT, v.integer(20)),
+    "flag": (g.BOOLEAN, lambda random: random.random() < 0.5),
+    "ratio": (g.DOUBLE, v.double),
+    "moment": (g.TIMESTAMPTZ, v.timestamp),
+    "price": (g.decimal_type(12, 2), v.decimal(12, 2)),
+    "raw": (g.BYTEA, v.binary),
+    "words": (g.array_of(g.TEXT), v.array(v.text)),
+    "day": (g.DATE, v.date),
+    "last": (g.TEXT, v.text),
+}
+DIALECTS = {
+    "default": CsvDialect(),
+    "pipe": CsvDialect(delimiter="|"),
+    "tab": CsvDialect(delimiter="\t"),
+    "semicolon, single quote": CsvDialect(delimiter=";", quote="'", escape="'"),
+    "backslash escape": CsvDialect(escape="\\"),
+    "escape in the values": CsvDialect(escape="a"),
+    "escape is the delimiter": CsvDialect(escape=","),
+    "quote in numbers": CsvDialect(quote="1", escape="1"),
+    "delimiter in numbers": CsvDialect(delimiter="-"),
+    "delimiter in dates": CsvDialect(delimiter=":"),
+    "delimiter in exponents": CsvDialect(delimiter="+"),
+    "delimiter in booleans": CsvDialect(delimiter="t"),
+    "delimiter in binaries": CsvDialect(delimiter="\\"),
+    "null is a word": CsvDialect(null="NULL"),
+    "null is a backslash N": CsvDialect(null="\\N"),
+    "null is a boolean": CsvDialect(null="t"),
+    "null is a number": CsvDialect(null="-1"),
+    "null is not ASCII": CsvDialect(null="日本"),
+    "null is the end of data": CsvDialect(null="\\."),
+}
+FORCED = {
+    "none": frozenset(),
+    "all": "*",
+    "some": frozenset({"number", "words", "last"}),
+}
+
+
+@pytest.fixture(scope="module")
+def table(postgres):
+    """Rows of all types, loaded once for all options."""
+    random = Random("table")
+    columns = [v.sample(random, make, []) for _, make in COLUMNS.values()]
+    kinds = [kind for kind, _ in COLUMNS.values()]
+    postgres.load(list(COLUMNS), kinds, list(zip(*columns, strict=True)))
+    arrays = [g.arrow_array(kind, values) for kind, values in zip(kinds, columns, strict=True)]
+    return pa.record_batch(arrays, names=list(COLUMNS))
+
+
+def force_quote_option(forced):
+    if not forced:
+        return []
+    if forced == "*":
+        return [sql.SQL("force_quote *")]
+    names = sql.SQL(", ").join(map(sql.Identifier, sorted(forced)))
+    return [sql.SQL("force_quote ({})").format(names)]
+
+
+@pytest.mark.parametrize("forced", FORCED)
+@pytest.mark.parametrize("name", DIALECTS)
+def test_dialect_is_written_as_postgres_writes_it(postgres, table, name, forced):
+    dialect = DIALECTS[name]
+    options = [*g.dialect_options(dialect), *force_quote_option(FORCED[forced])]
+    encoder = CsvEncoder(table.schema, dialect, FORCED[forced])
+    g.assert_same(g.encoded(encoder, table), postgres.csv(options))
+
+
+def test_pieces_of_a_large_batch_are_written_as_postgres_writes_them(postgres, table, monkeypatch):
+    monkeypatch.setattr("dbt.adapters.mzs3.copy.executor.encode.PIECE_BYTES", 10_000)
+    pieces = list(CsvEncoder(table.schema, CsvDialect()).encode_in_pieces(table))
+    assert len(pieces) > 100
+    text = b"".join(line.as_buffer().to_pybytes() for piece in pieces for line in piece)
+    g.assert_same(text, postgres.csv())

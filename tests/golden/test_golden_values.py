@@ -1,0 +1,74 @@
+"""Every type's text is what PostgreSQL writes, on generated values."""
+
+from random import Random
+
+import golden_postgres as g
+import golden_values as v
+import pyarrow as pa
+import pytest
+
+from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+
+pytestmark = pytest.mark.postgres
+
+DECIMALS = [(38, 18), (38, 0), (38, 38), (12, 2), (7, 7), (10, 6), (9, 7)]
+SCALARS = {
+    "boolean": (g.BOOLEAN, lambda random: random.random() < 0.5, [True, False]),
+    "tinyint": (
+        g.SqlType("smallint", 21, pa.int8(), g.SMALLINT.pack),
+        v.integer(7),
+        v.integer_extremes(8),
+    ),
+    "smallint": (g.SMALLINT, v.integer(15), v.integer_extremes(16)),
+    "integer": (g.INTEGER, v.integer(31), v.integer_extremes(32)),
+    "bigint": (g.BIGINT, v.integer(63), v.integer_extremes(64)),
+    "double": (g.DOUBLE, v.double, v.DOUBLE_EXTREMES),
+    "real": (g.REAL, v.single, v.SINGLE_EXTREMES),
+    "text": (g.TEXT, v.text, v.AWKWARD_TEXTS),
+    "bytea": (g.BYTEA, v.binary, [b"", b"\x00", b'\xff\\,"']),
+    "date": (g.DATE, v.date, v.DATE_EXTREMES),
+    "time": (g.TIME, v.time, [0, 1000, v.DAY * 1000 - 1000]),
+    "timestamp": (g.TIMESTAMP, v.timestamp, v.TIMESTAMP_EXTREMES),
+    "timestamptz": (g.TIMESTAMPTZ, v.timestamp, v.TIMESTAMP_EXTREMES),
+} | {
+    f"decimal({precision},{scale})": (
+        g.decimal_type(precision, scale),
+        v.decimal(precision, scale),
+        v.decimal_extremes(precision, scale),
+    )
+    for precision, scale in DECIMALS
+}
+
+
+def check(postgres, kind, values):
+    """The values alone in a table, where a NULL is an empty line, and beside another column."""
+    column = g.arrow_array(kind, values)
+    other = pa.array(range(len(values)), pa.int32())
+    alone = pa.record_batch([column], names=["v"])
+    postgres.load(["v"], [kind], [(value,) for value in values])
+    g.assert_same(g.encoded(CsvEncoder(alone.schema, CsvDialect()), alone), postgres.csv())
+    beside = pa.record_batch([column, other], names=["v", "n"])
+    rows = [(value, number) for number, value in enumerate(values)]
+    postgres.load(["v", "n"], [kind, g.INTEGER], rows)
+    g.assert_same(g.encoded(CsvEncoder(beside.schema, CsvDialect()), beside), postgres.csv())
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_scalar_is_written_as_postgres_writes_it(postgres, name):
+    kind, make, extremes = SCALARS[name]
+    check(postgres, kind, v.sample(Random(name), make, extremes))
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_array_is_written_as_postgres_writes_it(postgres, name):
+    kind, make, extremes = SCALARS[name]
+    values = v.sample(Random(name), v.array(make), [[], extremes, [None], [None, *extremes]])
+    check(postgres, g.array_of(kind), values)
+
+
+@pytest.mark.parametrize("name", ["integer", "text", "double", "timestamptz"])
+def test_nested_array_is_written_as_postgres_writes_it(postgres, name):
+    kind, make, extremes = SCALARS[name]
+    values = v.sample(Random(name), v.matrix(make), [[], [extremes, extremes], [[None]]])
+    check(postgres, g.nested_array_of(kind), values)
