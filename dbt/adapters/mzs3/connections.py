@@ -1,0 +1,105 @@
+"""The door between dbt and a Spark connection: opening, errors, responses, cancelling."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.spark.connections import SparkConnectionManager
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
+from dbt.adapters.mzs3.spark.readable import readable
+
+if TYPE_CHECKING:
+    import agate
+
+logger = AdapterLogger("mzs3")
+
+
+def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
+    """Our errors as dbt's: what Spark said is a database error, the rest a runtime error."""
+    kind = DbtDatabaseError if isinstance(error, SparkJobError) else DbtRuntimeError
+    return kind(str(error))
+
+
+class Mzs3ConnectionManager(SparkConnectionManager):
+    """Sessions are ours; thrift, http and odbc are dbt-spark's."""
+
+    TYPE = "mzs3"
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Generator[None, None, None]:
+        """Errors as dbt shows them: one text, no stack trace of the JVM."""
+        try:
+            yield
+        except DbtRuntimeError:
+            raise
+        except Mzs3Error as exc:
+            logger.debug(f"Error while running:\n{sql}")
+            raise as_dbt_error(exc) from exc
+        except (PySparkException, Py4JError) as exc:
+            raise as_dbt_error(readable(exc)) from exc
+        except Exception:
+            with super().exception_handler(sql):
+                raise
+
+    @classmethod
+    def open(cls, connection: Connection) -> Connection:
+        """Open a connection; the first one starts Spark where the method is `session`."""
+        credentials = connection.credentials
+        if credentials.method != Mzs3ConnectionMethod.SESSION:
+            opened: Connection = super().open(connection)
+            return opened
+        if connection.state == ConnectionState.OPEN:
+            return connection
+        try:
+            connection.handle = SessionConnection(credentials.server_side_parameters)
+        except Mzs3Error as exc:
+            connection.state = ConnectionState.FAIL
+            raise as_dbt_error(exc) from exc
+        connection.state = ConnectionState.OPEN
+        return connection
+
+    def cancel_open(self) -> list[str]:
+        """Cancel what other threads run; the names of all their connections.
+
+        dbt's own would open those that are not open yet, and so might start Spark to stop it.
+        """
+        own = self.get_if_exists()
+        with self.lock:
+            others = [each for each in self.thread_connections.values() if each is not own]
+            for connection in others:
+                if connection.state == ConnectionState.OPEN:
+                    self.cancel(connection)
+        return [connection.name for connection in others if connection.name is not None]
+
+    @classmethod
+    def get_response(cls, cursor: Any) -> AdapterResponse:
+        """`INSERT 12` with its rows where Spark counted them, else `OK`."""
+        if isinstance(cursor, SessionCursor) and (rows := cursor.rows_affected) is not None:
+            return AdapterResponse(
+                _message=f"{cursor.verb} {rows}", code=cursor.verb, rows_affected=rows
+            )
+        return AdapterResponse(_message="OK")
+
+    def execute(
+        self,
+        sql: str,
+        auto_begin: bool = False,
+        fetch: bool = False,
+        limit: int | None = None,
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """As dbt's own, with the errors of fetching handled as those of running are."""
+        with self.exception_handler(sql):
+            result: tuple[AdapterResponse, agate.Table] = super().execute(
+                sql, auto_begin, fetch, limit
+            )
+        return result

@@ -1,0 +1,128 @@
+"""The profile's outputs of `type: mzs3`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, Dict, Optional, Tuple  # noqa: UP035 (dbt's schema reader knows these only)
+
+from dbt.adapters.spark.connections import SparkCredentials
+from dbt_common.dataclass_schema import StrEnum
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.spark.warehouse import WAREHOUSE
+
+HIDDEN = "***"
+_SECRET_AWS_KEYS = ("access_key_id", "secret_access_key", "session_token", "external_id")
+_SECRET_FIELDS = ("token", "password", "connection_string_suffix", "server_side_parameters")
+
+
+class Mzs3ConnectionMethod(StrEnum):
+    """How dbt reaches Spark."""
+
+    SESSION = "session"
+    CONNECT = "connect"
+    THRIFT = "thrift"
+    HTTP = "http"
+    ODBC = "odbc"
+
+
+@dataclass
+class Mzs3Credentials(SparkCredentials):
+    """What the profile says, checked: no secret of it is in its repr, in `dbt debug`, in Jinja's
+    `target` or in what dbt serializes.
+
+    Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS
+    connections at once.
+    """
+
+    method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
+    host: Optional[str] = None  # noqa: UP045
+    # YAML's numbers and booleans are as good as text here.
+    server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
+    aws_connections: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
+
+    def __post_init__(self) -> None:
+        if self.method == Mzs3ConnectionMethod.CONNECT:
+            raise DbtRuntimeError(
+                "method: connect (Spark Connect) is not supported by this version of dbt-mzs3; "
+                "use method: session"
+            )
+        self._check_spark()
+        # Not a field: what dbt serializes is the profile's own text, with its keys masked.
+        try:
+            self.connections: dict[str, AwsConnection] = parse_connections(self.aws_connections)
+        except ConfigError as exc:
+            raise DbtRuntimeError(str(exc)) from exc
+
+    def _check_spark(self) -> None:
+        """dbt-spark's own checks, without the two it imposes on everybody: a host for a session
+        that has none, and ANSI mode off (docs/decisions/0001-ansi-mode.md)."""
+        given = {key: _parameter(value) for key, value in self.server_side_parameters.items()}
+        hostless = self.method == Mzs3ConnectionMethod.SESSION and self.host is None
+        if hostless:
+            self.host = ""
+        super().__post_init__()
+        if hostless:
+            self.host = None
+        self.server_side_parameters = given
+
+    @property
+    def type(self) -> str:
+        """The adapter's type."""
+        return "mzs3"
+
+    @property
+    def unique_field(self) -> str:
+        """What dbt hashes for its telemetry."""
+        return self.host or str(self.method)
+
+    def _connection_keys(self) -> Tuple[str, ...]:  # noqa: UP006
+        if self.method == Mzs3ConnectionMethod.SESSION:
+            return ("method", "schema")
+        return ("method", *super()._connection_keys())
+
+    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
+        """What `dbt debug` prints and Jinja's `target` holds: AWS connections by name, with
+        their region and endpoint, and never a key."""
+        yield from super().connection_info(with_aliases=with_aliases)
+        if self.method == Mzs3ConnectionMethod.SESSION:
+            for key in ("spark.master", WAREHOUSE):
+                if key in self.server_side_parameters:
+                    yield key, self.server_side_parameters[key]
+        yield (
+            "aws_connections",
+            {
+                name: {"region": connection.region, "endpoint": connection.endpoint}
+                for name, connection in self.connections.items()
+            },
+        )
+
+    def __post_serialize__(
+        self, dct: dict[str, Any], context: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        shown: dict[str, Any] = super().__post_serialize__(dct, context)
+        shown["aws_connections"] = {
+            name: {key: _masked(key, value) for key, value in values.items()}
+            for name, values in self.aws_connections.items()
+        }
+        return shown
+
+    def __repr__(self) -> str:
+        shown = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in _SECRET_FIELDS and f.name != "aws_connections"
+        }
+        given = ", ".join(f"{key}={value!r}" for key, value in shown.items() if value is not None)
+        return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
+
+
+def _parameter(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _masked(key: str, value: Any) -> Any:
+    return HIDDEN if key in _SECRET_AWS_KEYS and value is not None else value

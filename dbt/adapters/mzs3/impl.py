@@ -1,0 +1,231 @@
+"""The adapter that dbt talks to: dbt-spark's, where it is right, and thin everywhere else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.meta import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.contracts.macros import MacroResolverProtocol
+from dbt.adapters.contracts.relation import RelationConfig
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.spark.column import SparkColumn
+from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.aws.check import check_connection
+from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
+from dbt.adapters.mzs3.copy.options import parse_options
+from dbt.adapters.mzs3.copy.script import render_job
+from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
+from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
+from dbt.adapters.mzs3.spark.seed import load_seed
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.staging import freshness_from_s3, ingest_sources, stage_for_node
+
+if TYPE_CHECKING:
+    import agate
+
+logger = AdapterLogger("mzs3")
+
+_SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_MAX_BIGINT = 2**63
+
+
+@dataclass
+class Mzs3Config(SparkConfig):
+    """The options of models: dbt-spark's, and those of `copy_to_s3`.
+
+    dbt does not check their types; `copy_to_s3` checks its own when the model runs.
+
+    - location: `s3://bucket/prefix`, or a SQL expression for it that may use `mz_now()`
+    - aws_connection: a name under `aws_connections` in the profile
+    - format: `csv`
+    - max_file_size, part_size, max_multi_part_bytes_in_memory: bytes, or text such as `'256MB'`
+    - parts: how many parts the rows are hashed into
+    - header, delimiter, quote, escape, null, force_quote: the CSV dialect, as in PostgreSQL
+    - on_existing: `fail`
+    """
+
+    location: str | None = None
+    aws_connection: str | None = None
+    format: str | None = None
+    max_file_size: str | int | None = None
+    part_size: str | int | None = None
+    max_multi_part_bytes_in_memory: str | int | None = None
+    parts: int | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    escape: str | None = None
+    null: str | None = None
+    force_quote: str | list[str] | None = None
+    on_existing: str | None = None
+
+
+class Mzs3Adapter(SparkAdapter):
+    """dbt's adapter of `type: mzs3`."""
+
+    ConnectionManager = Mzs3ConnectionManager
+    AdapterSpecificConfigs = Mzs3Config
+    # Not for batches of sources: dbt would drop what each one's response says.
+    _capabilities = CapabilityDict(
+        {Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full)}
+    )
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        super().__init__(config, mp_context)
+        self._listing = threading.RLock()
+
+    # --- relations -------------------------------------------------------------------------
+
+    def set_relations_cache(
+        self,
+        relation_configs: Iterable[RelationConfig],
+        clear: bool = False,
+        required_schemas: set[BaseRelation] | None = None,
+    ) -> None:
+        """Lists nothing yet: a schema is listed when a node first asks for one of its relations.
+
+        So a run that asks for none, such as `dbt source freshness`, never starts Spark.
+        """
+        if clear:
+            self.cache.clear()
+
+    def list_relations(self, database: str | None, schema: str) -> list[BaseRelation]:
+        """The relations of a schema, from the cache once it has been listed."""
+        # One at a time, so that a listing never brings back what another thread has dropped.
+        with self._listing:
+            cached = self._schema_is_cached(database, schema)
+            relations: list[BaseRelation] = super().list_relations(database, schema)
+            if not cached:
+                self.cache.update_schemas([(database, schema)])
+        return relations
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """The schema's tables and views; not the session's temporary views, which have none."""
+        relations = super().list_relations_without_caching(schema_relation)
+        return [relation for relation in relations if relation.schema]
+
+    def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
+        """The columns with the names of types that SQL uses: `bigint`, not `long`."""
+        columns: list[SparkColumn] = super().parse_columns_from_information(relation)
+        for column in columns:
+            column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
+        return columns
+
+    def quote(self, identifier: str | None) -> str:
+        """The identifier in backticks, whatever is in it."""
+        # dbt quotes the database too, which Spark's relations don't have.
+        return quote_identifier(str(identifier))
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """dbt-spark's strategies; which of them a file format can do is checked per model."""
+        return ["append", "insert_overwrite", "merge", "microbatch"]
+
+    # --- Python jobs -----------------------------------------------------------------------
+
+    @property
+    def default_python_submission_method(self) -> str:
+        """Python models run in dbt's own session unless they say otherwise."""
+        return "session"
+
+    @property
+    def python_submission_helpers(self) -> dict[str, Any]:
+        """How Python models can be run."""
+        return {"session": partial(SessionJobHelper, connections=self.connections)}
+
+    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
+        """What the job left in `result`, as dbt's response."""
+        return job_response(submission_result)
+
+    @available.parse(lambda *_args, **_kwargs: "")
+    def compile_copy_job(self, node: str, query: str, options: dict[str, Any]) -> str:
+        """The PySpark job of a `copy_to_s3` model; fails on any option that is wrong."""
+        try:
+            parse_options(node, options, self.config.credentials.connections)
+            return render_job(node, query, options)
+        except Mzs3Error as exc:
+            raise as_dbt_error(exc) from exc
+
+    # --- S3 CSV sources --------------------------------------------------------------------
+
+    def pre_model_hook(self, config: Any) -> None:
+        """Ingest what the node needs, before it runs."""
+        if config.model.resource_type != "seed":  # seeds read no source
+            stage_for_node(self, config.model)
+
+    @available.parse_none
+    def ingest_s3_sources(self, select: str | list[str] | None) -> None:
+        """Ingest the named sources, or all."""
+        ingest_sources(self, select)
+
+    def clear_transaction(self) -> None:
+        """Nothing: Spark has no transactions, and dbt's way of clearing one would start Spark."""
+
+    def calculate_freshness_from_metadata(
+        self, source: BaseRelation, macro_resolver: MacroResolverProtocol | None = None
+    ) -> tuple[AdapterResponse, Any]:
+        """How fresh an S3 CSV source is, from S3 alone; Spark is not started for it."""
+        response, newest, looked_at = freshness_from_s3(self, source, macro_resolver)
+        return response, self._create_freshness_response(newest, looked_at)
+
+    # --- seeds -----------------------------------------------------------------------------
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """`bigint`, or `decimal(38,0)` where a value of the column needs it."""
+        values = agate_table.columns[col_idx].values_without_nulls()
+        fits = all(-_MAX_BIGINT <= value < _MAX_BIGINT for value in values)
+        return "bigint" if fits else "decimal(38,0)"
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """`double` where a value has decimals; integers that dbt finds too large come here too."""
+        found: str = super().convert_number_type(agate_table, col_idx)
+        return cls.convert_integer_type(agate_table, col_idx) if found == "bigint" else found
+
+    @available.parse(lambda *_args, **_kwargs: "")
+    def load_seed_rows(
+        self, relation: BaseRelation, agate_table: agate.Table, column_types: dict[str, str]
+    ) -> str:
+        """Load a seed's rows in one write; what `target/run` shows for it."""
+        names = [str(name) for name in agate_table.column_names]
+        types = [
+            column_types.get(name, self.convert_type(agate_table, index))
+            for index, name in enumerate(names)
+        ]
+        columns = [column.values() for column in agate_table.columns]
+        table = relation.render()
+        with self.connections.exception_handler(f"loading {table}"):
+            handle = self.connections.get_thread_connection().handle
+            load_seed(handle.session, table, names, columns, types)
+        return f"-- {len(agate_table.rows)} rows, written to {table} as one DataFrame"
+
+    # --- dbt debug -------------------------------------------------------------------------
+
+    def debug_query(self) -> None:
+        """`dbt debug`: Spark answers, and so does each AWS connection of the profile."""
+        super().debug_query()
+        credentials = self.config.credentials
+        problems: list[str] = []
+        for name, connection in credentials.connections.items():
+            if name not in credentials.aws_connections:
+                logger.info(f"  aws {name}: not in the profile; boto3's own chain is used")
+                continue
+            try:
+                logger.info(f"  aws {name}: {check_connection(connection)}")
+            except S3Error as exc:
+                problems.append(str(exc))
+        if problems:
+            raise DbtRuntimeError("\n".join(problems))
+
+    @classmethod
+    def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:
+        return {**super()._get_adapter_specific_run_info(config), "adapter_type": "mzs3"}

@@ -1,0 +1,84 @@
+"""The door through which compiled Python jobs run: models and exports alike."""
+
+from __future__ import annotations
+
+from datetime import timezone
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.impl import PythonJobHelper
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import get_invocation_started_at
+
+from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.credentials import Mzs3Credentials
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.response import copy_response
+from dbt.adapters.mzs3.spark.cursor import SessionConnection
+from dbt.adapters.mzs3.spark.job import run_job
+
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.connections import Mzs3ConnectionManager
+
+
+def run_started_ms() -> int:
+    """When this invocation of dbt began, in ms since the epoch: the same for the whole run."""
+    started = get_invocation_started_at().replace(tzinfo=timezone.utc)
+    return int(started.timestamp() * 1000)
+
+
+class SessionJobHelper(PythonJobHelper):
+    """Runs a job in the session of the connection that its node holds.
+
+    The job finds the globals `spark`, `aws_connections` (by name), `as_of` (the run's start in
+    ms) and `cancelled` (an Event that is set when the user cancels).
+    """
+
+    def __init__(
+        self,
+        parsed_model: dict[str, Any],
+        credential: Mzs3Credentials,
+        connections: Mzs3ConnectionManager,
+    ) -> None:
+        self._model = parsed_model
+        self._credentials = credential
+        self._connections = connections
+
+    def submit(self, compiled_code: str) -> Any:
+        """Run the job to its end; its `result`. Raises dbt's errors."""
+        handle = self._connections.get_thread_connection().handle
+        if not isinstance(handle, SessionConnection):
+            raise DbtRuntimeError(
+                f"{self._model['unique_id']}: Python jobs need `method: session` in the profile; "
+                f"`method: {self._credentials.method}` runs SQL only in this version of dbt-mzs3"
+            )
+        provided = {
+            "aws_connections": self._credentials.connections,
+            "as_of": run_started_ms(),
+            "cancelled": handle.cancelled,
+        }
+        name = str(self._model["original_file_path"])
+        try:
+            handle.check_cancelled()
+            # Without the white space that Jinja puts before it, the model starts on line 1, as
+            # it does in its file: so the line numbers of errors are the file's.
+            return run_job(handle.session, compiled_code.lstrip(), name, provided)
+        except Mzs3Error as exc:
+            raise as_dbt_error(exc) from exc
+
+
+def job_response(result: Any) -> AdapterResponse:
+    """What a job's `result` means to dbt."""
+    if isinstance(result, AdapterResponse):
+        return result
+    if isinstance(result, CopyResult):
+        return copy_response(
+            rows=result.rows,
+            location=result.location,
+            manifest=result.manifest,
+            files=result.files,
+            bytes_written=result.bytes,
+            as_of=result.as_of,
+        )
+    return AdapterResponse(_message="OK")

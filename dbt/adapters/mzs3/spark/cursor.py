@@ -1,0 +1,149 @@
+"""A session's side of what dbt expects of a database driver: a connection and its cursor."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.bindings import bind
+from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.spark.written import rows_written
+
+Description = tuple[str, Any, None, None, None, None, bool]
+
+_COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
+_VERB = re.compile(r"(insert|merge|update|delete|create(?: or replace)? table)\b", re.IGNORECASE)
+_DML_COUNTS = ("num_affected_rows", "num_inserted_rows")
+CANCELLED = "cancelled"
+
+
+class SessionConnection:
+    """One dbt connection: a Spark session of its own on the Spark that all connections share.
+
+    Settings, temporary views and functions of one model never reach another. `cancel` may be
+    called from any thread: it stops what Spark runs for this connection, and nothing else.
+    """
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self.session: SparkSession = isolated_session(parameters)
+        self.cancelled = threading.Event()
+
+    def cursor(self) -> SessionCursor:
+        """A new cursor; what an older one holds stays as it is."""
+        return SessionCursor(self)
+
+    def cancel(self) -> None:
+        """Stop what runs, and refuse what has not started yet."""
+        self.cancelled.set()
+        self.session.interruptAll()
+
+    def check_cancelled(self) -> None:
+        """Raises SparkJobError once the connection is cancelled."""
+        if self.cancelled.is_set():
+            raise SparkJobError(CANCELLED)
+
+    def close(self) -> None:
+        """Nothing to free: the session goes with the connection, Spark stays."""
+
+    def rollback(self) -> None:
+        """Spark has no transactions."""
+
+
+class SessionCursor:
+    """Runs one statement at a time; failures are Mzs3Errors, without the JVM's stack trace."""
+
+    def __init__(self, connection: SessionConnection) -> None:
+        self._connection = connection
+        self._frame: DataFrame | None = None
+        self._rows: list[Row] | None = None
+        self.verb: str | None = None
+        """What the statement writes with, such as `INSERT`; None for one that writes nothing."""
+
+    def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
+        """Run a statement; `%s` stands for a binding, which reaches Spark as a value, not as SQL.
+
+        Commands have run when this returns. Queries run when their rows are fetched.
+        """
+        self._connection.check_cancelled()
+        self._rows = None
+        text = sql.strip().removesuffix(";")
+        self.verb = _verb(text)
+        try:
+            if bindings is None:
+                self._frame = self._connection.session.sql(text)
+            else:
+                bound, values = bind(text, bindings)
+                self._frame = self._connection.session.sql(bound, args=values)
+        except Exception as exc:
+            raise self._failure(exc) from exc
+
+    def fetchall(self) -> list[Row]:
+        """The rows that are left."""
+        rows = self._fetched(None)
+        self._rows = []
+        return rows
+
+    def fetchmany(self, size: int) -> list[Row]:
+        """At most `size` rows; Spark computes no more than these for the first call."""
+        rows = self._fetched(size)
+        self._rows = rows[size:]
+        return rows[:size]
+
+    def fetchone(self) -> Row | None:
+        """The next row, or None."""
+        rows = self._fetched(None)
+        self._rows = rows[1:]
+        return rows[0] if rows else None
+
+    def close(self) -> None:
+        """Let go of the statement and its rows."""
+        self._frame = None
+        self._rows = None
+
+    @property
+    def description(self) -> list[Description]:
+        """Name, type and nullability of each column; empty before a statement."""
+        if self._frame is None:
+            return []
+        return [
+            (column.name, column.dataType.simpleString(), None, None, None, None, column.nullable)
+            for column in self._frame.schema.fields
+        ]
+
+    @property
+    def rows_affected(self) -> int | None:
+        """The rows that the statement wrote, where Spark knows it; runs nothing."""
+        if self._frame is None or self.verb is None:
+            return None
+        for name in _DML_COUNTS:
+            if name in self._frame.columns:
+                rows = self._fetched(None)
+                self._rows = rows
+                return int(rows[0][name]) if rows else None
+        return rows_written(self._frame)
+
+    def _fetched(self, limit: int | None) -> list[Row]:
+        if self._rows is not None or self._frame is None:
+            return self._rows or []
+        self._connection.check_cancelled()
+        try:
+            return list(self._frame.collect() if limit is None else self._frame.take(limit))
+        except Exception as exc:
+            raise self._failure(exc) from exc
+
+    def _failure(self, exc: Exception) -> Mzs3Error:
+        if self._connection.cancelled.is_set():
+            return SparkJobError(CANCELLED)
+        return readable(exc)
+
+
+def _verb(sql: str) -> str | None:
+    comments = _COMMENTS.match(sql)
+    found = _VERB.match(" ".join(sql[comments.end() if comments else 0 :][:40].split()))
+    return found.group(1).upper() if found else None

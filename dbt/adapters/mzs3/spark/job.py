@@ -1,0 +1,49 @@
+"""Running compiled PySpark code in this process."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.readable import readable
+
+
+def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
+    """Run Python source with the global `spark`; what it leaves in the global `result`, or None.
+
+    `name` is the file that tracebacks show, with its lines. Raises what the code raised if it is
+    one of our errors, and otherwise an error that names the line and what happened there.
+    """
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    scope = {"__name__": "__dbt_job__", "__file__": name, "spark": spark, **extra_globals}
+    try:
+        exec(compile(code, name, "exec"), scope)  # noqa: S102 (running the model is the job)
+    except Mzs3Error:
+        raise
+    except Exception as exc:
+        raise _explained(exc, name) from exc
+    finally:
+        linecache.cache.pop(name, None)
+    return scope.get("result")
+
+
+def _explained(exc: Exception, name: str) -> Mzs3Error:
+    if isinstance(exc, (PySparkException, Py4JError)):
+        error = readable(exc)
+        if type(error) is not SparkJobError:
+            return error
+        said = str(error)
+    else:
+        said = "".join(traceback.format_exception_only(exc)).strip()
+    frames = [frame for frame in traceback.extract_tb(exc.__traceback__) if frame.filename == name]
+    if not frames:
+        return SparkJobError(f"{name}: {said}")
+    where = frames[-1]
+    return SparkJobError(f"{said}\n  in {name}, line {where.lineno}: {where.line}")

@@ -1,0 +1,83 @@
+"""The one Spark of this process, and the isolated sessions that connections get from it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.spark.warehouse import CATALOG, make_warehouse, place_warehouse
+
+DEFAULTS = {
+    "spark.app.name": "dbt-mzs3",
+    CATALOG: "hive",
+    "spark.sql.session.timeZone": "UTC",
+    # Spark's progress bar and dbt's log would write over each other.
+    "spark.ui.showConsoleProgress": "false",
+    # Else `${...}` in any text or name is replaced (docs/decisions/0004-no-substitution.md).
+    "spark.sql.variable.substitute": "false",
+}
+
+_lock = threading.Lock()
+
+
+def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
+    """The process's Spark session, started with these parameters if there is none yet.
+
+    A session that runs already, a notebook's for example, is used as it is: what can only be
+    set at the start keeps its value. Safe to call from any thread. Raises SparkJobError when
+    Spark can't start.
+    """
+    with _lock:
+        running = running_session()
+        return running or _start(place_warehouse({**DEFAULTS, **parameters}, Path.cwd()))
+
+
+def running_session() -> SparkSession | None:
+    """The session this process has, or None: never starts one."""
+    session: SparkSession | None = SparkSession._instantiatedSession
+    return session
+
+
+def isolated_session(parameters: Mapping[str, str]) -> SparkSession:
+    """A session of its own on the process's Spark: catalog and executors shared, but settings,
+    temporary views and functions its own.
+
+    The parameters that can be set at run time are set on it, so what one model sets with SET
+    never reaches another.
+    """
+    session = get_or_create(parameters).newSession()
+    for key, value in {**DEFAULTS, **parameters}.items():
+        if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
+            session.conf.set(key, value)
+    return session
+
+
+def _start(parameters: Mapping[str, str]) -> SparkSession:
+    make_warehouse(parameters)
+    if parameters.get("spark.master", "local").startswith("local"):
+        # dbt may run by its path, with another `python3` first on PATH than its own.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.config(map=dict(parameters))
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as exc:
+        if exc.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise SparkJobError(
+                "Spark could not start its Java process. Spark 4 needs Java 17 or later: check "
+                "`java -version` and JAVA_HOME, and the output of Spark above."
+            ) from exc
+        raise
+    # Spark would log every failed query with its JVM stack trace; dbt reports them itself.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    ship_executor_code()
+    return session

@@ -1,0 +1,112 @@
+"""dbt's own acceptance tests: seeds."""
+
+import pytest
+from dbt.tests.adapter.simple_seed import fixtures, seeds
+from dbt.tests.adapter.simple_seed.test_seed import (
+    BaseBasicSeedTests,
+    BaseSeedConfigFullRefreshOff,
+    BaseSeedConfigFullRefreshOn,
+    BaseSeedCustomSchema,
+    BaseSeedParsing,
+    BaseSeedSpecificFormats,
+    BaseSeedWithEmptyDelimiter,
+    BaseSeedWithUniqueDelimiter,
+    BaseSeedWithWrongDelimiter,
+    BaseSimpleSeedEnabledViaConfig,
+    BaseSimpleSeedWithBOM,
+    BaseTestEmptySeed,
+)
+from dbt.tests.adapter.simple_seed.test_seed_type_override import BaseSimpleSeedColumnOverride
+
+
+class ExpectedRows:
+    """The table that a seed must equal, made by SQL."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    def setUp(self, project):
+        values = seeds.seeds__expected_sql.split("VALUES", 1)[1].strip().removesuffix(";")
+        project.run_sql(
+            f"""
+            create table {project.test_schema}.seed_expected using parquet as
+            select cast(seed_id as bigint) as seed_id, first_name, email, ip_address,
+                cast(birthday as timestamp) as birthday
+            from values {values} as rows (seed_id, first_name, email, ip_address, birthday)
+            """
+        )
+
+
+class NothingCascades:
+    """Spark keeps a model's table when the seed that it was made from is dropped."""
+
+    def _check_relation_end_state(self, run_result, project, exists):
+        super()._check_relation_end_state(run_result, project, exists=True)
+
+
+class TestBasicSeed(ExpectedRows, NothingCascades, BaseBasicSeedTests):
+    pass
+
+
+class TestSeedConfigFullRefreshOn(ExpectedRows, NothingCascades, BaseSeedConfigFullRefreshOn):
+    pass
+
+
+class TestSeedConfigFullRefreshOff(ExpectedRows, BaseSeedConfigFullRefreshOff):
+    pass
+
+
+class TestSeedCustomSchema(ExpectedRows, BaseSeedCustomSchema):
+    pass
+
+
+class TestSeedParsing(ExpectedRows, BaseSeedParsing):
+    pass
+
+
+class TestSeedSpecificFormats(BaseSeedSpecificFormats):
+    pass
+
+
+class TestSeedWithEmptyDelimiter(ExpectedRows, BaseSeedWithEmptyDelimiter):
+    pass
+
+
+class TestSeedWithUniqueDelimiter(ExpectedRows, BaseSeedWithUniqueDelimiter):
+    pass
+
+
+class TestSeedWithWrongDelimiter(ExpectedRows, BaseSeedWithWrongDelimiter):
+    pass
+
+
+class TestSimpleSeedEnabledViaConfig(BaseSimpleSeedEnabledViaConfig):
+    pass
+
+
+class TestSimpleSeedWithBOM(ExpectedRows, BaseSimpleSeedWithBOM):
+    pass
+
+
+class TestEmptySeed(BaseTestEmptySeed):
+    pass
+
+
+class TestSimpleSeedColumnOverride(BaseSimpleSeedColumnOverride):
+    @pytest.fixture(scope="class")
+    def models(self):
+        schema = fixtures.properties__schema_yml
+        for postgres, spark in (
+            ("timestamp without time zone", "timestamp"),
+            ("type: text", "type: string"),
+            ("type: integer", "type: bigint"),
+        ):
+            schema = schema.replace(postgres, spark)
+        return {"schema.yml": schema}
+
+    @staticmethod
+    def seed_enabled_types():
+        return {"seed_id": "string", "birthday": "date"}
+
+    @staticmethod
+    def seed_tricky_types():
+        names = ("seed_id_str", "looks_like_a_bool", "looks_like_a_date")
+        return dict.fromkeys(names, "string")

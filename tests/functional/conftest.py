@@ -1,0 +1,75 @@
+"""A real Spark session and a real S3 server on loopback, one of each for the whole run."""
+
+import boto3
+import pytest
+from botocore.config import Config
+from moto.server import ThreadedMotoServer
+
+ACCESS_KEY_ID = "AKIAMZS3TESTKEY00001"
+SECRET_ACCESS_KEY = "mzs3-test-secret-4f1d2c"
+SESSION_TOKEN = "mzs3-test-session-token-77aa"
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint():
+    """The URL of an empty S3 server; STS answers there too."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def aws_connection(s3_endpoint):
+    """An entry of `aws_connections` for the server."""
+    return {
+        "region": "us-east-1",
+        "endpoint": s3_endpoint,
+        "addressing_style": "path",
+        "access_key_id": ACCESS_KEY_ID,
+        "secret_access_key": SECRET_ACCESS_KEY,
+        "session_token": SESSION_TOKEN,
+    }
+
+
+@pytest.fixture(scope="session")
+def s3(aws_connection):
+    """A boto3 client for the server."""
+    return boto3.client(
+        "s3",
+        endpoint_url=aws_connection["endpoint"],
+        region_name=aws_connection["region"],
+        aws_access_key_id=ACCESS_KEY_ID,
+        aws_secret_access_key=SECRET_ACCESS_KEY,
+        aws_session_token=SESSION_TOKEN,
+        config=Config(s3={"addressing_style": "path"}),
+    )
+
+
+@pytest.fixture(scope="session")
+def spark_parameters(tmp_path_factory):
+    """The parameters of the one Spark session; small, quiet, its tables in a folder of its own."""
+    home = tmp_path_factory.mktemp("spark")
+    return {
+        "spark.master": "local[2]",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+    }
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target(spark_parameters, aws_connection):
+    """The profile's output; dbt's fixtures add the schema."""
+    return {
+        "type": "mzs3",
+        "method": "session",
+        "threads": 4,
+        "server_side_parameters": dict(spark_parameters),
+        "aws_connections": {"default": dict(aws_connection)},
+    }
