@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, chunks
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 
@@ -50,16 +50,15 @@ def tables(draw):
 @given(tables(), dialects, block_sizes, st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_what_postgres_writes_is_read_back(table, dialect, block, line_end, final_newline):
     data = write(table, dialect, line_end)
-    if not final_newline and not data.endswith((b"\n" + line_end.encode(),)):
+    if not final_newline and not data.endswith(b"\n" + line_end.encode()):
         # Of a blank last line nothing would be left.
         data = data[: -len(line_end)]
+    if data.startswith(BOM):
+        # The first one of an object is its mark, so one that is data stands behind it.
+        data = BOM + data
     if data:
-        found = read(data, *[S] * len(table[0]), dialect=dialect, block_bytes=block)
-        # A mark at the very start is the object's, unless it is quoted.
-        first = table[0][0]
-        if data.startswith("\ufeff".encode()):
-            table = [(first[1:] or None, *table[0][1:]), *table[1:]]
-        assert found == table
+        types = [S] * len(table[0])
+        assert read(data, *types, dialect=dialect, block_bytes=block) == table
 
 
 @given(tables(), block_sizes)
@@ -239,10 +238,8 @@ def test_an_object_of_every_type():
         b"t,-128,32767,-2147483648,9223372036854775807,1.5,1e+15,-12.30,2020-02-29,"
         b"2020-01-02 03:04:05.12+05:30,2020-01-02 03:04:05,\\x00ff,text\n" + b"," * 12 + b"\n"
     )
-    types = (
-        "boolean tinyint smallint int bigint float double decimal(12,2) date timestamp "
-        "timestamp_ntz binary string"
-    ).split()
+    types = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double"]
+    types += ["decimal(12,2)", "date", "timestamp", "timestamp_ntz", "binary", "string"]
     first, second = read(data, *types)
     assert first[:7] == (True, -128, 32767, -2147483648, 9223372036854775807, 1.5, 1e15)
     assert str(first[7]) == "-12.30"
@@ -282,9 +279,8 @@ def test_what_is_an_integer(text, value):
 def test_floats_as_postgres_prints_them():
     data = b"Infinity\n-Infinity\nNaN\n1e+15\n-0\n5e-324\n1e-05\n"
     found = decode_one(data, "double").to_pylist()
-    assert [
-        repr(value) for value in found
-    ] == "inf -inf nan 1000000000000000.0 -0.0 5e-324 1e-05".split()
+    expected = ["inf", "-inf", "nan", "1000000000000000.0", "-0.0", "5e-324", "1e-05"]
+    assert [repr(value) for value in found] == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,253 @@
+"""What a source table declares under `external`, parsed and checked before anything is read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
+from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.later import later_problems
+from dbt.adapters.mzs3.errors import ConfigError
+
+TYPE = "s3_csv_source"
+KNOWN_KEYS = (
+    "type",
+    "location",
+    "pattern",
+    "discover",
+    "header",
+    "column_count",
+    "header_match",
+    "on_header_mismatch",
+    "on_bad_row",
+    "on_overwrite",
+    "delimiter",
+    "quote",
+    "escape",
+    "null",
+    "encoding",
+    "compression",
+    "max_objects_per_run",
+    "max_bytes_per_run",
+    "aws_connection",
+)
+DEFAULT_PATTERN = "**"
+COMPRESSIONS = ("by_suffix", "none", "gzip")
+
+
+class HeaderMode(Enum):
+    """Where the names in the objects' headers come from."""
+
+    DISCOVER = "discover"
+    NAMES = "names"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class SourceDefinition:
+    """A source as declared: valid by itself; what was left open is for `purify` to fill in.
+
+    `name` is `source.table`, as dbt shows it; `schema` and `identifier` are where it is in
+    Spark. `columns` is empty if none were declared. `header_names` is set in mode NAMES only,
+    `column_count` in mode NONE only.
+    """
+
+    name: str
+    schema: str
+    identifier: str
+    location: S3Location
+    pattern: str
+    header: HeaderMode
+    header_names: tuple[str, ...] | None
+    column_count: int | None
+    columns: tuple[Column, ...]
+    dialect: CsvDialect
+    compression: str
+    aws_connection: str
+
+
+def parse_definition(
+    *,
+    name: str,
+    schema: str,
+    identifier: str,
+    external: Mapping[str, Any],
+    columns: Sequence[Mapping[str, Any]],
+    connections: Collection[str],
+) -> SourceDefinition:
+    """The definition that a source table's `external` and `columns` declare.
+
+    A key without a value counts as left out. Raises ConfigError with all problems at once.
+    """
+    parser = _Parser(external, columns)
+    definition = SourceDefinition(
+        name=name,
+        schema=schema,
+        identifier=identifier,
+        location=parser.location(),
+        pattern=parser.pattern(),
+        header=parser.header_mode,
+        header_names=parser.header_names,
+        column_count=parser.column_count(),
+        columns=parser.columns,
+        dialect=parser.dialect(),
+        compression=parser.one_of("compression", COMPRESSIONS),
+        aws_connection=parser.connection(connections),
+    )
+    problems = [*parser.problems, *later_problems(parser.given)]
+    if problems:
+        raise ConfigError(f"source {name}", problems)
+    return definition
+
+
+class _Parser:
+    """Reads one value after the other, and gathers what is wrong with them."""
+
+    def __init__(self, external: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> None:
+        self.problems: list[str] = []
+        # YAML reads a key that is written `null`, without quotes, as no name at all.
+        named = {"null" if key is None else str(key): value for key, value in external.items()}
+        self.given = {key: value for key, value in named.items() if value is not None}
+        self._check_keys()
+        self.columns = self._columns(columns)
+        self.header_mode, self.header_names = self._header()
+
+    def _check_keys(self) -> None:
+        for key in self.given:
+            if key in KNOWN_KEYS:
+                continue
+            near = difflib.get_close_matches(key, KNOWN_KEYS, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            self.problems.append(
+                f"external.{key} is not a known key; {hint}known are {', '.join(KNOWN_KEYS)}"
+            )
+        if self.given.get("type") != TYPE:
+            self.problems.append(f"external.type must be {TYPE}")
+
+    def location(self) -> S3Location:
+        text = self.given.get("location")
+        try:
+            if text is None:
+                raise ValueError("is required, such as s3://bucket/prefix/")
+            return parse_location(str(text))
+        except ValueError as exc:
+            self.problems.append(f"external.location {exc}")
+            return S3Location("", "")
+
+    def pattern(self) -> str:
+        text = self._text("pattern", DEFAULT_PATTERN)
+        try:
+            Pattern(text)
+        except ValueError as exc:
+            self.problems.append(f"external.pattern {text!r} {exc}")
+        return text
+
+    def column_count(self) -> int | None:
+        count = self.given.get("column_count")
+        if self.header_mode is not HeaderMode.NONE:
+            if count is not None:
+                self.problems.append("external.column_count needs `header: false` beside it")
+            return None
+        if count is None:
+            if not self.columns:
+                self.problems.append(
+                    "external.header is false, so the columns must be known: declare `columns`, "
+                    "or external.column_count"
+                )
+            return len(self.columns)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            self.problems.append("external.column_count must be a whole number, 1 or more")
+            return None
+        if self.columns and len(self.columns) != count:
+            self.problems.append(
+                f"external.column_count is {count} but {len(self.columns)} columns are declared"
+            )
+        return count
+
+    def dialect(self) -> CsvDialect:
+        base = CsvDialect()
+        quote = self._text("quote", base.quote)
+        dialect = CsvDialect(
+            delimiter=self._text("delimiter", base.delimiter),
+            quote=quote,
+            escape=self._text("escape", quote),
+            null=self._text("null", base.null),
+        )
+        self.problems += [f"external: {problem}" for problem in dialect.problems()]
+        if dialect.escape != dialect.quote:
+            self.problems.append(
+                "external.escape other than the quote is not supported by this version"
+            )
+        if dialect.delimiter == "\\t":
+            self.problems.append('external.delimiter: write a tab as "\\t", in double quotes')
+        return dialect
+
+    def one_of(self, key: str, values: tuple[str, ...]) -> str:
+        value = self.given.get(key, values[0])
+        if value not in values:
+            self.problems.append(
+                f"external.{key} must be one of {', '.join(values)}, not {value!r}"
+            )
+        return str(value)
+
+    def connection(self, connections: Collection[str]) -> str:
+        name = self._text("aws_connection", DEFAULT_NAME)
+        if name not in connections:
+            self.problems.append(
+                f"external.aws_connection {name!r} is not in the profile's aws_connections; "
+                f"known are {', '.join(sorted(connections))}"
+            )
+        return name
+
+    def _text(self, key: str, default: str) -> str:
+        value = self.given.get(key, default)
+        if isinstance(value, str):
+            return value
+        self.problems.append(f"external.{key} must be a text, not {value!r}; put it in quotes")
+        return default
+
+    def _header(self) -> tuple[HeaderMode, tuple[str, ...] | None]:
+        header = self.given.get("header", True)
+        if header is True:
+            return HeaderMode.DISCOVER, None
+        if header is False:
+            return HeaderMode.NONE, None
+        if not isinstance(header, (list, tuple)) or not header:
+            self.problems.append(
+                "external.header must be true, false, or the list of names in the header"
+            )
+            return HeaderMode.DISCOVER, None
+        wrong = [name for name in header if not isinstance(name, str)]
+        if wrong:
+            self.problems.append(
+                f"external.header has {wrong[0]!r}, which is not a text; put it in quotes"
+            )
+        names = tuple(str(name) for name in header)
+        if not self.columns:
+            self.problems += [f"external.header: {p}" for p in name_problems(names)]
+        elif len(self.columns) != len(names):
+            self.problems.append(
+                f"external.header has {len(names)} names but {len(self.columns)} columns are "
+                "declared"
+            )
+        return HeaderMode.NAMES, names
+
+    def _columns(self, declared: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+        found = []
+        for one in declared:
+            name = str(one.get("name") or "")
+            data_type = one.get("data_type") or "string"
+            try:
+                data_type = canonical_type(str(data_type))
+            except ValueError as exc:
+                self.problems.append(f"column {name}: {exc}")
+            found.append(Column(name, data_type))
+        self.problems += [f"columns: {p}" for p in name_problems([c.name for c in found])]
+        return tuple(found)

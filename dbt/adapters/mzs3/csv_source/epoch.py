@@ -1,0 +1,130 @@
+"""One pass over a source's new objects: plan, fetch, commit, in steps that can each be the last.
+
+Killed at any point and run again, no row is lost and none is doubled: rows are visible only
+through the commit record of their epoch, which is written in one step after all of them; and an
+epoch without one is declared void before its plan is taken up under a new number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
+from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epoch
+from dbt.adapters.mzs3.csv_source.listing import Batch, new_objects, planned_objects
+from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.failure import executor_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+SPARK_FAILURES = (PySparkException, Py4JError)
+
+OnStep = Callable[[str], None]
+"""Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What epochs committed."""
+
+    objects: int = 0
+    rows: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.objects + other.objects,
+            self.rows + other.rows,
+            self.rejected + other.rejected,
+        )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Everything a pass needs; the lock is held for all of it."""
+
+    spark: SparkSession
+    definition: SourceDefinition
+    connection: AwsConnection
+    relations: SourceRelations
+    spec: FetchSpec
+    lock: SourceLock
+    on_step: OnStep
+
+    def run(self) -> Totals:
+        """An epoch that died is redone, then new objects are taken, if there are any.
+
+        Raises SourceError for an object in error: what was committed before stays visible, the
+        ledger shows the object as failed, and the next run lists anew.
+        """
+        ledger = Ledger(self.spark, self.relations)
+        return self._redo(ledger) + self._take_new(ledger)
+
+    def _redo(self, ledger: Ledger) -> Totals:
+        dead = unfinished_epoch(ledger.epochs())
+        if dead is None:
+            return Totals()
+        batch = planned_objects(self.definition, ledger, dead)
+        self._step("void", lambda: ledger.write_void(dead))
+        if batch is None:
+            return Totals()
+        try:
+            return self._epoch(ledger, batch)
+        except _ObjectInError:
+            # Its objects may have been corrected or removed since: a new listing decides.
+            return Totals()
+
+    def _take_new(self, ledger: Ledger) -> Totals:
+        with new_objects(self.spark, self.definition, self.connection, ledger) as batch:
+            return self._epoch(ledger, batch) if batch.objects else Totals()
+
+    def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:
+        epoch = next_epoch(ledger.epochs())
+        self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
+        plan = ledger.plan(epoch)
+        try:
+            self._step("fetch", lambda: self._fetch(epoch, plan, batch))
+        except SPARK_FAILURES as exc:
+            message = executor_message(exc)
+            if message is None:
+                raise
+            self._record_failure(ledger, epoch, plan, message)
+            raise _ObjectInError(message) from exc
+        self._step("commit", lambda: self._commit(ledger, epoch, plan))
+        return Totals(*ledger.totals(epoch))
+
+    def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> None:
+        fetch_rows(self.spark, self.spec, self.relations, epoch, plan, batch)
+
+    def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> None:
+        source = self.definition.name
+        with counted_rows(self.spark, source, self.relations, epoch, plan) as counted:
+            self.lock.require()
+            ledger.write_commit(epoch, counted)
+
+    def _record_failure(self, ledger: Ledger, epoch: str, plan: DataFrame, message: str) -> None:
+        # The object whose name is in the message; of a.csv and a.csv.gz the longer one.
+        named = plan.where(F.contains(F.lit(message), F.col("object")))
+        ledger.write_failed(epoch, named.orderBy(F.length("object").desc()).limit(1), message)
+
+    def _step(self, name: str, action: Callable[[], None]) -> None:
+        self.on_step(f"begin {name}")
+        action()
+        self.on_step(f"end {name}")
+
+
+class _ObjectInError(SourceError):
+    """An object can't be ingested as it is."""

@@ -1,0 +1,120 @@
+"""Columns of a source and the types they may have; shared by the driver and the executors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+RESERVED_PREFIX = "_mz_"
+OBJECT_COLUMN = "_mz_object"
+RECORD_COLUMN = "_mz_record"
+LAST_MODIFIED_COLUMN = "_mz_last_modified"
+
+MAX_PRECISION = 38
+
+_ARROW_TYPES = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}
+
+# Spark's other spellings of the same types.
+_SYNONYMS = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "timestamp_ltz": "timestamp",
+}
+
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+
+SUPPORTED_TYPES = (
+    "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, "
+    "timestamp, timestamp_ntz, binary"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's name in Spark and its type in Spark's DDL, as `canonical_type` spells it."""
+
+    name: str
+    data_type: str = "string"
+
+
+def canonical_type(text: str) -> str:
+    """The type's one spelling, such as `decimal(12,2)` for `NUMERIC( 12, 2 )`.
+
+    Raises ValueError, whose text lists what is supported.
+    """
+    lowered = text.strip().lower()
+    name = _SYNONYMS.get(lowered, lowered)
+    if name in _ARROW_TYPES:
+        return name
+    decimal = _DECIMAL.fullmatch(lowered)
+    if decimal is None:
+        raise ValueError(
+            f"type {text} is not supported by s3_csv_source; supported are {SUPPORTED_TYPES}"
+        )
+    # Spark's own defaults: decimal is decimal(10,0), decimal(p) is decimal(p,0).
+    precision, scale = int(decimal.group(1) or 10), int(decimal.group(2) or 0)
+    if not 1 <= precision <= MAX_PRECISION:
+        raise ValueError(f"type {text}: the precision must be from 1 to {MAX_PRECISION}")
+    if scale > precision:
+        raise ValueError(f"type {text}: the scale must not be greater than the precision")
+    return f"decimal({precision},{scale})"
+
+
+def arrow_type(data_type: str) -> pa.DataType:
+    """What Spark's `mapInArrow` takes for a canonical type."""
+    decimal = _DECIMAL.fullmatch(data_type)
+    if decimal is not None:
+        return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
+    return _ARROW_TYPES[data_type]
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """The columns as a schema in Spark's DDL, every name quoted."""
+    quoted = ((column.name.replace("`", "``"), column.data_type) for column in columns)
+    return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
+
+
+def name_problems(names: Sequence[str]) -> list[str]:
+    """Why these names cannot be the columns of a table in Spark; empty if they can.
+
+    A name is given once, upper and lower case being the same as they are to Spark; it is not
+    empty, and does not start with `_mz_`, which the metadata columns do.
+    """
+    problems: list[str] = []
+    first_seen: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
+        lowered = name.lower()
+        if not name:
+            problems.append(f"column {position} has an empty name")
+        elif lowered.startswith(RESERVED_PREFIX):
+            problems.append(
+                f"column {position} is named {name!r}: names that start with "
+                f"{RESERVED_PREFIX} are reserved"
+            )
+        elif lowered in first_seen:
+            problems.append(
+                f"columns {first_seen[lowered]} and {position} have the same name {name!r} "
+                "(Spark does not tell upper from lower case)"
+            )
+        else:
+            first_seen[lowered] = position
+    return problems

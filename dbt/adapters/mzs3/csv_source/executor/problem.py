@@ -1,0 +1,42 @@
+"""What is wrong with an object, and where; turned into an error of the layer that reads it."""
+
+from __future__ import annotations
+
+MAX_SHOWN = 80
+
+
+class CsvProblem(Exception):
+    """One problem of one object: what is wrong, at which record, and what to do next.
+
+    `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
+    offset of the record's first byte in the decompressed object; both None where the problem is
+    not one record's.
+    """
+
+    def __init__(
+        self, problem: str, advice: str, *, line: int | None = None, byte: int | None = None
+    ) -> None:
+        self.problem = problem
+        self.advice = advice
+        self.line = line
+        self.byte = byte
+        super().__init__(problem)
+
+    def text(self, bucket: str, key: str, source: str | None = None) -> str:
+        """The whole message, such as `lake.orders: object s3://b/k, line 3, byte 24: …`."""
+        subject = f"{source}: " if source else ""
+        where = f"object s3://{bucket}/{key}"
+        if self.line is not None:
+            where += f", line {self.line}, byte {self.byte}"
+        return f"{subject}{where}: {self.problem}. {self.advice}"
+
+
+FIX_OBJECT = "Correct the object or remove it, then run again"
+
+
+def shown(value: str, *, quoted: bool = True) -> str:
+    """A text of the object as it may stand in a message: escaped, and cut if it is long."""
+    text = repr(value[: MAX_SHOWN + 1])
+    if not quoted:
+        text = text[1:-1]
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

@@ -1,0 +1,174 @@
+"""Ingesting one S3 CSV source, from its definition to the report of what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.epoch import SPARK_FAILURES, OnStep, Pass, Totals
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
+from dbt.adapters.mzs3.csv_source.executor.header import read_header
+from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
+from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.csv_source.purify import (
+    PinnedDefinition,
+    contradictions,
+    needs_object,
+    purify,
+)
+from dbt.adapters.mzs3.csv_source.relations import (
+    EPOCH_COLUMN,
+    SourceRelations,
+    make_relations,
+    make_schema,
+    read_pinned,
+)
+from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+# Names of columns come out of objects: SQL must hold them as they are.
+_SETTINGS = {
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+}
+
+
+def ingest(
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    *,
+    create_only: bool = False,
+    wait_s: float = WAIT_S,
+    on_step: OnStep = lambda step: None,
+) -> IngestReport:
+    """Every matching object that is not ingested yet is, exactly once, whatever happened before.
+
+    Makes the source's schema and relations if they are missing, `create_only` no more than that.
+    `spark` must not be used by another thread meanwhile: some of its settings are changed, and
+    set back. Another run on the same source is waited for, up to `wait_s` seconds. Raises an
+    Mzs3Error; what was committed before stays as it is.
+    """
+    started = time.monotonic()
+    ship_executor_code()
+    relations = SourceRelations(definition.schema, definition.identifier)
+    try:
+        with _literal_sql(spark):
+            make_schema(spark, relations)
+            with SourceLock(spark, relations, definition.name, wait_s=wait_s) as lock:
+                on_step("begin create")
+                spec = _fetch_spec(definition, connection, _pin(spark, definition, connection))
+                on_step("end create")
+                this = Pass(spark, definition, connection, relations, spec, lock, on_step)
+                totals = Totals() if create_only else this.run()
+                on_step("begin unlock")
+    except SPARK_FAILURES as exc:
+        raise SourceError(f"{definition.name}: {readable(exc)}") from exc
+    except S3Error as exc:
+        raise SourceError(f"{definition.name}: {exc}") from exc
+    on_step("end unlock")
+    seconds = time.monotonic() - started
+    return IngestReport(definition.name, totals.objects, totals.rows, totals.rejected, seconds)
+
+
+@contextmanager
+def _literal_sql(spark: SparkSession) -> Iterator[None]:
+    """SQL means what it says while this lasts: nothing in a name or a literal is replaced."""
+    before = {key: spark.conf.get(key) for key in _SETTINGS}
+    changed = [key for key, value in _SETTINGS.items() if before[key] != value]
+    for key in changed:
+        spark.conf.set(key, _SETTINGS[key])
+    try:
+        yield
+    finally:
+        for key in changed:
+            spark.conf.set(key, before[key])
+
+
+def _pin(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> PinnedDefinition:
+    """The definition that holds for every object, and all relations of the source in place."""
+    relations = SourceRelations(definition.schema, definition.identifier)
+    stored = read_pinned(spark, relations, definition.name)
+    if stored is None:
+        header = _discover_header(definition, connection) if needs_object(definition) else None
+        pinned = purify(definition, header)
+        _require_free_name(definition, pinned)
+    else:
+        pinned = PinnedDefinition.from_json(stored)
+        _require_agreement(definition, pinned, relations)
+    columns = output_schema(_fetch_spec(definition, connection, pinned))
+    make_relations(spark, relations, columns, pinned.to_json())
+    return pinned
+
+
+def _require_free_name(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
+    if EPOCH_COLUMN in {column.name.lower() for column in pinned.columns}:
+        raise SourceError(
+            f"{definition.name}: a column can't be named {EPOCH_COLUMN}, as the table of rows has "
+            "one of that name; declare `columns` to give it another"
+        )
+
+
+def _require_agreement(
+    definition: SourceDefinition, pinned: PinnedDefinition, relations: SourceRelations
+) -> None:
+    found = contradictions(pinned, definition)
+    if found:
+        differences = "".join(f"\n  - {difference}" for difference in found)
+        raise SourceError(
+            f"{definition.name}: its definition is not the one that was pinned when it was first "
+            f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest every "
+            f"object anew under this one, drop what was made with the old one: "
+            f"{relations.drop_all()}"
+        )
+
+
+def _discover_header(
+    definition: SourceDefinition, connection: AwsConnection
+) -> tuple[str, ...] | None:
+    """The header of the first matching object, in the order of the listing, that is not empty."""
+    client = s3_client(connection)
+    bucket = definition.location.bucket
+    for page in iter_pages(client, definition.location, definition.pattern):
+        for found in page:
+            if found.size == 0:
+                continue
+            header = read_header(
+                client,
+                bucket,
+                found.key,
+                definition.dialect,
+                definition.compression,
+                source=definition.name,
+            )
+            if header is not None:
+                return header
+    return None
+
+
+def _fetch_spec(
+    definition: SourceDefinition, connection: AwsConnection, pinned: PinnedDefinition
+) -> FetchSpec:
+    return FetchSpec(
+        connection=connection,
+        bucket=definition.location.bucket,
+        prefix=definition.location.prefix,
+        source=definition.name,
+        header=pinned.header,
+        columns=pinned.columns,
+        dialect=definition.dialect,
+        compression=definition.compression,
+    )

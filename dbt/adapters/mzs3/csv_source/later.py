@@ -1,0 +1,61 @@
+"""What the interface of a source has, and this version does not do yet: refused, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# The values that work, then those that are known and do not.
+_MODES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "header_match": ("exact", ("reorder", "subset")),
+    "on_header_mismatch": ("fail", ("skip_object",)),
+    "on_bad_row": ("fail", ("reject",)),
+    "on_overwrite": ("fail", ("ignore", "append", "replace")),
+}
+_THROTTLES = ("max_objects_per_run", "max_bytes_per_run")
+_UTF_8 = frozenset({"utf-8", "utf8"})
+_SCAN = "bucket_scan"
+_QUEUE = "sqs_notifications"
+
+
+def later_problems(given: Mapping[str, Any]) -> list[str]:
+    """A problem for each value under `external` that this version cannot honour."""
+    problems = [
+        problem
+        for key, (now, later) in _MODES.items()
+        if (problem := _mode_problem(key, given.get(key, now), now, later))
+    ]
+    problems += [
+        f"external.{key} is not supported by this version" for key in _THROTTLES if key in given
+    ]
+    encoding = given.get("encoding", "UTF-8")
+    if str(encoding).lower() not in _UTF_8:
+        problems.append(
+            f"external.encoding {encoding!r} is not supported by this version; UTF-8 is"
+        )
+    return problems + _discover_problems(given.get("discover", [_SCAN]))
+
+
+def _mode_problem(key: str, value: Any, now: str, later: tuple[str, ...]) -> str | None:
+    if value == now:
+        return None
+    if value in later:
+        return f"external.{key}: {value} is not supported by this version; {now} is"
+    return f"external.{key} must be {now}, not {value!r}"
+
+
+def _discover_problems(discover: Any) -> list[str]:
+    ways: Sequence[Any] = [discover] if isinstance(discover, (str, Mapping)) else discover
+    if not isinstance(ways, (list, tuple)) or not ways:
+        return [f"external.discover must be a list such as [{_SCAN}]"]
+    problems = []
+    for way in ways:
+        if way == _SCAN:
+            continue
+        if way == _QUEUE or (isinstance(way, Mapping) and _QUEUE in way):
+            problems.append(
+                f"external.discover: {_QUEUE} is not supported by this version; {_SCAN} is"
+            )
+        else:
+            problems.append(f"external.discover must be [{_SCAN}], not {way!r}")
+    return problems

@@ -1,0 +1,99 @@
+"""Which objects an epoch takes: S3's listing, or a dead epoch's plan, against the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.executor.listing import LISTING_DDL, list_objects
+from dbt.adapters.mzs3.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Objects for one epoch, as a DataFrame of object, etag, size, last_modified; and totals."""
+
+    frame: DataFrame
+    objects: int
+    bytes: int
+
+
+@contextmanager
+def new_objects(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection, ledger: Ledger
+) -> Iterator[Batch]:
+    """The matching objects that no committed epoch has; listed once, never in the driver's memory.
+
+    Keys may sort anywhere: the whole listing is compared, by object and ETag. Raises SourceError
+    if an object that is committed was overwritten since.
+    """
+    listed = spark.range(0, 1, 1, 1).mapInArrow(
+        list_objects(connection, definition.location, definition.pattern), LISTING_DDL
+    )
+    known = ledger.committed().select(
+        F.col("object").alias("known_object"), F.col("etag").alias("known_etag")
+    )
+    uri = F.concat(F.lit(uri_base(definition)), F.col("key"))
+    compared = (
+        listed.select(uri.alias("object"), "etag", "size", "last_modified")
+        .join(known, F.col("object") == F.col("known_object"), "left")
+        .where(F.col("known_object").isNull() | (F.col("known_etag") != F.col("etag")))
+        .persist()
+    )
+    try:
+        new = F.col("known_object").isNull()
+        overwritten = F.when(~new, F.struct("object", "known_etag", "etag"))
+        found = compared.agg(
+            F.count_if(new).alias("objects"),
+            F.coalesce(F.sum(F.when(new, F.col("size"))), F.lit(0)).alias("bytes"),
+            F.count(overwritten).alias("overwritten"),
+            F.min(overwritten).alias("first"),
+        ).first()
+        if found["overwritten"]:
+            raise SourceError(_overwritten_text(definition.name, found))
+        frame = compared.select("object", "etag", "size", "last_modified")
+        yield Batch(frame, found["objects"], found["bytes"])
+    finally:
+        compared.unpersist()
+
+
+def planned_objects(definition: SourceDefinition, ledger: Ledger, epoch: str) -> Batch | None:
+    """What a dead epoch planned; None if it was planned for another bucket than the source's."""
+    plan = ledger.plan(epoch)
+    remaining = plan.join(ledger.committed().select("object"), "object", "left_anti")
+    elsewhere = ~F.startswith(F.col("object"), F.lit(uri_base(definition)))
+    found = remaining.agg(
+        F.count(F.lit(1)).alias("objects"),
+        F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+        F.count_if(elsewhere).alias("elsewhere"),
+    ).first()
+    if found["elsewhere"] or not found["objects"]:
+        return None
+    return Batch(remaining, found["objects"], found["bytes"])
+
+
+def uri_base(definition: SourceDefinition) -> str:
+    """What stands before a key in an object's URI."""
+    return f"s3://{definition.location.bucket}/"
+
+
+def _overwritten_text(source: str, found: Any) -> str:
+    first = found["first"]
+    more = f" (and {found['overwritten'] - 1} more)" if found["overwritten"] > 1 else ""
+    return (
+        f"{source}: object {first['object']}{more} was overwritten after it was ingested: its "
+        f"ETag was {first['known_etag']} and is {first['etag']} now. With on_overwrite: fail the "
+        "source stays in error: put the earlier object back, and the new content under a key of "
+        "its own"
+    )

@@ -1,0 +1,136 @@
+"""Purification: what a definition left open is replaced by what was found, and pinned."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
+
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class PinnedDefinition:
+    """A source's header and columns, with nothing left open.
+
+    `header` is what every object's header must equal, name by name, None for objects without
+    one; `columns` are the names and types in Spark, one for each field of a record.
+    """
+
+    header: tuple[str, ...] | None
+    columns: tuple[Column, ...]
+
+    def sql(self) -> str:
+        """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
+        names = [column.name for column in self.columns]
+        if self.header is None:
+            return f"{_list(names)} FORMAT CSV WITH {len(names)} COLUMNS"
+        aliases = f"{_list(names)} " if tuple(names) != self.header else ""
+        return f"{aliases}FORMAT CSV WITH HEADER COLUMNS {_list(self.header)}"
+
+    def to_json(self) -> str:
+        """The definition as one line of JSON, for `from_json`."""
+        columns = [{"name": c.name, "data_type": c.data_type} for c in self.columns]
+        return json.dumps({"header": self.header, "columns": columns})
+
+    @classmethod
+    def from_json(cls, text: str) -> PinnedDefinition:
+        """The definition that `to_json` wrote."""
+        value = json.loads(text)
+        header = value["header"]
+        return cls(
+            header=None if header is None else tuple(header),
+            columns=tuple(Column(c["name"], c["data_type"]) for c in value["columns"]),
+        )
+
+
+def needs_object(definition: SourceDefinition) -> bool:
+    """Whether the header must be read from an object."""
+    return definition.header is HeaderMode.DISCOVER
+
+
+def purify(definition: SourceDefinition, found_header: tuple[str, ...] | None) -> PinnedDefinition:
+    """The definition with nothing left open; `found_header` is for those that `needs_object`.
+
+    Raises SourceError where a header is needed and none was found, ConfigError where the header
+    and the declared columns do not go together.
+    """
+    if definition.header is HeaderMode.NONE:
+        count = definition.column_count or len(definition.columns)
+        numbered = tuple(Column(f"column{n}") for n in range(1, count + 1))
+        return PinnedDefinition(None, definition.columns or numbered)
+    if definition.header is HeaderMode.NAMES:
+        found_header = definition.header_names
+    if found_header is None:
+        raise SourceError(
+            f"{definition.name}: no object at {definition.location.uri} that matches "
+            f"{definition.pattern!r} has a header to learn the columns from. Put one there, or "
+            "declare the names as `header: [name, ...]`"
+        )
+    columns = definition.columns or tuple(Column(name) for name in found_header)
+    problems = _problems(found_header, definition.columns)
+    if problems:
+        raise ConfigError(f"source {definition.name}", problems)
+    return PinnedDefinition(found_header, columns)
+
+
+def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
+    """What the definition now says that the pinned one does not; empty if they agree."""
+    if (definition.header is HeaderMode.NONE) != (pinned.header is None):
+        now, then = ("without", "with") if pinned.header else ("with", "without")
+        return [f"it is declared {now} a header but was pinned {then} one"]
+    found: list[str] = []
+    if definition.header is HeaderMode.NAMES and definition.header_names != pinned.header:
+        found.append(
+            f"the header is declared as {_list(definition.header_names or ())} but was pinned as "
+            f"{_list(pinned.header or ())}"
+        )
+    try:
+        wanted = purify(definition, pinned.header).columns
+    except ConfigError as exc:
+        return found + list(exc.problems)
+    return found + _column_differences(wanted, pinned.columns)
+
+
+def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> list[str]:
+    if len(wanted) != len(pinned):
+        return [f"{len(wanted)} columns are declared but {len(pinned)} were pinned"]
+    return [
+        f"column {position} is declared as {_column(now)} but was pinned as {_column(then)}"
+        for position, (now, then) in enumerate(zip(wanted, pinned, strict=True), 1)
+        if now != then
+    ]
+
+
+def _problems(header: Sequence[str], declared: Sequence[Column]) -> list[str]:
+    if not declared:
+        return [
+            f"the header is {_list(header)}: {problem}; declare `columns` to name them"
+            for problem in name_problems(header)
+        ]
+    if len(declared) != len(header):
+        return [
+            f"{len(declared)} columns are declared but the header has {len(header)}: "
+            f"{_list(header)}"
+        ]
+    return []
+
+
+def _column(column: Column) -> str:
+    return f"{_name(column.name)} {column.data_type}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"({', '.join(_name(name) for name in names)})"
+
+
+def _name(name: str) -> str:
+    """A name as SQL writes it: in double quotes unless it is plain."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,173 @@
+"""The relations of a source in Spark: their names, making them, and the definition they pin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The metastore can't filter partitions by a column whose name starts with `_`.
+EPOCH_COLUMN = "mz_epoch"
+LEDGER_COLUMNS = (
+    "object string, etag string, size bigint, last_modified timestamp, state string, "
+    "`rows` bigint, rejects bigint, error string, at timestamp"
+)
+# Epochs are text: not every metastore can filter partitions by a number.
+PARTITIONS = "epoch string, phase string"
+
+PINNED_PROPERTY = "mzs3.pinned."
+# What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
+PROPERTY_LENGTH = 4000
+
+_STATES = """
+SELECT object, latest.* FROM (
+  SELECT object, max_by(
+    struct(etag, size, last_modified, state, `rows`, rejects, error, at),
+    struct(epoch, phase <> 'plan')
+  ) AS latest
+  FROM {ledger} AS events
+  WHERE phase IN ('plan', 'failed', 'commit') AND NOT EXISTS (
+    SELECT 1 FROM {ledger} AS void WHERE void.phase = 'void' AND void.epoch = events.epoch
+  )
+  GROUP BY object
+)"""
+
+_COMMITTED_ROWS = """
+SELECT * EXCEPT (mz_epoch) FROM {rows}
+WHERE mz_epoch IN (
+  SELECT epoch FROM {ledger} WHERE phase IN ('commit', 'void')
+  GROUP BY epoch HAVING NOT bool_or(phase = 'void')
+)"""
+
+
+@dataclass(frozen=True)
+class SourceRelations:
+    """The relations of a source: one that users select from, and those that keep its state.
+
+    The properties are names as SQL spells them, quoted; `shown` is a name as a user reads it.
+    """
+
+    schema: str
+    identifier: str
+
+    def _name(self, suffix: str = "") -> str:
+        return f"{quote_identifier(self.schema)}.{quote_identifier(self.identifier + suffix)}"
+
+    def shown(self, suffix: str = "") -> str:
+        """The relation's name in messages, such as `raw.orders__ledger`."""
+        return f"{self.schema}.{self.identifier}{suffix}"
+
+    @property
+    def source(self) -> str:
+        """The view of the committed rows."""
+        return self._name()
+
+    @property
+    def objects(self) -> str:
+        """The view of the latest state of every object."""
+        return self._name("__objects")
+
+    @property
+    def ledger(self) -> str:
+        """The table of what happened to objects, epoch by epoch."""
+        return self._name("__ledger")
+
+    @property
+    def rows(self) -> str:
+        """The table of rows, those of epochs that are not committed included."""
+        return self._name("__rows")
+
+    @property
+    def lock(self) -> str:
+        """The view that exists while a run ingests this source."""
+        return self._name("__lock")
+
+    def drop_all(self) -> str:
+        """What a user runs to start the source afresh."""
+        return (
+            f"DROP VIEW IF EXISTS {self.source}; DROP VIEW IF EXISTS {self.objects}; "
+            f"DROP TABLE IF EXISTS {self.ledger}; DROP TABLE IF EXISTS {self.rows}"
+        )
+
+
+def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
+    """The definition that was pinned when the source's tables were made; None if they are not.
+
+    Raises SourceError if the source's names are taken by something else, or if part of its
+    state is lost: rows would be doubled or lost if it went on.
+    """
+    if spark.catalog.tableExists(relations.rows):
+        return _pinned_of(spark, relations, source)
+    for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
+        if spark.catalog.tableExists(name):
+            raise SourceError(
+                f"{source}: {relations.shown(suffix)} exists, but "
+                f"{relations.shown('__rows')}, which holds the source's rows, does not. If "
+                f"{relations.shown(suffix)} is not this source's, give the source another schema "
+                f"or identifier; else start the source afresh with: {relations.drop_all()}"
+            )
+    return None
+
+
+def _pinned_of(spark: SparkSession, relations: SourceRelations, source: str) -> str:
+    properties = {
+        row["key"]: row["value"]
+        for row in spark.sql(f"SHOW TBLPROPERTIES {relations.rows}").collect()
+    }
+    parts = {
+        int(key.removeprefix(PINNED_PROPERTY)): value
+        for key, value in properties.items()
+        if key.startswith(PINNED_PROPERTY)
+    }
+    if not parts:
+        raise SourceError(
+            f"{source}: {relations.shown('__rows')} exists and was not made by this source. "
+            "Drop it, or give the source another schema or identifier"
+        )
+    return "".join(parts[number] for number in sorted(parts))
+
+
+def make_relations(
+    spark: SparkSession, relations: SourceRelations, columns: str, pinned: str
+) -> None:
+    """All relations of the source exist; safe to repeat after a run that died in between.
+
+    `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
+    into being with the table of rows, in one step.
+    """
+    parts = [
+        pinned[start : start + PROPERTY_LENGTH] for start in range(0, len(pinned), PROPERTY_LENGTH)
+    ]
+    properties = ", ".join(
+        f"{quote_literal(PINNED_PROPERTY + str(number))} = {quote_literal(part)}"
+        for number, part in enumerate(parts)
+    )
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {relations.rows} ({columns}, {EPOCH_COLUMN} string) "
+        f"USING parquet PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES ({properties})"
+    )
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) "
+        "USING parquet PARTITIONED BY (epoch, phase)"
+    )
+    make_views(spark, relations)
+
+
+def make_views(spark: SparkSession, relations: SourceRelations) -> None:
+    """The two views exist."""
+    for name, query in ((relations.objects, _STATES), (relations.source, _COMMITTED_ROWS)):
+        if not spark.catalog.tableExists(name):
+            text = query.format(ledger=relations.ledger, rows=relations.rows)
+            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} AS {text}")
+
+
+def make_schema(spark: SparkSession, relations: SourceRelations) -> None:
+    """The schema exists; one that does needs no permission to create it."""
+    schema = quote_identifier(relations.schema)
+    if not spark.catalog.databaseExists(schema):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")

@@ -1,0 +1,24 @@
+"""What one run did for one source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """Committed by this run: new objects, their rows, rejected records; seconds it took."""
+
+    source: str
+    objects: int
+    rows: int
+    rejected: int
+    seconds: float
+
+    def line(self) -> str:
+        """The line of the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
+        noun = "object" if self.objects == 1 else "objects"
+        return (
+            f"{self.source}: COPY {self.rows} ({self.objects} new {noun}, "
+            f"{self.rejected} rejected) in {self.seconds:.1f}s"
+        )

@@ -1,0 +1,94 @@
+"""The door from dbt's source nodes to S3 CSV sources: which are ours, and what they declare."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
+
+
+def needed_sources(manifest: Any, node: Any) -> list[Any]:
+    """The S3 CSV sources that a node's SQL reads, directly or by way of ephemeral models."""
+    found: dict[str, Any] = {}
+    seen: set[str] = set()
+    waiting = list(node.depends_on.nodes)
+    while waiting:
+        unique_id = waiting.pop(0)
+        if unique_id in seen:
+            continue
+        seen.add(unique_id)
+        if unique_id in manifest.sources:
+            if _is_ours(manifest.sources[unique_id]):
+                found[unique_id] = manifest.sources[unique_id]
+        elif getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
+            waiting += manifest.nodes[unique_id].depends_on.nodes
+    return list(found.values())
+
+
+def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[Any]:
+    """The S3 CSV sources of these names: tables (`lake.orders`) or whole sources (`lake`).
+
+    None is all of them. Raises DbtRuntimeError for a name that is neither.
+    """
+    by_name = {source_name(node): node for node in manifest.sources.values() if _is_ours(node)}
+    if select is None:
+        return list(by_name.values())
+    chosen: dict[str, Any] = {}
+    for wanted in [select] if isinstance(select, str) else select:
+        matching = {
+            name: node for name, node in by_name.items() if wanted in (name, node.source_name)
+        }
+        if not matching:
+            raise DbtRuntimeError(_unknown_text(str(wanted), by_name))
+        chosen |= matching
+    return list(chosen.values())
+
+
+def source_of(manifest: Any, relation: Any) -> Any:
+    """The node of the S3 CSV source that is this relation; None if the relation is none."""
+    place = (relation.schema, relation.identifier)
+    nodes = (node for node in manifest.sources.values() if _is_ours(node))
+    return next((node for node in nodes if (node.schema, node.identifier) == place), None)
+
+
+def source_name(node: Any) -> str:
+    """A source table's name as dbt shows it, such as `lake.orders`."""
+    return f"{node.source_name}.{node.name}"
+
+
+def source_definition(node: Any, connections: Mapping[str, AwsConnection]) -> SourceDefinition:
+    """What the node declares. Raises ConfigError with all of its problems."""
+    return parse_definition(
+        name=source_name(node),
+        schema=node.schema,
+        identifier=node.identifier,
+        external=_external(node),
+        columns=[
+            {"name": column.name, "data_type": column.data_type}
+            for column in node.columns.values()
+        ],
+        connections=connections,
+    )
+
+
+def _is_ours(node: Any) -> bool:
+    return _external(node).get("type") == TYPE
+
+
+def _external(node: Any) -> Mapping[str, Any]:
+    if node.external is None:
+        return {}
+    external: Mapping[str, Any] = node.external.to_dict(omit_none=True)
+    return external
+
+
+def _unknown_text(wanted: str, by_name: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(wanted, by_name, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    known = ", ".join(sorted(by_name)) or "none"
+    return f"{wanted} is not an S3 CSV source (type: {TYPE}); {hint}known are {known}"

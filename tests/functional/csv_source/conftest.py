@@ -1,0 +1,94 @@
+"""A bucket of CSV objects and one source over it, without dbt around them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.spark.session import isolated_session
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Lake:
+    """A bucket of its own, and one source over it, `lake.orders`, in a schema of its own."""
+
+    spark: Any
+    connection: AwsConnection
+    bucket: str
+    schema: str
+    external: dict[str, Any] = field(default_factory=dict)
+    columns: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def client(self) -> Any:
+        return s3_client(self.connection)
+
+    @property
+    def relations(self) -> SourceRelations:
+        return SourceRelations(self.schema, "orders")
+
+    def put(self, name: str, content: bytes | str) -> None:
+        body = content.encode() if isinstance(content, str) else content
+        self.client.put_object(Bucket=self.bucket, Key=f"orders/{name}", Body=body)
+
+    def remove(self, name: str) -> None:
+        self.client.delete_object(Bucket=self.bucket, Key=f"orders/{name}")
+
+    def definition(self) -> SourceDefinition:
+        location = f"s3://{self.bucket}/orders/"
+        return parse_definition(
+            name="lake.orders",
+            schema=self.schema,
+            identifier="orders",
+            external={"type": "s3_csv_source", "location": location, **self.external},
+            columns=self.columns,
+            connections=["default"],
+        )
+
+    def ingest(self, **how: Any) -> IngestReport:
+        return ingest(self.spark, self.definition(), self.connection, **how)
+
+    def rows(self, *columns: str) -> list[tuple[Any, ...]]:
+        """Every row as (object's name, record, its values), in that order."""
+        start = len(f"s3://{self.bucket}/orders/") + 1
+        names = [f"substring(_mz_object, {start})", "_mz_record", *(f"`{c}`" for c in columns)]
+        frame = self.spark.table(self.relations.source).selectExpr(*names)
+        return sorted((tuple(row) for row in frame.collect()), key=lambda row: row[:2])
+
+    def states(self) -> dict[str, tuple[Any, ...]]:
+        """Of every object its state, rows and error."""
+        start = len(f"s3://{self.bucket}/orders/")
+        frame = self.spark.table(self.relations.objects)
+        return {r["object"][start:]: (r["state"], r["rows"], r["error"]) for r in frame.collect()}
+
+
+@pytest.fixture(scope="session")
+def new_lake(
+    spark_parameters: dict[str, str], aws_connection: dict[str, str]
+) -> Callable[[], Lake]:
+    def make() -> Lake:
+        number = next(_numbers)
+        connection = AwsConnection(**aws_connection)
+        spark = isolated_session(spark_parameters)
+        made = Lake(spark, connection, f"acme-raw-{number}", f"raw_{number}")
+        made.client.create_bucket(Bucket=made.bucket)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def lake(new_lake: Callable[[], Lake]) -> Lake:
+    return new_lake()

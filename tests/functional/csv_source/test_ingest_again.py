@@ -1,0 +1,172 @@
+"""The second run and later ones: what is new, what was corrected, and what contradicts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.errors import SourceError
+
+pytestmark = pytest.mark.spark
+
+STEPS = [
+    f"{edge} {step}" for step in ("create", "plan", "fetch", "commit") for edge in ("begin", "end")
+]
+
+
+class Died(BaseException):
+    """What no code catches."""
+
+
+def dying_at(step):
+    def on_step(name):
+        if name == step:
+            raise Died
+
+    return on_step
+
+
+def test_later_runs_take_new_objects_only_wherever_their_keys_sort(lake):
+    lake.put("m.csv", "id\n1\n")
+    assert lake.ingest().objects == 1
+    assert lake.ingest().objects == 0
+    lake.put("a.csv", "id\n2\n")
+    lake.put("z.csv", "id\n3\n")
+    report = lake.ingest()
+    assert (report.objects, report.rows) == (2, 2)
+    assert lake.rows("id") == [("a.csv", 1, "2"), ("m.csv", 1, "1"), ("z.csv", 1, "3")]
+
+
+def test_a_run_without_new_objects_leaves_the_ledger_as_it_is(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    before = Ledger(lake.spark, lake.relations).epochs()
+    lake.ingest()
+    assert Ledger(lake.spark, lake.relations).epochs() == before
+
+
+def test_all_is_taken_once_the_object_in_error_is_corrected(lake):
+    lake.put("1.csv", "id,note\n1\n")
+    lake.put("2.csv", "id,note\n2,b\n")
+    for _ in range(2):
+        with pytest.raises(SourceError, match=re.escape("orders/1.csv, line 2")):
+            lake.ingest()
+    lake.put("1.csv", "id,note\n1,a\n")
+    assert lake.ingest().objects == 2
+    assert lake.rows("id", "note") == [("1.csv", 1, "1", "a"), ("2.csv", 1, "2", "b")]
+    assert {state for state, *_ in lake.states().values()} == {"fetched"}
+
+
+def test_the_others_are_taken_once_the_object_in_error_is_removed(lake):
+    lake.put("1", "id\n1\n")
+    lake.put("1.csv", "id\n1,2\n")
+    with pytest.raises(SourceError):
+        lake.ingest()
+    # The one in error is named, not one whose name is the beginning of its name.
+    assert {name: state for name, (state, *_) in lake.states().items()} == {
+        "1": "listed",
+        "1.csv": "failed",
+    }
+    lake.remove("1.csv")
+    assert lake.ingest().objects == 1
+    assert lake.rows("id") == [("1", 1, "1")]
+
+
+def test_an_overwritten_object_is_an_error_until_it_is_put_back(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.put("1.csv", "id\n9\n")
+    lake.put("2.csv", "id\n2\n")
+    with pytest.raises(SourceError, match=r"orders/1\.csv was overwritten after it was ingested"):
+        lake.ingest()
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+    lake.put("1.csv", "id\n1\n")
+    assert lake.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
+
+
+def test_a_removed_object_keeps_its_rows(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.remove("1.csv")
+    assert lake.ingest().objects == 0
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
+def test_a_changed_definition_is_refused_with_the_difference_and_the_way_out(lake):
+    lake.put("1.csv", "id,note\n1,a\n")
+    lake.ingest()
+    lake.columns = [{"name": "id", "data_type": "bigint"}, {"name": "note"}]
+    with pytest.raises(SourceError) as raised:
+        lake.ingest()
+    text = str(raised.value)
+    assert "FORMAT CSV WITH HEADER COLUMNS (id, note)" in text
+    assert "column 1 is declared as id bigint but was pinned as id string" in text
+    statements = text.rpartition("drop what was made with the old one: ")[2].split("; ")
+    for statement in statements:
+        lake.spark.sql(statement)
+    assert lake.ingest().rows == 1
+    assert lake.rows("id", "note") == [("1.csv", 1, 1, "a")]
+
+
+def test_a_table_of_somebody_else_is_left_alone(lake):
+    lake.spark.sql(f"CREATE SCHEMA `{lake.schema}`")
+    lake.spark.sql(f"CREATE TABLE {lake.relations.source} USING parquet AS SELECT 7 AS id")
+    lake.put("1.csv", "id\n1\n")
+    with pytest.raises(SourceError, match=r"raw_\d+\.orders exists, but raw_\d+\.orders__rows"):
+        lake.ingest()
+    assert [row["id"] for row in lake.spark.table(lake.relations.source).collect()] == [7]
+
+
+def test_a_lost_table_of_rows_is_no_reason_to_go_on_without_them(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.spark.sql(f"DROP TABLE {lake.relations.rows}")
+    with pytest.raises(SourceError, match="orders__rows, which holds the source's rows, does not"):
+        lake.ingest()
+
+
+def test_create_only_makes_the_relations_and_reads_no_rows(lake):
+    lake.put("1.csv", "id\n1\n")
+    assert lake.ingest(create_only=True).objects == 0
+    assert lake.rows("id") == []
+    assert lake.ingest().objects == 1
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_run_that_dies_at_a_step_is_made_good_by_the_next(lake, step):
+    lake.put("1.csv", "id\n1\n2\n")
+    lake.put("2.csv", "id\n3\n")
+    with pytest.raises(Died):
+        lake.ingest(on_step=dying_at(step))
+    lake.put("0.csv", "id\n4\n")
+    lake.ingest()
+    expected = [("0.csv", 1, "4"), ("1.csv", 1, "1"), ("1.csv", 2, "2"), ("2.csv", 1, "3")]
+    assert lake.rows("id") == expected
+    assert {state for state, *_ in lake.states().values()} == {"fetched"}
+    assert lake.ingest().objects == 0
+
+
+def test_a_plan_is_redone_without_the_object_that_was_removed_since(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.put("2.csv", "id\n2\n")
+    with pytest.raises(Died):
+        lake.ingest(on_step=dying_at("end plan"))
+    lake.remove("1.csv")
+    lake.put("2.csv", "id\n22\n")
+    assert lake.ingest().rows == 1
+    assert lake.rows("id") == [("2.csv", 1, "22")]
+
+
+def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):
+    lake.put("1.csv", "id\n1\n")
+    with pytest.raises(Died):
+        lake.ingest(on_step=dying_at("end fetch"))
+    ledger = Ledger(lake.spark, lake.relations)
+    (dead,) = ledger.epochs()
+    assert lake.ingest().rows == 1
+    ledger.write_commit(dead, ledger.plan(dead).selectExpr("*", "1 AS rows"))
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+    assert lake.ingest().objects == 0

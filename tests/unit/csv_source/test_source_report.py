@@ -1,0 +1,15 @@
+import pytest
+
+from dbt.adapters.mzs3.csv_source.report import IngestReport
+
+
+@pytest.mark.parametrize(
+    ("objects", "line"),
+    [
+        (0, "lake.orders: COPY 1234 (0 new objects, 0 rejected) in 2.1s"),
+        (1, "lake.orders: COPY 1234 (1 new object, 0 rejected) in 2.1s"),
+        (3, "lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s"),
+    ],
+)
+def test_the_line_of_the_log(objects, line):
+    assert IngestReport("lake.orders", objects, 1234, 0, 2.06).line() == line

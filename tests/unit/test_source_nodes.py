@@ -1,0 +1,111 @@
+"""Which sources a node needs, from a manifest as dbt hands it over."""
+
+from types import SimpleNamespace
+
+import pytest
+from dbt.artifacts.resources.v1.source_definition import ExternalTable
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.source_nodes import (
+    needed_sources,
+    selected_sources,
+    source_definition,
+    source_of,
+)
+
+
+def source(table, name="lake", **external):
+    declared = {"type": "s3_csv_source", "location": f"s3://lake/{table}", **external}
+    return SimpleNamespace(
+        unique_id=f"source.acme.{name}.{table}",
+        source_name=name,
+        name=table,
+        schema="raw",
+        identifier=table,
+        external=ExternalTable.from_dict(declared),
+        columns={"id": SimpleNamespace(name="id", data_type="bigint")},
+    )
+
+
+def model(*parents, ephemeral=False):
+    return SimpleNamespace(
+        depends_on=SimpleNamespace(nodes=list(parents)), is_ephemeral_model=ephemeral
+    )
+
+
+@pytest.fixture
+def manifest():
+    foreign = source("foreign", type="parquet")
+    plain = source("plain")
+    plain.external = None
+    sources = [source("orders"), source("items"), source("rates", "bank"), foreign, plain]
+    return SimpleNamespace(
+        sources={node.unique_id: node for node in sources},
+        nodes={
+            "model.acme.stg": model("source.acme.lake.orders", ephemeral=True),
+            "model.acme.inner": model("model.acme.stg", ephemeral=True),
+            "model.acme.table": model("source.acme.lake.items"),
+        },
+    )
+
+
+def names(nodes):
+    return [f"{node.source_name}.{node.name}" for node in nodes]
+
+
+def test_sources_are_found_directly_and_behind_ephemeral_models_each_once(manifest):
+    node = model("model.acme.inner", "model.acme.stg", "source.acme.bank.rates")
+    assert sorted(names(needed_sources(manifest, node))) == ["bank.rates", "lake.orders"]
+
+
+def test_a_source_behind_another_model_is_that_models_business(manifest):
+    assert needed_sources(manifest, model("model.acme.table")) == []
+
+
+def test_sources_of_other_kinds_are_not_ours(manifest):
+    node = model("source.acme.lake.foreign", "source.acme.lake.plain", "macro.acme.x")
+    assert needed_sources(manifest, node) == []
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        (None, ["lake.orders", "lake.items", "bank.rates"]),
+        (["lake.orders"], ["lake.orders"]),
+        ("lake", ["lake.orders", "lake.items"]),
+        (["bank", "bank.rates"], ["bank.rates"]),
+    ],
+)
+def test_sources_are_selected_by_table_or_by_source(manifest, select, expected):
+    assert names(selected_sources(manifest, select)) == expected
+
+
+def test_a_name_that_is_no_source_is_an_error_with_a_hint(manifest):
+    with pytest.raises(DbtRuntimeError, match=r"lake\.order is not .*did you mean lake\.orders\?"):
+        selected_sources(manifest, ["lake.orders", "lake.order"])
+
+
+def test_a_relation_is_found_by_its_place(manifest):
+    relation = SimpleNamespace(schema="raw", identifier="items")
+    assert source_of(manifest, relation).name == "items"
+    assert source_of(manifest, SimpleNamespace(schema="raw", identifier="foreign")) is None
+
+
+def test_what_a_node_declares_becomes_its_definition():
+    node = source("orders", delimiter=";", aws_connection="eu")
+    definition = source_definition(node, {"eu": AwsConnection(name="eu")})
+    assert (definition.name, definition.schema, definition.identifier) == (
+        "lake.orders",
+        "raw",
+        "orders",
+    )
+    assert definition.location.uri == "s3://lake/orders/"
+    assert definition.dialect.delimiter == ";"
+    assert [(c.name, c.data_type) for c in definition.columns] == [("id", "bigint")]
+
+
+def test_a_key_that_is_not_known_is_an_error_that_names_the_source():
+    with pytest.raises(ConfigError, match=r"source lake\.orders .*\n.*delimitr"):
+        source_definition(source("orders", delimitr=";"), {"default": AwsConnection()})
