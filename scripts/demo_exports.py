@@ -1,0 +1,81 @@
+"""What `dbt build` exported: read from its results, compared with the objects in S3."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class DemoFailed(Exception):
+    """Something that must hold after the demo does not."""
+
+
+@dataclass(frozen=True)
+class ExportedFile:
+    """One object of an export, as its manifest has it and as it was downloaded."""
+
+    url: str
+    rows: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Export:
+    """One COPY node of the run; `rows` is what dbt reported."""
+
+    name: str
+    rows: int
+    location: str
+    files: list[ExportedFile]
+
+
+def read_exports(client: S3Client, run_results: Path, folder: Path) -> list[Export]:
+    """Every export of the run, its objects downloaded into a folder of its name.
+
+    Raises DemoFailed where dbt's results, the manifest and the objects disagree on rows or bytes.
+    """
+    results = json.loads(run_results.read_text())["results"]
+    copied = [result for result in results if result["adapter_response"].get("code") == "COPY"]
+    return [_read_export(client, result, folder) for result in copied]
+
+
+def _read_export(client: S3Client, result: dict[str, object], folder: Path) -> Export:
+    name = str(result["unique_id"]).split(".")[-1]
+    response = result["adapter_response"]
+    assert isinstance(response, dict)
+    manifest = json.loads(_download(client, response["manifest"], folder / name))
+    header = bool(manifest["options"]["header"])
+    files = []
+    for entry in manifest["entries"]:
+        content = _download(client, entry["url"], folder / name)
+        rows = content.count(b"\n") - header
+        listed = entry["meta"]
+        if (rows, len(content)) != (listed["record_count"], listed["content_length"]):
+            raise DemoFailed(
+                f"{entry['url']} has {rows} rows and {len(content)} bytes, which its manifest "
+                f"gives as {listed['record_count']} and {listed['content_length']}"
+            )
+        files.append(ExportedFile(entry["url"], rows, folder / name / _file_name(entry["url"])))
+    total = sum(file.rows for file in files)
+    if total != response["rows_affected"]:
+        raise DemoFailed(
+            f"{name}: dbt reports {response['rows_affected']} rows, the objects hold {total}"
+        )
+    return Export(name, total, response["location"], files)
+
+
+def _download(client: S3Client, url: str, folder: Path) -> bytes:
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    content = client.get_object(Bucket=bucket, Key=key)["Body"].read()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _file_name(url)).write_bytes(content)
+    return content
+
+
+def _file_name(url: str) -> str:
+    return url.rpartition("/")[2]

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Makes .venv with this project and the extras named, for example: scripts/environment.sh demo
+# PYTHON names the interpreter to use; without it, the first suitable one on the PATH is taken.
+set -eu
+cd "$(dirname "$0")/.."
+extras=${1:?name the extras of pyproject.toml to install, for example: demo}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+suitable() {
+  "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+}
+
+# On Debian `venv` is a package of its own; `virtualenv` does as well.
+make_venv() {
+  "$1" -m venv --clear .venv >>"$log" 2>&1 || "$1" -m virtualenv --clear .venv >>"$log" 2>&1
+}
+
+if ! { [ -x .venv/bin/python ] && suitable .venv/bin/python; }; then
+  for python in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
+    if suitable "$python" && make_venv "$python"; then
+      made=yes
+      break
+    fi
+  done
+  if [ -z "${made:-}" ]; then
+    cat "$log" >&2
+    echo "No Python from 3.10 to 3.13 that can make a virtual environment was found." >&2
+    echo "Install one (on Debian: apt install python3 python3-venv), or name it: make PYTHON=…" >&2
+    exit 1
+  fi
+fi
+
+echo "Installing dbt-mzs3[$extras] into .venv (some minutes the first time) …"
+if ! .venv/bin/python -m pip install --disable-pip-version-check -e ".[$extras]" >"$log" 2>&1; then
+  tail -n 40 "$log" >&2
+  echo "pip could not install dbt-mzs3[$extras]: its last lines are above." >&2
+  exit 1
+fi
