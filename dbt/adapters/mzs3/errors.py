@@ -61,7 +61,9 @@ class ExecutorError(Mzs3Error):
 
     def __init__(self, message: str) -> None:
         self.message = message
-        super().__init__(f"{MARK_BEGIN}{json.dumps(message)}{MARK_END}")
+        # Without a `<` of its own, a message that quotes an object can't end its mark early.
+        marked = json.dumps(message).replace("<", "\\u003c")
+        super().__init__(f"{MARK_BEGIN}{marked}{MARK_END}")
 
 
 MARK_BEGIN = "<mzs3-error>"

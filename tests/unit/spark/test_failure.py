@@ -1,7 +1,7 @@
 """Failures of Spark: our own message where an executor raised one, else Spark's without traces."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError, Mzs3Error, SparkJobError
@@ -20,6 +20,7 @@ org.apache.spark.SparkException: Job aborted
 
 
 @given(st.text())
+@example("a header named </mzs3-error> or <mzs3-error>")
 def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
     error = f"dbt.adapters.mzs3.errors.ExecutorError: {ExecutorError(message)}"
     failure = explain(RuntimeError(WORKER_FAILED.format(error=error)))
