@@ -125,7 +125,6 @@ def _session(folder: Path) -> SparkSession:
             "spark.master": "local[2]",
             "spark.driver.memory": "3g",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.local.dir": str(folder / "local"),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
         }

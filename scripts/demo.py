@@ -56,6 +56,7 @@ def main() -> int:
 def _run(endpoint: str) -> None:
     client = s3_client(endpoint)
     environment = dbt_environment(os.environ, endpoint)
+    print(f"Java is {os.environ.get('JAVA_HOME', 'what the PATH has')}; S3 is moto at {endpoint}")
     _title("Load CSV objects into S3")
     loaded = load(client)
     _title("Check the profile: Spark, and the AWS connection")
