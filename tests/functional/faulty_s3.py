@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+
 _DENIED = (
     b'<?xml version="1.0" encoding="UTF-8"?>'
     b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
@@ -23,6 +25,7 @@ class Request:
     method: str
     key: str
     query: dict[str, list[str]]
+    body: bytes = b""
 
     @property
     def action(self) -> str:
@@ -95,7 +98,7 @@ class FaultyS3:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 parts = urlsplit(self.path)
                 query = parse_qs(parts.query, keep_blank_values=True)
-                request = Request(self.command, parts.path, query)
+                request = Request(self.command, parts.path, query, body)
                 proxy.seen.append(request)
                 proxy.watch(request)
                 if proxy.deny(request):
@@ -128,3 +131,13 @@ class FaultyS3:
                 """Say nothing."""
 
         return Handler
+
+
+def connection_to(endpoint: str) -> AwsConnection:
+    """How the tests sign for a server on loopback."""
+    return AwsConnection(
+        endpoint=endpoint,
+        addressing_style="path",
+        access_key_id="testing",
+        secret_access_key="testing",
+    )

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3
+from faulty_s3 import FaultyS3, connection_to
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.spark.session import get_or_create
@@ -42,15 +41,6 @@ def faulty(proxy: FaultyS3) -> FaultyS3:
     """An S3 server that can be made to refuse; it refuses nothing yet."""
     proxy.reset()
     return proxy
-
-
-def connection_to(endpoint: str) -> AwsConnection:
-    return AwsConnection(
-        endpoint=endpoint,
-        addressing_style="path",
-        access_key_id="testing",
-        secret_access_key="testing",
-    )
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3, Request
+from faulty_s3 import FaultyS3, Request, connection_to
 
 from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.result import CopyResult
@@ -224,3 +225,64 @@ def test_two_runs_that_commit_to_one_location(
     assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")
     keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
     assert keys == ["x/_committing.json"]
+
+
+def test_a_claim_whose_answer_was_lost_is_still_ours(
+    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str
+) -> None:
+    written: list[bytes] = []
+
+    def lose_the_answer(request: Request) -> None:
+        if request.action == "PutObject" and request.key.endswith("_committing.json"):
+            faulty.watch = lambda _: None
+            written.append(request.body)
+            s3.put_object(Bucket=bucket, Key="x/_committing.json", Body=request.body)
+
+    faulty.watch = lose_the_answer
+    assert copy("select 1 as a", f"s3://{bucket}/x").rows == 1
+    assert written
+    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert "x/_manifest.json" in keys
+    assert "x/_committing.json" not in keys
+
+
+def test_a_commit_whose_uploads_are_gone_is_taken_back_by_the_next_run(
+    copy: Copy, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        complete = job.Commit._complete
+
+        def die_at_the_second(self: Any, file: Any) -> None:
+            if file.part == 1:
+                raise Died
+            complete(self, file)
+
+        patch.setattr(job.Commit, "_complete", die_at_the_second)
+        with pytest.raises(Died):  # and then all uploads that are still open are aborted
+            copy("select id from range(100)", f"s3://{bucket}/x", parts=3)
+    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert "x/_manifest.json" not in keys
+    assert "x/part-0000-0001.csv" in keys
+
+    result = copy("select id from range(50)", f"s3://{bucket}/x", parts=1)
+    assert result.rows == 50
+    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert keys == ["x/_manifest.json", "x/part-0000-0001.csv"]
+
+
+def test_a_run_that_is_cancelled_early_exports_nothing(
+    spark: Any, s3_endpoint: str, bucket: str, nothing_left: Check
+) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(CopyError, match="the run was cancelled"):
+        job.copy_to_s3(
+            spark,
+            "select 1 as a",
+            node="model.test.export",
+            options={"location": f"s3://{bucket}/x"},
+            connections={"default": connection_to(s3_endpoint)},
+            as_of=1,
+            cancelled=cancelled,
+        )
+    nothing_left(bucket)

@@ -17,7 +17,7 @@ def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
 
     original, job.copy_to_s3 = job.copy_to_s3, record
     try:
-        provided = {"spark": "SPARK", "aws_connections": {"c": 1}, "as_of": 5}
+        provided = {"spark": "SPARK", "aws_connections": {"c": 1}, "as_of": 5, "cancelled": None}
         exec(compile(source, "job.py", "exec"), provided)
     finally:
         job.copy_to_s3 = original
@@ -34,6 +34,7 @@ def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any])
         "options": options,
         "connections": {"c": 1},
         "as_of": 5,
+        "cancelled": None,
     }
     assert spark == "SPARK"
 

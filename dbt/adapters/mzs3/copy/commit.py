@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.destination import COMMITTING, MANIFEST, require_empty
 from dbt.adapters.mzs3.copy.manifest import to_json
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _THREADS = 16
+_COMMITTING_STATE = "committing"
 _JSON = "application/json"
 
 
@@ -53,19 +55,23 @@ class Commit:
     def run(self) -> None:
         """Everything is visible afterwards; on an exception nothing is, or the error says what."""
         require_empty(self._client, self._location)
-        self._claim()
         try:
+            self._claim()
             _for_each(self._files, self._complete)
             self._put(MANIFEST, self._manifest)
-        except AwsFailure as exc:
-            reason = describe(exc, f"committing {self._location.uri}", "s3:PutObject")
+        except LocationError:
+            raise
+        except Exception as exc:
+            doing = f"committing {self._location.uri}"
+            known = isinstance(exc, AwsFailure)
+            reason = describe(exc, doing, "s3:PutObject") if known else f"{doing} failed: {exc}"
             raise CommitError(reason, self.take_back()) from exc
         self._forget_pending()
 
     def _claim(self) -> None:
         """Write the pending set, unless another run has written its own in the meantime."""
         document = {
-            "state": "committing",
+            "state": _COMMITTING_STATE,
             "files": [file.as_dict() for file in self._files],
             "manifest": self._manifest,
         }
@@ -73,6 +79,8 @@ class Commit:
             self._put(COMMITTING, document, IfNoneMatch="*")
         except AwsFailure as exc:
             if error_code(exc) in ("PreconditionFailed", "412", "ConditionalRequestConflict"):
+                if self._is_claimed_with(document):
+                    return
                 raise LocationError(
                     f"another run is committing an export to {self._location.uri} at this moment; "
                     "give each model, and each run, a location of its own"
@@ -81,8 +89,21 @@ class Commit:
                 raise
             self._put(COMMITTING, document)  # a store without conditional writes
 
+    def _is_claimed_with(self, document: Mapping[str, Any]) -> bool:
+        """Whether the pending set there is this run's: its answer was lost, and it was retried."""
+        try:
+            found = self._client.get_object(
+                Bucket=self._location.bucket, Key=self._location.key(COMMITTING)
+            )
+            return found["Body"].read() == to_json(document)
+        except AwsFailure:
+            return False
+
     def roll_forward(self) -> None:
-        """Finish a commit that was cut off: complete what is still open, write the manifest."""
+        """Finish a commit that was cut off: complete what is still open, write the manifest.
+
+        Raises the client's error for an upload that is gone and has not become its object.
+        """
         _for_each(self._files, self._complete_if_open)
         self._put(MANIFEST, self._manifest)
         self._forget_pending()
@@ -171,12 +192,9 @@ class Commit:
         self._client.delete_object(Bucket=self._location.bucket, Key=key)
 
     def _forget_pending(self) -> None:
-        """The manifest is what counts now; without s3:DeleteObject the pending set just stays."""
-        try:
+        """The manifest is what counts now: a pending set that can't be removed does no harm."""
+        with contextlib.suppress(*AwsFailure):
             self._delete(self._location.key(COMMITTING))
-        except AwsFailure as exc:
-            if not is_denied(exc):
-                raise
 
     def _put(self, name: str, document: Mapping[str, Any], **condition: str) -> None:
         put: Any = self._client.put_object
@@ -192,7 +210,8 @@ class Commit:
 def finish_interrupted(client: S3Client, location: S3Location, keys: Sequence[str]) -> str | None:
     """Finish the commit that a run before this one left half-way at `location`, if there is one.
 
-    `keys` are the objects there. Returns what was done, for the user to read, or None.
+    `keys` are the objects there. Completed if it can be, else taken back. Returns what was
+    completed, for the user to read, or None. Raises CopyError if neither could be done.
     """
     if location.key(COMMITTING) not in keys or location.key(MANIFEST) in keys:
         return None
@@ -201,21 +220,19 @@ def finish_interrupted(client: S3Client, location: S3Location, keys: Sequence[st
         document = json.loads(body.read())
         files = [PendingFile.from_dict(file) for file in document["files"]]
         commit = Commit(client, location, files, document.get("manifest", {}))
-        if document["state"] == "committing":
-            commit.roll_forward()
+        if document["state"] == _COMMITTING_STATE and _rolled_forward(commit):
+            rows = document["manifest"]["meta"]["record_count"]
             return (
                 f"an earlier run was cut off while it committed to {location.uri}; its export has "
-                f"been completed now: {document['manifest']['meta']['record_count']} rows, "
-                f"{location.uri}{MANIFEST}"
+                f"been completed now: {rows} rows, {location.uri}{MANIFEST}"
             )
         problems = commit.take_back()
     except AwsFailure as exc:
+        doing = f"finishing the interrupted commit at {location.uri}"
+        raise CopyError(describe(exc, doing, "s3:GetObject and s3:PutObject")) from exc
+    except (ValueError, KeyError, TypeError) as exc:
         raise CopyError(
-            describe(
-                exc,
-                f"finishing the interrupted commit at {location.uri}",
-                "s3:GetObject on it, s3:PutObject",
-            )
+            f"{location.uri}{COMMITTING} is not what an export writes ({exc}); remove it"
         ) from exc
     if problems:
         raise CommitError(
@@ -224,6 +241,17 @@ def finish_interrupted(client: S3Client, location: S3Location, keys: Sequence[st
             problems,
         )
     return None
+
+
+def _rolled_forward(commit: Commit) -> bool:
+    """Whether the commit could be finished; it can't be where its uploads have been aborted."""
+    try:
+        commit.roll_forward()
+    except AwsFailure as exc:
+        if is_missing(exc):
+            return False
+        raise
+    return True
 
 
 def _for_each(files: Sequence[PendingFile], action: Callable[[PendingFile], None]) -> None:

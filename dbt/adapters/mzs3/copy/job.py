@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,12 +51,14 @@ def copy_to_s3(
     options: Mapping[str, Any],
     connections: Mapping[str, AwsConnection],
     as_of: int,
+    cancelled: threading.Event | None = None,
 ) -> CopyResult:
     """The rows of `query` in S3, all visible at once, or not at all.
 
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
-    errors. Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
+    errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
+    Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
     frame = _checked_frame(spark, node, query, parsed)
@@ -65,7 +68,9 @@ def copy_to_s3(
     sweeper = Sweeper(client, location)
     export = _Export(node, frame, parsed, location, connections[parsed.aws_connection], as_of)
     try:
+        _stop_if(cancelled)
         files = _upload(spark, export)
+        _stop_if(cancelled)
         # What lost attempts of tasks have opened goes now; it needs no mention if it can't.
         sweeper.sweep(keep={file.upload_id for file in files})
         Commit(client, location, files, export.manifest(files)).run()
@@ -160,6 +165,11 @@ def _upload(spark: SparkSession, export: _Export) -> list[PendingFile]:
     files = [PendingFile.from_dict(report) for report in reports]
     _check_count(written=sum(file.rows for file in files), counted=counted.get["rows"])
     return files
+
+
+def _stop_if(cancelled: threading.Event | None) -> None:
+    if cancelled is not None and cancelled.is_set():
+        raise CopyError("the run was cancelled")
 
 
 def _check_count(written: int, counted: int) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 _TEMPLATE = '''\
 # COPY TO S3 of {node}, compiled by dbt-mzs3.
-# Whoever submits it provides `spark`, `aws_connections` and `as_of`, the run's start in ms since
-# the epoch. It names an AWS connection of the profile and holds no secret.
+# Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
+# epoch) and `cancelled` (an event). It names an AWS connection of the profile, and no secret.
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 
 QUERY = """
@@ -25,6 +25,7 @@ result = copy_to_s3(
     options=OPTIONS,
     connections=aws_connections,
     as_of=as_of,
+    cancelled=cancelled,
 )
 '''
 
