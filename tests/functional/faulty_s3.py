@@ -12,9 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 
-_DENIED = (
-    b'<?xml version="1.0" encoding="UTF-8"?>'
-    b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+_ERROR = (
+    '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>{}</Message></Error>'
 )
 
 
@@ -53,11 +52,12 @@ class Request:
         return int(self.query.get("partNumber", ["0"])[0])
 
 
-Rule = Callable[[Request], bool]
+Rule = Callable[[Request], "bool | str"]
 
 
 class FaultyS3:
-    """Forwards to `upstream`; a request for which the rule is true is answered 403 AccessDenied.
+    """Forwards to `upstream`; a request for which the rule is true is answered 403 AccessDenied,
+    one for which it is a text is answered 404 with that code.
 
     `watch` is called for every request before it is forwarded; it may block. `seen` holds them.
     """
@@ -101,8 +101,12 @@ class FaultyS3:
                 request = Request(self.command, parts.path, query, body)
                 proxy.seen.append(request)
                 proxy.watch(request)
-                if proxy.deny(request):
-                    self._answer(403, {"Content-Type": "application/xml"}, _DENIED)
+                if refused := proxy.deny(request):
+                    status = 404 if isinstance(refused, str) else 403
+                    code = refused if isinstance(refused, str) else "AccessDenied"
+                    text = "Access Denied" if code == "AccessDenied" else "It is not there."
+                    body = _ERROR.format(code, text).encode()
+                    self._answer(status, {"Content-Type": "application/xml"}, body)
                     return
                 upstream = http.client.HTTPConnection(proxy._host, timeout=60)
                 headers = dict(self.headers.items())

@@ -247,7 +247,7 @@ def test_a_claim_whose_answer_was_lost_is_still_ours(
 
 
 def test_a_commit_whose_uploads_are_gone_is_taken_back_by_the_next_run(
-    copy: Copy, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         complete = job.Commit._complete
@@ -264,6 +264,12 @@ def test_a_commit_whose_uploads_are_gone_is_taken_back_by_the_next_run(
     assert "x/_manifest.json" not in keys
     assert "x/part-0000-0001.csv" in keys
 
+    # As S3 answers for uploads that are gone; the server of the tests says something else.
+    faulty.deny = lambda request: (
+        "NoSuchUpload"
+        if request.action == "CompleteMultipartUpload" and "part-0000" not in request.key
+        else False
+    )
     result = copy("select id from range(50)", f"s3://{bucket}/x", parts=1)
     assert result.rows == 50
     keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
