@@ -23,7 +23,7 @@ Check = Callable[[str], None]
 # About 30 MB in two parts: several upload parts of 5 MB in each.
 WIDE = "select id, repeat('x', 1000) as filler from range(30000)"
 SMALL_PARTS: dict[str, Any] = {"parts": 2, "part_size": "5MB"}
-CLEAN = "Nothing is visible at the location, and no upload is left open"
+CLEAN = "Nothing of this export is visible, and no upload is left open"
 
 
 def test_listing_denied(copy: Copy, faulty: FaultyS3, bucket: str, nothing_left: Check) -> None:
@@ -109,8 +109,8 @@ def test_a_worker_killed_while_it_uploads(
 def test_a_row_count_that_does_not_agree(
     copy: Copy, monkeypatch: pytest.MonkeyPatch, bucket: str, nothing_left: Check
 ) -> None:
-    check = job._check_count
-    monkeypatch.setattr(job, "_check_count", lambda written, counted: check(written, counted + 1))
+    check = job.check_count
+    monkeypatch.setattr(job, "check_count", lambda written, counted: check(written, counted + 1))
     with pytest.raises(CopyError) as failure:
         copy("select id from range(10)", f"s3://{bucket}/x")
     assert "workers wrote 10 rows, but Spark counted 11" in str(failure.value)
@@ -196,7 +196,8 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
             complete(self, file)
 
         patch.setattr(job.Commit, "_complete", die_at_the_second)
-        patch.setattr(job.Sweeper, "sweep_until_quiet", lambda _: None)
+        patch.setattr(job.Commit, "take_back", lambda _: [])
+        patch.setattr(job, "_clean_up", lambda *_: None)
         with pytest.raises(Died):
             copy("select id from range(100)", f"s3://{bucket}/x", parts=3)
     keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
@@ -225,55 +226,6 @@ def test_two_runs_that_commit_to_one_location(
     assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")
     keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
     assert keys == ["x/_committing.json"]
-
-
-def test_a_claim_whose_answer_was_lost_is_still_ours(
-    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str
-) -> None:
-    written: list[bytes] = []
-
-    def lose_the_answer(request: Request) -> None:
-        if request.action == "PutObject" and request.key.endswith("_committing.json"):
-            faulty.watch = lambda _: None
-            written.append(request.body)
-            s3.put_object(Bucket=bucket, Key="x/_committing.json", Body=request.body)
-
-    faulty.watch = lose_the_answer
-    assert copy("select 1 as a", f"s3://{bucket}/x").rows == 1
-    assert written
-    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
-    assert "x/_manifest.json" in keys
-    assert "x/_committing.json" not in keys
-
-
-def test_a_commit_whose_uploads_are_gone_is_taken_back_by_the_next_run(
-    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        complete = job.Commit._complete
-
-        def die_at_the_second(self: Any, file: Any) -> None:
-            if file.part == 1:
-                raise Died
-            complete(self, file)
-
-        patch.setattr(job.Commit, "_complete", die_at_the_second)
-        with pytest.raises(Died):  # and then all uploads that are still open are aborted
-            copy("select id from range(100)", f"s3://{bucket}/x", parts=3)
-    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
-    assert "x/_manifest.json" not in keys
-    assert "x/part-0000-0001.csv" in keys
-
-    # As S3 answers for uploads that are gone; the server of the tests says something else.
-    faulty.deny = lambda request: (
-        "NoSuchUpload"
-        if request.action == "CompleteMultipartUpload" and "part-0000" not in request.key
-        else False
-    )
-    result = copy("select id from range(50)", f"s3://{bucket}/x", parts=1)
-    assert result.rows == 50
-    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
-    assert keys == ["x/_manifest.json", "x/part-0000-0001.csv"]
 
 
 def test_a_run_that_is_cancelled_early_exports_nothing(

@@ -181,6 +181,6 @@ def test_a_failing_query_says_why_and_leaves_nothing(
         f"model.test.export: the export to s3://{bucket}/x/ failed: [USER_RAISED"
     )
     assert "no good" in text
-    assert text.endswith("Nothing is visible at the location, and no upload is left open")
+    assert text.endswith("Nothing of this export is visible, and no upload is left open")
     assert "\tat " not in text
     nothing_left(bucket)

@@ -41,6 +41,7 @@ def project_folder(
         **spark_parameters,
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",  # to be searched
         "spark.eventLog.dir": str(events),
     }
     output = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -52,42 +53,30 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a listing of a location found: its first keys."""
-
-    keys: tuple[str, ...]
-    more: bool
-
-    def describe(self, location: S3Location) -> str:
-        """How many objects there are, and one of them by name."""
-        count = f"at least {len(self.keys)}" if self.more else str(len(self.keys))
-        noun = "object" if count == "1" else "objects"
-        return f"it holds {count} {noun}, such as s3://{location.bucket}/{self.keys[0]}"
-
-
-def list_location(client: S3Client, location: S3Location) -> Contents:
-    """The first page of the objects below a location; raises S3Error."""
+def list_location(client: S3Client, location: S3Location) -> tuple[str, ...]:
+    """The keys of the first page of objects below a location; raises S3Error."""
     try:
         page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix)
     except AwsFailure as exc:
         raise S3Error(describe(exc, f"listing {location.uri}", "s3:ListBucket")) from exc
-    keys = tuple(entry["Key"] for entry in page.get("Contents", []))
-    return Contents(keys, bool(page.get("IsTruncated")))
+    return tuple(entry["Key"] for entry in page.get("Contents", []))
 
 
-def require_empty(client: S3Client, location: S3Location) -> None:
-    """Raises LocationError if there is any object below the location."""
-    contents = list_location(client, location)
-    if contents.keys:
+def require_empty(client: S3Client, location: S3Location, *, but_for: str | None = None) -> None:
+    """Raises LocationError if there is any object below the location but the key `but_for`."""
+    keys = [key for key in list_location(client, location) if key != but_for]
+    if keys:
+        count = "1 object" if len(keys) == 1 else f"{len(keys)} or more objects"
         raise LocationError(
-            f"{location.uri} is not empty: {contents.describe(location)}. Remove what is there, "
-            f"or export to a new location for each run, such as '{location.uri}' || mz_now()"
+            f"{location.uri} is not empty: it holds {count}, such as "
+            f"s3://{location.bucket}/{keys[0]}. Remove what is there, or export to a new location "
+            f"for each run, such as '{location.uri}' || mz_now()"
         )
 
 
-def prove_writable(client: S3Client, location: S3Location) -> None:
-    """Opens an upload and aborts it: nothing is left.
+@contextmanager
+def proof_of_writing(client: S3Client, location: S3Location) -> Iterator[str]:
+    """Opens an upload and aborts it: nothing is left. Its id while it is open.
 
     Raises S3Error, which names the missing permission.
     """
@@ -99,10 +88,16 @@ def prove_writable(client: S3Client, location: S3Location) -> None:
             describe(exc, f"opening an upload at {location.uri}", "s3:PutObject")
         ) from exc
     try:
-        client.abort_multipart_upload(**target, UploadId=opened["UploadId"])
-    except AwsFailure as exc:
-        text = describe(exc, f"aborting an upload at {location.uri}", "s3:AbortMultipartUpload")
-        raise S3Error(
-            f"{text}; without it a failed export could not be cleaned up, and the upload "
-            f"{opened['UploadId']} of s3://{location.bucket}/{location.key(MANIFEST)} stays open"
-        ) from exc
+        yield opened["UploadId"]
+    finally:
+        try:
+            client.abort_multipart_upload(**target, UploadId=opened["UploadId"])
+        except AwsFailure as exc:
+            text = describe(
+                exc, f"aborting an upload at {location.uri}", "s3:AbortMultipartUpload"
+            )
+            raise S3Error(
+                f"{text}; without it a failed export could not be cleaned up, and the upload "
+                f"{opened['UploadId']} of s3://{location.bucket}/{location.key(MANIFEST)} stays "
+                "open"
+            ) from exc

@@ -4,40 +4,41 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.columns import column_problems, normalised
-from dbt.adapters.mzs3.copy.commit import Commit, CommitError, finish_interrupted
+from dbt.adapters.mzs3.copy.claim import Claim
+from dbt.adapters.mzs3.copy.columns import column_problems
+from dbt.adapters.mzs3.copy.commit import (
+    Commit,
+    CommitError,
+    abort_upload,
+    finish_interrupted,
+)
 from dbt.adapters.mzs3.copy.destination import (
     MANIFEST,
     list_location,
-    prove_writable,
+    proof_of_writing,
     require_empty,
     resolve_location,
 )
-from dbt.adapters.mzs3.copy.executor.write import (
-    REPORT_DDL,
-    WriteSpec,
-    write_empty_part,
-    write_parts,
-)
+from dbt.adapters.mzs3.copy.executor.write import WriteSpec
 from dbt.adapters.mzs3.copy.manifest import build_manifest
 from dbt.adapters.mzs3.copy.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.copy.pending import PendingFile
-from dbt.adapters.mzs3.copy.plan import default_parts, in_parts, is_ordered
+from dbt.adapters.mzs3.copy.plan import default_parts, is_ordered
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.sweep import Sweeper
+from dbt.adapters.mzs3.copy.uploads import check_count, upload_parts
 from dbt.adapters.mzs3.errors import ConfigError, CopyError, LocationError
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -64,18 +65,29 @@ def copy_to_s3(
     frame = _checked_frame(spark, node, query, parsed)
     location = resolve_location(spark, node, parsed.location, as_of)
     client = s3_client(connections[parsed.aws_connection])
-    _preflight(client, location)
-    sweeper = Sweeper(client, location)
-    export = _Export(node, frame, parsed, location, connections[parsed.aws_connection], as_of)
+    sweeper = _preflight(client, location)
+    parts = parsed.parts or default_parts(spark)
+    export = _Export(
+        node=node,
+        frame=frame,
+        options=replace(parsed, parts=parts),
+        location=location,
+        connection=connections[parsed.aws_connection],
+        as_of=as_of,
+    )
+    files: list[PendingFile] = []
     try:
         _stop_if(cancelled)
-        files = _upload(spark, export)
+        uploaded, counted = upload_parts(frame, export.write_spec(), parts)
+        files += uploaded
+        check_count(written=sum(file.rows for file in files), counted=counted)
         _stop_if(cancelled)
         # What lost attempts of tasks have opened goes now; it needs no mention if it can't.
         sweeper.sweep(keep={file.upload_id for file in files})
-        Commit(client, location, files, export.manifest(files)).run()
+        claim = Claim(client, location, files, export.manifest(files))
+        Commit(client, location, claim).run()
     except BaseException as exc:
-        raise _with_remains(export, exc, sweeper.sweep_until_quiet()) from exc
+        raise _with_remains(export, exc, _clean_up(client, location, sweeper, files)) from exc
     return CopyResult(
         rows=sum(file.rows for file in files),
         location=location.uri,
@@ -138,33 +150,17 @@ def _checked_frame(spark: SparkSession, node: str, query: str, options: CopyOpti
     return frame
 
 
-def _preflight(client: S3Client, location: S3Location) -> None:
+def _preflight(client: S3Client, location: S3Location) -> Sweeper:
     """Proves the location empty and writable before any data moves."""
-    contents = list_location(client, location)
-    finished = finish_interrupted(client, location, contents.keys)
+    finished = finish_interrupted(client, location, list_location(client, location))
     if finished is not None:
         raise LocationError(
             f"{finished}. This run has exported nothing; export to another location, or remove "
             "that export first"
         )
     require_empty(client, location)
-    prove_writable(client, location)
-
-
-def _upload(spark: SparkSession, export: _Export) -> list[PendingFile]:
-    """Every file uploaded and none visible; rows written are rows counted."""
-    ship_executor_code()
-    spec = export.write_spec()
-    parts = export.options.parts or default_parts(spark)
-    counted = Observation()
-    rows = in_parts(export.frame, parts).observe(counted, F.count(F.lit(1)).alias("rows"))
-    reports = [row.asDict() for row in rows.mapInArrow(write_parts(spec), REPORT_DDL).collect()]
-    if not reports:
-        schema = normalised(export.frame).limit(0).toArrow().schema
-        return [PendingFile.from_dict(report) for report in write_empty_part(spec, schema)]
-    files = [PendingFile.from_dict(report) for report in reports]
-    _check_count(written=sum(file.rows for file in files), counted=counted.get["rows"])
-    return files
+    with proof_of_writing(client, location) as probe:
+        return Sweeper(client, location, probe)
 
 
 def _stop_if(cancelled: threading.Event | None) -> None:
@@ -172,13 +168,22 @@ def _stop_if(cancelled: threading.Event | None) -> None:
         raise CopyError("the run was cancelled")
 
 
-def _check_count(written: int, counted: int) -> None:
-    """Workers count what they write, Spark counts what it hands them: both must agree."""
-    if written != counted:
-        raise CopyError(
-            f"workers wrote {written} rows, but Spark counted {counted}; "
-            "this is a defect of the export, please report it"
-        )
+def _clean_up(
+    client: S3Client, location: S3Location, sweeper: Sweeper, files: list[PendingFile]
+) -> str | None:
+    """Abort every upload of a failed export; None, or what may be left."""
+    if not files:
+        return sweeper.sweep_until_quiet()  # its tasks may still be ending
+    problems: list[str] = []
+    for file in files:
+        try:
+            abort_upload(client, location, file)
+        except AwsFailure as exc:
+            if not is_missing(exc):
+                doing = f"aborting the upload of s3://{location.bucket}/{file.key}"
+                problems.append(describe(exc, doing, "s3:AbortMultipartUpload"))
+    sweeper.sweep()
+    return "; ".join(problems) or None
 
 
 def _with_remains(export: _Export, exc: BaseException, left: str | None) -> BaseException:
@@ -191,4 +196,4 @@ def _with_remains(export: _Export, exc: BaseException, left: str | None) -> Base
         return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
     if left is not None:
         return CopyError(f"{text}. {left}")
-    return CopyError(f"{text}. Nothing is visible at the location, and no upload is left open")
+    return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")

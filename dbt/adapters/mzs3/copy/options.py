@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.copy.size import format_size, parse_size
 from dbt.adapters.mzs3.copy.values import (
     ConfigReader,
@@ -20,7 +21,6 @@ from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ConfigError
 
 MIN_PART_SIZE = 5 << 20
-MAX_UPLOAD_PARTS = 10_000
 MAX_PARTS = 10_000
 
 

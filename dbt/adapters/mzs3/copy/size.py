@@ -13,7 +13,7 @@ def parse_size(value: object) -> int:
     """The size in bytes; units are case-sensitive and multiply by 1024.
 
     Raises ValueError, whose text says what is wrong and what is allowed.
-    (copy-to-s3.md, "Option MAX FILE SIZE".)
+    (Materialize's design "Copy to S3", option MAX FILE SIZE.)
     """
     if isinstance(value, int) and not isinstance(value, bool):
         size = value

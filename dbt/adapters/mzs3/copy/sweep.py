@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,32 +14,41 @@ from dbt.adapters.mzs3.aws.location import S3Location
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+# Spark looks every 2 s whether a Python worker's task was cancelled, and gives it 2 s to end.
+_QUIET_S = 5.0
 _PAUSE_S = 0.5
-_QUIET_ROUNDS = 2
-_MAX_ROUNDS = 20
+_MAX_S = 30.0
+_FILE_NAME = re.compile(r"part-\d{4,}-\d{4,}\.csv")
 
 
 class Sweeper:
-    """Aborts uploads below a location, but for those that were open when it was made.
+    """Aborts open uploads of an export's files, but for those that others had open before it.
 
-    Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without: then
-    a sweep says what may be left. It raises nothing, as it runs while another error is on its way.
+    Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
+    store that lists them by prefix, which not all do: `probe` is the id of an upload that is open
+    and must be seen. Without, a sweep says what may be left. It raises nothing, as it runs while
+    another error is on its way.
     """
 
-    def __init__(self, client: S3Client, location: S3Location) -> None:
+    def __init__(self, client: S3Client, location: S3Location, probe: str) -> None:
         self._client = client
         self._location = location
         self._others: frozenset[str] = frozenset()
-        self._denied: str | None = None
+        self._blind: str | None = None
         try:
-            self._others = frozenset(upload_id for _, upload_id in self._open_uploads())
+            # Every upload below the location, so that the probe is among them.
+            seen = frozenset(upload_id for _, upload_id in self._open_uploads())
         except AwsFailure as exc:
-            self._denied = self._remains(_describe(exc))
+            self._blind = self._remains(_describe(exc))
+            return
+        self._others = seen
+        if probe not in seen:
+            self._blind = self._remains("the store does not list open uploads by prefix")
 
     def sweep(self, keep: Collection[str] = ()) -> str | None:
         """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
-        if self._denied is not None:
-            return self._denied
+        if self._blind is not None:
+            return self._blind
         try:
             self._abort_open(keep)
         except AwsFailure as exc:
@@ -45,18 +56,19 @@ class Sweeper:
         return None
 
     def sweep_until_quiet(self) -> str | None:
-        """As `sweep`, again and again until no new upload appears.
+        """As `sweep`, until no new upload has appeared for some seconds.
 
         A task that has just been cancelled may still be opening one.
         """
-        if self._denied is not None:
-            return self._denied
-        quiet = 0
+        if self._blind is not None:
+            return self._blind
+        started = quiet_since = time.monotonic()
         pause = threading.Event()
         try:
-            for _ in range(_MAX_ROUNDS):
-                quiet = 0 if self._abort_open() else quiet + 1
-                if quiet >= _QUIET_ROUNDS:
+            while time.monotonic() - started < _MAX_S:
+                if self._abort_open():
+                    quiet_since = time.monotonic()
+                elif time.monotonic() - quiet_since >= _QUIET_S:
                     return None
                 pause.wait(_PAUSE_S)
         except AwsFailure as exc:
@@ -68,7 +80,9 @@ class Sweeper:
         found = [
             (key, upload_id)
             for key, upload_id in self._open_uploads()
-            if upload_id not in self._others and upload_id not in keep
+            if upload_id not in self._others
+            and upload_id not in keep
+            and _FILE_NAME.fullmatch(key.removeprefix(self._location.prefix))
         ]
         for key, upload_id in found:
             try:

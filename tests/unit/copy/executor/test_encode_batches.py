@@ -5,35 +5,13 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder, unsupported
+from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
 
 
 def encoder_of(batch):
     return CsvEncoder(batch.schema, CsvDialect())
-
-
-def test_every_unsupported_column_is_named():
-    schema = pa.schema(
-        [
-            ("fine", pa.list_(pa.list_(pa.decimal128(38, 38)))),
-            ("record", pa.struct([("a", pa.int32())])),
-            ("map", pa.map_(pa.string(), pa.int32())),
-            ("span", pa.duration("us")),
-            ("months", pa.month_day_nano_interval()),
-            ("records", pa.list_(pa.struct([("a", pa.int32())]))),
-            ("coarse", pa.decimal128(5, -2)),
-        ]
-    )
-    assert unsupported(schema) == [
-        ("record", "struct<a: int32>"),
-        ("map", "map<string, int32>"),
-        ("span", "duration[us]"),
-        ("months", "month_day_nano_interval"),
-        ("records", "list<item: struct<a: int32>>"),
-        ("coarse", "decimal128(5, -2)"),
-    ]
 
 
 def test_unsupported_column_is_an_error_that_names_it():

@@ -21,19 +21,11 @@ END_OF_DATA = "\\."
 ANY_TEXT = Form(lambda values: values, None)
 
 
-def unsupported(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Name and Arrow type of every column that has no CSV text, in the schema's order.
-
-    These are structs, maps, intervals, variants, decimals of negative scale, and lists of such.
-    """
-    return [(field.name, str(field.type)) for field in schema if form_of(field.type) is None]
-
-
 @dataclass(frozen=True)
 class CsvEncoder:
     """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
 
-    `schema` names the columns, and has none that `unsupported` finds. `force_quote` holds the
+    `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
     names of columns whose values are always quoted, or is `"*"`; NULL never is quoted. Can be
     pickled; has no state.
     """

@@ -1,6 +1,6 @@
 {#
   Exports a model's rows to S3, and leaves a view of the model in Spark, so that ref(), tests and
-  docs work on it. The work is a PySpark job that the adapter compiles; see docs/copy_to_s3.md.
+  docs work on it. The work is a PySpark job that the adapter compiles, and writes to target/run.
 #}
 {% materialization copy_to_s3, adapter='mzs3', supported_languages=['sql'] %}
 

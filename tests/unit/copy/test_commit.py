@@ -1,0 +1,194 @@
+"""Commits that meet refusals, interrupts, and each other: all of an export, or none of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from memory_s3 import MemoryS3, failure
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.copy.claim import Claim
+from dbt.adapters.mzs3.copy.commit import Commit, CommitError, finish_interrupted
+from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+
+LOCATION = S3Location("b", "x/")
+FILES = [f"x/part-000{part}-0001.csv" for part in range(3)]
+EXPORT = ["x/_manifest.json", *FILES]
+
+
+@pytest.fixture
+def s3() -> MemoryS3:
+    return MemoryS3()
+
+
+def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
+    """A run that has uploaded its files and goes on to commit them."""
+    files = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
+    client: Any = s3
+    manifest = {"of": name, "meta": {"record_count": 15}}
+    return Commit(client, LOCATION, Claim(client, LOCATION, files, manifest)), files
+
+
+def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:
+    """Do something right before the first such request."""
+
+    def before(found: str, at: str) -> None:
+        if (found, at) == (action, key):
+            s3.before = lambda *_: None
+            then()
+
+    s3.before = before
+
+
+def refuse(code: str) -> Any:
+    def answer() -> None:
+        raise failure(code)
+
+    return answer
+
+
+def test_everything_is_visible_and_the_claim_is_gone(s3: MemoryS3) -> None:
+    export(s3, "a")[0].run()
+    assert sorted(s3.objects) == EXPORT
+    assert not s3.uploads
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        ("CompleteMultipartUpload", FILES[1]),
+        ("PutObject", "x/_manifest.json"),
+        ("PutObject", "x/_committing.json"),
+    ],
+)
+def test_a_refusal_takes_everything_back(s3: MemoryS3, action: str, key: str) -> None:
+    commit, _ = export(s3, "a")
+    once(s3, action, key, refuse("AccessDenied"))
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert raised.value.remains == ()
+    assert s3.objects == {}
+
+
+def test_an_interrupt_takes_everything_back(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    once(s3, "PutObject", "x/_manifest.json", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        commit.run()
+    assert s3.objects == {}
+
+
+def test_a_refused_claim_leaves_another_runs_export_alone(s3: MemoryS3) -> None:
+    export(s3, "a")[0].run()
+    before = dict(s3.objects)
+    other, _ = export(s3, "b", FILES[:2])
+    once(s3, "PutObject", "x/_committing.json", refuse("SlowDown"))
+    with pytest.raises(CommitError, match="SlowDown"):
+        other.run()
+    assert s3.objects == before
+
+
+def test_a_run_that_looked_before_another_committed_finds_out(s3: MemoryS3) -> None:
+    late, _ = export(s3, "b", FILES[:2])
+    once(s3, "PutObject", "x/_committing.json", export(s3, "a")[0].run)
+    with pytest.raises(LocationError, match="is not empty"):
+        late.run()
+    assert sorted(s3.objects) == EXPORT
+    assert b'"a"' in s3.objects["x/_manifest.json"]
+
+
+def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
+    first, _ = export(s3, "a")
+    second, _ = export(s3, "b")
+    outcome: list[str] = []
+
+    def try_the_second() -> None:
+        with pytest.raises(LocationError) as raised:
+            second.run()
+        outcome.append(str(raised.value))
+
+    once(s3, "CompleteMultipartUpload", FILES[0], try_the_second)
+    first.run()
+    assert outcome[0].startswith("another run is committing an export to s3://b/x/")
+    assert b'"a"' in s3.objects["x/_manifest.json"]
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    client: Any = s3
+
+    def finish() -> None:
+        finish_interrupted(client, LOCATION, ["x/_committing.json"])
+
+    once(s3, "CompleteMultipartUpload", FILES[2], finish)
+    commit.run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    client: Any = s3
+    commit._claim.take()
+    s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
+    text = finish_interrupted(client, LOCATION, sorted(s3.objects))
+    assert text is not None
+    assert "has been completed now: 15 rows" in text
+    assert sorted(s3.objects) == EXPORT
+
+
+@pytest.mark.parametrize("turned_back", [True, False])
+def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_back: bool) -> None:
+    commit, _ = export(s3, "a")
+    client: Any = s3
+    commit._claim.take()
+    s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
+    if turned_back:
+        commit._claim.turn_back()
+    else:
+        s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
+    assert finish_interrupted(client, LOCATION, sorted(s3.objects)) is None
+    assert s3.objects == {}
+    assert not s3.uploads
+
+
+def test_a_lost_answer_to_the_claim_is_understood(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    once(s3, "PutObject", "x/_committing.json", commit._claim.take)
+    commit.run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_a_store_without_conditional_writes_is_good_enough(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    once(s3, "PutObject", "x/_committing.json", refuse("NotImplemented"))
+    commit.run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject" or (action, key) == ("PutObject", "x/_manifest.json"):
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert [text.split(" failed")[0] for text in raised.value.remains] == [
+        f"removing s3://b/{key}" for key in [*FILES, "x/_committing.json"]
+    ]
+
+
+def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
+    client: Any = s3
+    s3.objects["x/_committing.json"] = b"{}"
+    with pytest.raises(CopyError, match="is not what an export writes"):
+        finish_interrupted(client, LOCATION, ["x/_committing.json"])

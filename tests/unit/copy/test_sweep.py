@@ -1,0 +1,89 @@
+"""Sweeping aborts what the export left open, and nothing that is somebody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from memory_s3 import MemoryS3, failure
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.copy import sweep as module
+from dbt.adapters.mzs3.copy.sweep import Sweeper
+
+LOCATION = S3Location("b", "x/")
+PART = "x/part-0000-0001.csv"
+
+
+@pytest.fixture
+def s3() -> MemoryS3:
+    return MemoryS3()
+
+
+def sweeper(s3: MemoryS3) -> Sweeper:
+    probe = s3.opened("x/_manifest.json")
+    client: Any = s3
+    made = Sweeper(client, LOCATION, probe.upload_id)
+    s3.abort_multipart_upload(Key=probe.key, UploadId=probe.upload_id)
+    return made
+
+
+def left_open(s3: MemoryS3) -> list[str]:
+    return [key for key, _ in s3.uploads.values()]
+
+
+def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
+    s3.opened("x/part-0000-0009.csv")  # open before: another run's
+    made = sweeper(s3)
+    kept = s3.opened(PART)
+    for key in (PART, "x/part-0001-0001.csv", "x/orders/part-0000-0001.csv", "x/app.parquet"):
+        s3.opened(key)
+    assert made.sweep(keep={kept.upload_id}) is None
+    assert sorted(left_open(s3)) == [
+        "x/app.parquet",
+        "x/orders/part-0000-0001.csv",
+        PART,
+        "x/part-0000-0009.csv",
+    ]
+
+
+def test_an_upload_that_a_dying_task_opens_late_is_swept(
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    class Clock:
+        def monotonic(self) -> float:
+            now[0] += 1.0
+            return now[0]
+
+    class Pause:
+        def wait(self, _: float) -> None:
+            if 3 < now[0] < 6:
+                s3.opened(PART)
+
+    monkeypatch.setattr(module, "time", Clock())
+    monkeypatch.setattr(module.threading, "Event", Pause)
+    assert sweeper(s3).sweep_until_quiet() is None
+    assert left_open(s3) == []
+    assert now[0] > 6
+
+
+def test_without_the_permission_to_look_it_says_what_may_be_left(s3: MemoryS3) -> None:
+    def before(action: str, key: str) -> None:
+        if action == "ListMultipartUploads":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    made = sweeper(s3)
+    for text in (made.sweep(), made.sweep_until_quiet()):
+        assert text is not None
+        assert "s3:ListBucketMultipartUploads" in text
+        assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
+
+
+def test_a_store_that_does_not_list_uploads_is_not_taken_for_clean(s3: MemoryS3) -> None:
+    s3.lists_uploads = False
+    text = sweeper(s3).sweep_until_quiet()
+    assert text is not None
+    assert "does not list open uploads by prefix" in text
