@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import boto3
-from demo_data import csv_objects
-from demo_exports import DemoFailed, Export, read_exports
+from demo_data import csv_objects, exported_flights
+from demo_exports import DemoFailed, Export, read_exports, require_rows
 from moto.server import ThreadedMotoServer
 
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ def check(exports: list[Export], loaded: Mapping[str, int]) -> None:
         raise DemoFailed(
             f"{loaded['flights']} flights were loaded, {rows['flights_export']} were exported"
         )
+    require_rows(next(e for e in exports if e.name == "flights_export"), exported_flights())
 
 
 def show(exports: list[Export]) -> None:

@@ -6,13 +6,29 @@ import csv
 import importlib.util
 import io
 import zipfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 SMALL_TABLES = ("airlines", "airports", "planes", "weather")
 
 Rows = list[list[str]]
+
+_FLIGHT_COLUMNS = (
+    "carrier",
+    "flight",
+    "tailnum",
+    "origin",
+    "dest",
+    "sched_dep_time",
+    "dep_time",
+    "dep_delay",
+    "sched_arr_time",
+    "arr_time",
+    "arr_delay",
+    "air_time",
+    "distance",
+)
 
 
 def csv_objects() -> Iterator[tuple[str, bytes]]:
@@ -30,6 +46,27 @@ def csv_objects() -> Iterator[tuple[str, bytes]]:
     for table in SMALL_TABLES:
         header, rows = _parse((folder / f"{table}.csv").read_text("utf-8"))
         yield f"{table}/{table}.csv", _to_csv(header, rows)
+
+
+def exported_flights() -> Counter[tuple[str, ...]]:
+    """Every flight as `flights_export` has it, with how often; NULL is an empty field.
+
+    Worked out here and in SQL (models/staging/stg_flights.sql) separately, to compare the two.
+    """
+    flights: Counter[tuple[str, ...]] = Counter()
+    for key, content in csv_objects():
+        if key.startswith("flights/"):
+            rows = csv.DictReader(io.StringIO(content.decode()))
+            flights.update(_as_exported(row) for row in rows)
+    return flights
+
+
+def _as_exported(row: dict[str, str]) -> tuple[str, ...]:
+    as_they_are = [row[name] for name in _FLIGHT_COLUMNS]
+    date = f"{int(row['year']):04}-{int(row['month']):02}-{int(row['day']):02}"
+    hour = row["time_hour"].replace("T", " ").replace("Z", "+00")
+    cancelled = "f" if row["dep_time"] else "t"
+    return (date, *as_they_are[:5], hour, *as_they_are[5:], cancelled)
 
 
 def data_folder() -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +44,20 @@ def read_exports(client: S3Client, run_results: Path, folder: Path) -> list[Expo
     results = json.loads(run_results.read_text())["results"]
     copied = [result for result in results if result["adapter_response"].get("code") == "COPY"]
     return [_read_export(client, result, folder) for result in copied]
+
+
+def require_rows(export: Export, expected: Counter[tuple[str, ...]]) -> None:
+    """Raises DemoFailed unless the files of an export hold exactly these rows, in any order."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for file in export.files:
+        with file.path.open(encoding="utf-8", newline="") as lines:
+            found.update(tuple(row) for row in csv.reader(lines))
+    if found != expected:
+        missing, extra = expected - found, found - expected
+        raise DemoFailed(
+            f"{export.name}: {missing.total()} rows are missing and {extra.total()} are not those "
+            f"that were loaded, such as {next(iter(missing or extra))}"
+        )
 
 
 def _read_export(client: S3Client, result: dict[str, object], folder: Path) -> Export:

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 
 import boto3
 import demo_exports
@@ -66,3 +67,23 @@ def test_disagreement_is_a_failure(client, tmp_path, wrong, message):
     run_results = put_export(client, folder=tmp_path, **wrong)
     with pytest.raises(demo_exports.DemoFailed, match=message):
         demo_exports.read_exports(client, run_results, tmp_path / "exports")
+
+
+def export_of(path, *rows):
+    path.write_text("".join(f"{row}\n" for row in rows))
+    file = demo_exports.ExportedFile("s3://b/f.csv", len(rows), path)
+    return demo_exports.Export("flights_export", len(rows), "s3://b/", [file])
+
+
+def test_the_same_rows_in_another_order_are_the_same(tmp_path):
+    expected = Counter({("a", "1"): 2, ("b", ""): 1})
+    demo_exports.require_rows(export_of(tmp_path / "f.csv", "b,", "a,1", "a,1"), expected)
+
+
+@pytest.mark.parametrize(
+    "rows", [["a,1", "b,"], ["a,1", "a,1", "b,2"], ["a,1", "a,1", "b,", "c,"]]
+)
+def test_any_other_rows_fail_the_demo(tmp_path, rows):
+    expected = Counter({("a", "1"): 2, ("b", ""): 1})
+    with pytest.raises(demo_exports.DemoFailed, match=r"rows are missing|are not those"):
+        demo_exports.require_rows(export_of(tmp_path / "f.csv", *rows), expected)

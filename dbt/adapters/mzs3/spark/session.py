@@ -22,7 +22,7 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     # Spark's progress bar and dbt's log would write over each other.
     "spark.ui.showConsoleProgress": "false",
-    # Else `${...}` in any text or name is replaced (docs/decisions/0004-no-substitution.md).
+    # Else `${...}` in any text or name is replaced (docs/decisions/0005-no-substitution.md).
     "spark.sql.variable.substitute": "false",
 }
 
