@@ -1,7 +1,7 @@
 """Exports a table that holds what is hard to order, on the master it is given.
 
-Run as a process of its own, since a process has one Spark: arguments are the master, the S3
-endpoint and the location.
+Run as a process of its own, since a process has one Spark: arguments are the master, the order in
+which rows come, the S3 endpoint and the location.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.spark.session import get_or_create
 
 # Duplicates, NULLs in every place, both zeros (alone and in arrays), NaN, empty strings.
-QUERY = """
+VARIED = """
 select
   cast(id % 97 as int) as id,
   case when id % 5 = 0 then null when id % 5 = 1 then '' else concat('r', id % 13) end as name,
@@ -22,14 +22,25 @@ select
   cast(id % 7 as decimal(10, 2)) as amount,
   timestamp_micros(id % 11) as at
 from range(20000)
-union all
-select 1, 'same', 0.0D, array(0.0F), 1.00, timestamp_micros(1) from range(1000)
-union all
-select 1, 'same', -0.0D, array(-0.0F), 1.00, timestamp_micros(1) from range(1000)
 """
+# Rows that differ in the signs of their zeros alone: to Spark's sort they are the same.
+SAME = """
+select
+  1 as id, 'same' as name, {zero} as zero, array({element}) as zeros, 1.00 as amount,
+  timestamp_micros(1) as at
+from range(1000)
+"""
+ZEROS = [("0.0D", "0.0F"), ("-0.0D", "0.0F"), ("0.0D", "-0.0F"), ("-0.0D", "-0.0F")]
 
 
-def main(master: str, endpoint: str, location: str) -> None:
+def query(order: str) -> str:
+    """The same rows, reaching Spark in one order or in the opposite one."""
+    same = [SAME.format(zero=zero, element=element) for zero, element in ZEROS]
+    branches = [VARIED, *same]
+    return " union all ".join(branches if order == "forward" else reversed(branches))
+
+
+def main(master: str, order: str, endpoint: str, location: str) -> None:
     spark = get_or_create(
         {
             "spark.master": master,
@@ -46,7 +57,7 @@ def main(master: str, endpoint: str, location: str) -> None:
     )
     copy_to_s3(
         spark,
-        QUERY,
+        query(order),
         node="model.test.hard_to_order",
         options={"location": location, "parts": 3, "max_file_size": "200kB", "header": True},
         connections={"default": connection},
