@@ -49,7 +49,15 @@ class Client:
         good = self.breaks.pop(0) if self.breaks else len(rest)
         failure = self.failure if good < len(rest) else None
         self.bodies.append(Body(rest, good, failure))
-        return {"Body": self.bodies[-1], "ETag": '"e1"', "ContentLength": len(rest)}
+        answer = {"Body": self.bodies[-1], "ETag": '"e1"', "ContentLength": len(rest)}
+        return {**answer, **partial(start, len(DATA))} if "Range" in request else answer
+
+
+def partial(start, end, status=206):
+    return {
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        "ContentRange": f"bytes {start}-{end - 1}/{len(DATA)}",
+    }
 
 
 def read_all(client, pauses, etag=None):
@@ -82,8 +90,70 @@ def test_a_broken_connection_is_resumed_at_the_byte_reached(failure):
 
 def test_a_whole_object_is_one_request():
     client = Client([], None)
-    assert read_all(client, [], etag="e0") == DATA
-    assert [request["IfMatch"] for request in client.requests] == ['"e0"']
+    assert read_all(client, [], etag="e1") == DATA
+    assert [request["IfMatch"] for request in client.requests] == ['"e1"']
+
+
+class Careless:
+    """A store that answers a GET with a Range as told, whatever was asked for."""
+
+    def __init__(self, data, **answer):
+        self.data = data
+        self.answer = answer
+        self.bodies = []
+
+    def get_object(self, **request):
+        first = not self.bodies
+        data = DATA if first else self.data
+        self.bodies.append(Body(data, 300 if first else len(data), RESET))
+        answer = {"Body": self.bodies[-1], "ETag": '"e1"', "ContentLength": len(data)}
+        return answer if first else {**answer, **self.answer}
+
+
+IGNORED = {
+    "whole object": (DATA, {"ResponseMetadata": {"HTTPStatusCode": 200}}),
+    "no range": (DATA[300:], {"ResponseMetadata": {"HTTPStatusCode": 206}}),
+    "nothing": (DATA, {}),
+    "another range": (DATA[299:], partial(299, len(DATA))),
+    "whole as range": (DATA, partial(0, len(DATA))),
+    "range as whole": (DATA[300:], partial(300, len(DATA), status=200)),
+}
+
+
+@pytest.mark.parametrize(("data", "answer"), IGNORED.values(), ids=IGNORED)
+def test_a_store_that_ignores_the_range_is_an_error(data, answer):
+    pauses = []
+    with pytest.raises(CsvProblem) as raised:
+        read_all(Careless(data, **answer), pauses)
+    assert raised.value.problem.startswith(
+        "reading on from byte 300, where the connection broke, failed: the store did not honour "
+        "the Range of the request (HTTP "
+    )
+    assert len(pauses) == 1
+
+
+def test_a_part_shorter_than_asked_for_is_not_the_end():
+    client = Client([300, 200], RESET)
+    whole = client.get_object
+
+    def shorter(**request):
+        answer = whole(**request)
+        if request.get("Range") == "bytes=300-":
+            answer.update(ContentLength=200, **partial(300, 500))
+            answer["Body"].failure = None
+        return answer
+
+    client.get_object = shorter
+    assert read_all(client, []) == DATA
+    assert [request.get("Range") for request in client.requests][2:] == ["bytes=500-"]
+
+
+@pytest.mark.parametrize("etag", ["e0", None])
+def test_a_store_that_ignores_the_etag_is_an_error(etag):
+    store = Careless(DATA[300:], ETag='"e2"', **partial(300, len(DATA)))
+    with pytest.raises(CsvProblem, match="it was replaced after it was listed: its ETag is no"):
+        read_all(store, [], etag)
+    assert len(store.bodies) == (1 if etag else 2)
 
 
 def test_it_gives_up_without_progress():

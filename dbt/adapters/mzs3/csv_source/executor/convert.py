@@ -1,11 +1,12 @@
 """Turns columns of text into a source's types, a whole column at a time.
 
-What pyarrow's CSV reader reads by itself never comes here: this is for binary, and for what the
-reader refuses though PostgreSQL writes or reads it.
+This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
+refuses though PostgreSQL writes or reads it.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
 from dbt.adapters.mzs3.csv_source.executor.datetimes import to_date, to_timestamp
+from dbt.adapters.mzs3.csv_source.executor.decimals import to_decimal
+from dbt.adapters.mzs3.csv_source.executor.floats import to_float
 
 _TRUE = ("t", "true", "y", "yes", "on", "1")
 _FALSE = ("f", "false", "n", "no", "off", "0")
@@ -36,9 +39,13 @@ def convert(text: pa.Array, data_type: str) -> pa.Array:
     """
     if data_type == "string":
         return text
-    trimmed = pc.ascii_trim_whitespace(text)
     kind = "decimal" if data_type.startswith("decimal") else data_type
-    return _CONVERTERS[kind](trimmed, arrow_type(data_type))
+    converter, arrow_kind = _CONVERTERS[kind], arrow_type(data_type)
+    if converter in (to_decimal, to_float):
+        # All such columns come here: spare those that have no white space the pass over it.
+        with contextlib.suppress(ValueError):
+            return converter(text, arrow_kind)
+    return converter(pc.ascii_trim_whitespace(text), arrow_kind)
 
 
 def _to_boolean(text: pa.Array, _: pa.DataType) -> pa.Array:
@@ -52,18 +59,6 @@ def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
     # Without the check pyarrow reads 0xff, as -1 if that is what fits.
     _require_match(text, r"^[+-]?[0-9]+$")
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), kind)
-
-
-def _to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    values = pc.cast(text, kind)
-    # A number out of range comes back as infinity; PostgreSQL refuses it.
-    named = pc.match_substring_regex(text, r"(?i)^[+-]?inf(inity)?$")
-    _require(pc.or_(named, pc.invert(pc.is_inf(values))))
-    return values
-
-
-def _to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pc.cast(text, kind)
 
 
 def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
@@ -103,9 +98,9 @@ _CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
     "smallint": _to_integer,
     "int": _to_integer,
     "bigint": _to_integer,
-    "float": _to_float,
-    "double": _to_float,
-    "decimal": _to_decimal,
+    "float": to_float,
+    "double": to_float,
+    "decimal": to_decimal,
     "date": to_date,
     "timestamp": to_timestamp,
     "timestamp_ntz": to_timestamp,

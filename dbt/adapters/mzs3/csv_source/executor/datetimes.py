@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 _DAY_US = 86_400_000_000
 _EPOCH_DAY = 719_163  # the ordinal of 1970-01-01 in the proleptic Gregorian calendar
+_FIRST_DAY = 1 - _EPOCH_DAY  # 0001-01-01
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 
 _ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
@@ -26,8 +27,26 @@ _RARE = re.compile(
 )
 
 
+def require_year(array: pa.Array) -> None:
+    """Raise ValueError if there may be a year 0 in what pyarrow itself read; for any type.
+
+    There is none in PostgreSQL. An instant within a day of it is refused too, as its zone may
+    have brought it there or away: the text shows, to `to_timestamp`.
+    """
+    if pa.types.is_date32(array.type):
+        limit = _FIRST_DAY
+    elif pa.types.is_timestamp(array.type):
+        limit = (_FIRST_DAY + 1) * _DAY_US
+    else:
+        return
+    earliest = pc.min(array).value
+    if earliest is not None and earliest < limit:
+        raise ValueError("perhaps a year 0")
+
+
 def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """`2020-01-02`; years of more than four digits and ` BC` too. Raises ValueError."""
+    _refuse_year_zero(text)
     try:
         return pc.cast(text, kind)
     except pa.ArrowInvalid:
@@ -40,6 +59,7 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     An instant without a zone is in UTC. A zone in a `timestamp_ntz` is refused: to leave it out
     would change what the text says. Raises ValueError.
     """
+    _refuse_year_zero(text)
     local = pa.timestamp("us")
     try:
         return pc.cast(text, local).cast(kind)
@@ -64,6 +84,12 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
                 kind,
             ),
         )
+
+
+def _refuse_year_zero(text: pa.Array) -> None:
+    # Of years in four digits, which pyarrow reads; `_day` sees to the others.
+    if pc.any(pc.starts_with(text, "0000-")).as_py():
+        raise ValueError("there is no year 0")
 
 
 def _with_rare(
@@ -114,9 +140,9 @@ def _match(text: str) -> dict[str, str | None]:
 def _day(found: dict[str, str | None]) -> int:
     """Days since 1970-01-01, in the proleptic Gregorian calendar as Spark and PostgreSQL count."""
     year, month, day = (int(found[part] or 0) for part in ("year", "month", "day"))
+    if year == 0:
+        raise ValueError("there is no year 0")
     if found["bc"]:
-        if year == 0:
-            raise ValueError("there is no year 0 BC")
         year = 1 - year
     if not 1 <= month <= 12:
         raise ValueError("no such month")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +12,14 @@ from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES, convert
+from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
+from dbt.adapters.mzs3.csv_source.executor.floats import is_special
 from dbt.adapters.mzs3.csv_source.executor.locate import first_problem
 from dbt.adapters.mzs3.csv_source.executor.strict import is_plain
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+# pyarrow's reader takes decimals out of range for other numbers, and does not know binary.
+_ALWAYS_AS_TEXT = ("binary", "decimal")
 
 
 class Decoder:
@@ -33,7 +36,9 @@ class Decoder:
         self._delimiter = dialect.delimiter.encode()
         self._quote = dialect.quote.encode()
         # Columns read as text and converted by us.
-        self._as_text = frozenset(i for i, c in enumerate(columns) if c.data_type == "binary")
+        self._as_text = frozenset(
+            i for i, c in enumerate(columns) if c.data_type.startswith(_ALWAYS_AS_TEXT)
+        )
         self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in _INTEGERS)
 
     def decode(self, chunk: Chunk) -> pa.RecordBatch:
@@ -66,7 +71,7 @@ class Decoder:
 
     def _reads(self, text: pa.Array, index: int) -> bool:
         try:
-            _require_in_range(pc.cast(text, arrow_type(self._columns[index].data_type)))
+            _require_certain(pc.cast(text, arrow_type(self._columns[index].data_type)))
         except ValueError:
             return False
         return True
@@ -84,7 +89,7 @@ class Decoder:
             if index in as_text:
                 arrays.append(convert(array, column.data_type))
             else:
-                _require_in_range(array)
+                _require_certain(array)
                 arrays.append(array)
         return self._batch(arrays)
 
@@ -127,15 +132,8 @@ class Decoder:
         return pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self._columns])
 
 
-def _require_in_range(array: pa.Array) -> None:
-    """Raise ValueError for what pyarrow's reader lets pass: too large for a decimal or a float."""
-    kind = array.type
-    if pa.types.is_floating(kind):
-        # Whether it was written as infinity or is out of range, the text shows.
-        if pc.any(pc.is_inf(array)).as_py():
-            raise ValueError("infinity, perhaps from a number out of range")
-    elif pa.types.is_decimal(kind):
-        limit = Decimal(10) ** (kind.precision - kind.scale)
-        extremes = pc.min_max(array).as_py()
-        if extremes["max"] is not None and not -limit < extremes["min"] <= extremes["max"] < limit:
-            raise ValueError("more digits than the decimal has")
+def _require_certain(array: pa.Array) -> None:
+    """Raise ValueError for what pyarrow's reader also makes of text that PostgreSQL refuses."""
+    require_year(array)
+    if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
+        raise ValueError("a special value, perhaps from a number out of range")

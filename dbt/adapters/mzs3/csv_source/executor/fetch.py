@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.header import require_header
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, plain_reader
-from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -42,12 +42,11 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 class FetchSpec:
     """What a task needs to fetch a source's objects; it travels to the executors.
 
-    `header` is the pinned one, None for objects without. `prefix` is the location's.
+    `header` is the pinned one, None for objects without.
     """
 
     connection: AwsConnection
     bucket: str
-    prefix: str
     source: str
     header: tuple[str, ...] | None
     columns: tuple[Column, ...]
@@ -72,7 +71,7 @@ def fetch_objects(
     """
 
     def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client = s3_client(spec.connection)
+        client = _client(spec)
         decoder = Decoder(spec.columns, spec.dialect)
         for batch in listed:
             keys, etags = batch.column("key").to_pylist(), batch.column("etag").to_pylist()
@@ -84,6 +83,13 @@ def fetch_objects(
                     raise ExecutorError(problem.text(spec.bucket, key, spec.source)) from problem
 
     return fetch
+
+
+def _client(spec: FetchSpec) -> S3Client:
+    try:
+        return s3_client(spec.connection)
+    except S3Error as exc:
+        raise ExecutorError(f"{spec.source}: {exc}") from exc
 
 
 def _object_rows(

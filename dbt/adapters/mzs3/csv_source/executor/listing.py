@@ -27,6 +27,8 @@ LISTING_SCHEMA = pa.schema(
         ("last_modified", pa.timestamp("us", tz="UTC")),
     ]
 )
+# What exports leave beside their files, so that one reads back as it was written.
+EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
 LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
 
 
@@ -44,7 +46,8 @@ def iter_pages(client: S3Client, location: S3Location, pattern: str) -> Iterator
     """The matching objects of each page of the listing; pages without any are left out.
 
     Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
-    end in a slash, are no objects. Raises S3Error.
+    end in a slash, are no objects, and neither are the records that `copy_to_s3` leaves in any
+    folder, `_manifest.json` and `_committing.json`, whatever the pattern says. Raises S3Error.
     """
     matcher = Pattern(pattern)
     prefix = location.key(matcher.literal_prefix)
@@ -55,6 +58,7 @@ def iter_pages(client: S3Client, location: S3Location, pattern: str) -> Iterator
                 ObjectInfo(one["Key"], one["ETag"].strip('"'), one["Size"], one["LastModified"])
                 for one in page.get("Contents", [])
                 if not (one["Key"].endswith("/") and one["Size"] == 0)
+                and one["Key"].rpartition("/")[2] not in EXPORT_RECORDS
                 and matcher.matches(one["Key"][len(location.prefix) :])
             ]
             if found:

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.csv_source.executor.answer import (
+    entity_tag,
+    replaced,
+    require_answer,
+)
 from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
 
 if TYPE_CHECKING:
@@ -33,7 +38,8 @@ class ObjectReader:
 
     With `etag` the object must still have that ETag; without, the ETag of the first answer
     holds for the rest. A connection that breaks is resumed at the byte reached, `MAX_RESUMES`
-    times without progress at most. Raises CsvProblem where the object cannot be read.
+    times without progress at most; an answer that does not start there is an error. Raises
+    CsvProblem where the object cannot be read.
     """
 
     def __init__(
@@ -97,15 +103,15 @@ class ObjectReader:
                 raise
             raise self._refused(exc) from exc
         self._body = answer["Body"]
-        self._etag = answer["ETag"].strip('"')
-        self._size = self._position + answer["ContentLength"]
+        require_answer(answer, self._position, self._etag)
+        if not self._position:
+            # Of later answers one may be a shorter part; then the next is asked for.
+            self._size = answer["ContentLength"]
+        self._etag = entity_tag(answer)
 
     def _refused(self, exc: Exception) -> CsvProblem:
         if error_code(exc) in ("PreconditionFailed", "412"):
-            return CsvProblem(
-                f"it was replaced after it was listed: its ETag is no longer {self._etag}",
-                "Do not overwrite objects while they are ingested; run again to list it anew",
-            )
+            return replaced(self._etag)
         if is_missing(exc):
             return CsvProblem(
                 "it was removed after it was listed",

@@ -1,0 +1,47 @@
+"""Whether S3's answer to a GET is the part of the object that was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+
+_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-.*", re.IGNORECASE)
+_PARTIAL_CONTENT = 206
+
+
+def entity_tag(answer: Mapping[str, Any]) -> str:
+    """The answer's ETag without its quotes."""
+    tag: str = answer["ETag"]
+    return tag.strip('"')
+
+
+def replaced(etag: str | None) -> CsvProblem:
+    """What is wrong where the object is not the one that was listed."""
+    return CsvProblem(
+        f"it was replaced after it was listed: its ETag is no longer {etag}",
+        "Do not overwrite objects while they are ingested; run again to list it anew",
+    )
+
+
+def require_answer(answer: Mapping[str, Any], position: int, etag: str | None) -> None:
+    """Raise CsvProblem unless the answer is the object with that ETag, from that byte on.
+
+    A store or a proxy may leave out of account the conditions and the range of a request.
+    """
+    if etag is not None and entity_tag(answer) != etag:
+        raise replaced(etag)
+    if position == 0:
+        return
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    content_range = answer.get("ContentRange")
+    found = _CONTENT_RANGE.fullmatch(content_range or "")
+    if status != _PARTIAL_CONTENT or found is None or int(found[1]) != position:
+        raise CsvProblem(
+            f"reading on from byte {position}, where the connection broke, failed: the store did "
+            f"not honour the Range of the request (HTTP {status}, Content-Range {content_range})",
+            "Have the store, or the proxy before it, honour Range; nothing of the object was "
+            "kept; run again",
+        )
