@@ -65,7 +65,7 @@ class TestEmptyInlineSourceRef(BaseTestEmptyInlineSourceRef):
 class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
     @pytest.fixture(scope="class")
     def models(self):
-        # Without the model that drops a column, which parquet can't do.
+        # Without the models that drop a column or change its type, which parquet can't do.
         return {
             "schema.yml": empty_models.SCHEMA,
             "control.sql": empty_models.CONTROL,

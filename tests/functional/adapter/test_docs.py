@@ -16,6 +16,7 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
     BasePersistDocsQuotedColumnCaseSensitive,
     BasePersistDocsQuotedDescriptionNotAppliedOnMismatch,
 )
+from dbt.tests.util import AnyInteger
 
 SPARK_CATALOG = {
     "role": getpass.getuser(),
@@ -24,21 +25,40 @@ SPARK_CATALOG = {
     "time_type": "timestamp",
     "view_type": "view",
     "table_type": "table",
-    "model_stats": expected_catalog.no_stats(),
+}
+TABLE_STATS = {
+    "has_stats": {**expected_catalog.no_stats()["has_stats"], "value": True},
+    **{
+        name: {
+            "id": name,
+            "label": name,
+            "value": AnyInteger(),
+            "description": None,
+            "include": True,
+        }
+        for name in ("bytes", "rows")
+    },
 }
 
 
 class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project):
-        return expected_catalog.base_expected_catalog(project, **SPARK_CATALOG)
+        return expected_catalog.base_expected_catalog(
+            project, model_stats=expected_catalog.no_stats(), **SPARK_CATALOG
+        )
 
 
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project):
         return expected_catalog.expected_references_catalog(
-            project, bigint_type="bigint", **SPARK_CATALOG
+            project,
+            bigint_type="bigint",
+            model_stats=TABLE_STATS,
+            seed_stats=expected_catalog.no_stats(),
+            view_summary_stats=expected_catalog.no_stats(),
+            **SPARK_CATALOG,
         )
 
 

@@ -65,7 +65,7 @@ class TestSecrets:
         done = subprocess.run(
             [sys.executable, "-c", code, "--profiles-dir", str(folder / "profiles")],
             cwd=project.project_root,
-            env={**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
+            env={**os.environ, "DBT_LOG_PATH": "logs"},
             capture_output=True,
             text=True,
             timeout=500,

@@ -1,5 +1,7 @@
 """dbt's own acceptance tests: seeds."""
 
+from codecs import BOM_UTF8
+
 import pytest
 from dbt.tests.adapter.simple_seed import fixtures, seeds
 from dbt.tests.adapter.simple_seed.test_seed import (
@@ -63,7 +65,14 @@ class TestSeedParsing(ExpectedRows, BaseSeedParsing):
 
 
 class TestSeedSpecificFormats(BaseSeedSpecificFormats):
-    pass
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        # A dot in a name parts a schema from a table in Spark, so this one has none.
+        return {
+            "big_seed.csv": "seed_id\n" + "".join(f"{n}\n" for n in range(20_000)),
+            "seed_with_dots.csv": seeds.seed__with_dots_csv,
+            "seed_unicode.csv": seeds.seed__unicode_csv,
+        }
 
 
 class TestSeedWithEmptyDelimiter(ExpectedRows, BaseSeedWithEmptyDelimiter):
@@ -83,7 +92,9 @@ class TestSimpleSeedEnabledViaConfig(BaseSimpleSeedEnabledViaConfig):
 
 
 class TestSimpleSeedWithBOM(ExpectedRows, BaseSimpleSeedWithBOM):
-    pass
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"seed_bom.csv": BOM_UTF8.decode() + seeds.seed__actual_csv.lstrip()}
 
 
 class TestEmptySeed(BaseTestEmptySeed):

@@ -152,6 +152,14 @@ class TestThroughDbt:
             12,
         )
 
+    def test_rows_are_counted_after_comments_too(self, project):
+        table = f"{project.test_schema}.commented"
+        self.execute(project, f"create table {table} (id bigint) using parquet")
+
+        response, _ = self.execute(project, f"-- one\n/* two */ insert into {table} values (1)")
+
+        assert response.rows_affected == 1
+
     def test_a_query_reports_no_rows_affected(self, project):
         response, _ = self.execute(project, "select 1 as id", fetch=True)
 

@@ -55,7 +55,15 @@ class TestExactSeeds:
             (1, 2**53 + 1, "it's", "0.1", "2020-02-29", "2020-02-29 23:59:59.123456", True),
             (2, -(2**63), "C:\\new\\table", "1.0E300", "0001-01-01", "1969-12-31 00:00:00", False),
             (3, None, None, None, None, None, None),
-            (4, 1, 'He said "None" %s `x` ; --', "0.0", "9999-12-31", "2020-01-01 00:00:00", True),
+            (
+                4,
+                1,
+                'He said "None" %s `x` ; --',
+                "-0.0",
+                "9999-12-31",
+                "2020-01-01 00:00:00",
+                True,
+            ),
         ]
 
     def test_column_types_are_applied_to_the_text_in_the_file(self, project):

@@ -55,6 +55,14 @@ def test_a_metastore_in_use_is_explained():
     assert "another process uses this project's metastore" in str(readable(exc))
 
 
+def test_a_view_too_long_for_derby_is_explained():
+    exc = RuntimeError(
+        "A truncation error was encountered trying to shrink '...' to length 32700."
+    )
+
+    assert "materialize the model as a table" in str(readable(exc))
+
+
 def test_errors_of_our_own_are_left_as_they_are():
     own = CopyError("the export failed")
 

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.spark.written import rows_written
 Description = tuple[str, Any, None, None, None, None, bool]
 
 _COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
-_VERB = re.compile(r"(insert|merge|update|delete|create(?: or replace)? table)\b", re.IGNORECASE)
+_VERB = re.compile(r"(?:insert|merge|update|delete)\b", re.IGNORECASE)
 _DML_COUNTS = ("num_affected_rows", "num_inserted_rows")
 CANCELLED = "cancelled"
 
@@ -145,5 +145,6 @@ class SessionCursor:
 
 def _verb(sql: str) -> str | None:
     comments = _COMMENTS.match(sql)
-    found = _VERB.match(" ".join(sql[comments.end() if comments else 0 :][:40].split()))
-    return found.group(1).upper() if found else None
+    start = comments.end() if comments else 0
+    found = _VERB.match(sql, start)
+    return found.group().upper() if found else None
