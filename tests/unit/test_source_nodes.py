@@ -69,6 +69,25 @@ def test_sources_of_other_kinds_are_not_ours(manifest):
     assert needed_sources(manifest, node) == []
 
 
+@pytest.mark.parametrize("kind", ["s3_csv_sources", "S3_CSV_SOURCE", "s3-csv-source"])
+def test_a_type_that_is_nearly_ours_is_an_error_to_who_needs_it(manifest, kind):
+    near = manifest.sources["source.acme.lake.orders"] = source("orders", type=kind)
+    assert needed_sources(manifest, model("source.acme.lake.orders")) == [near]
+    with pytest.raises(ConfigError, match=r"external\.type .*did you mean s3_csv_source\?"):
+        source_definition(near, {"default": AwsConnection()})
+
+
+def test_other_types_and_other_places_stay_others_business(manifest):
+    others = [
+        source("orders", type="s3_parquet_source"),
+        source("orders", type="csv"),
+        source("orders", type="s3_csv_sources", location="gs://lake/orders"),
+    ]
+    for other in others:
+        manifest.sources["source.acme.lake.orders"] = other
+        assert needed_sources(manifest, model("source.acme.lake.orders")) == []
+
+
 @pytest.mark.parametrize(
     ("select", "expected"),
     [

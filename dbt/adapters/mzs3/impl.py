@@ -23,11 +23,17 @@ from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.copy.options import parse_options
 from dbt.adapters.mzs3.copy.script import render_job
+from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.staging import freshness_from_s3, ingest_sources, stage_for_node
+from dbt.adapters.mzs3.staging import (
+    freshness_from_s3,
+    ingest_sources,
+    make_source_relation,
+    stage_for_node,
+)
 
 if TYPE_CHECKING:
     import agate
@@ -114,13 +120,15 @@ class Mzs3Adapter(SparkAdapter):
         return [relation for relation in relations if relation.schema]
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns with the names of types that SQL uses: `bigint`, not `long`."""
+        """The columns, counted from 1, with SQL's names of types: `bigint`, not `long`."""
         columns: list[SparkColumn] = super().parse_columns_from_information(relation)
-        for column in columns:
+        for number, column in enumerate(columns, start=1):
+            column.column_index = number
             column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
         return columns
 
-    def quote(self, identifier: str | None) -> str:
+    @classmethod
+    def quote(cls, identifier: str | None) -> str:
         """The identifier in backticks, whatever is in it."""
         # dbt quotes the database too, which Spark's relations don't have.
         return quote_identifier(str(identifier))
@@ -148,6 +156,12 @@ class Mzs3Adapter(SparkAdapter):
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_copy_job(self, node: str, query: str, options: dict[str, Any]) -> str:
         """The PySpark job of a `copy_to_s3` model; fails on any option that is wrong."""
+        method = self.config.credentials.method
+        if method != Mzs3ConnectionMethod.SESSION:
+            raise DbtRuntimeError(
+                f"{node}: copy_to_s3 needs `method: session` in the profile; `method: {method}` "
+                "runs SQL only in this version of dbt-mzs3"
+            )
         try:
             parse_options(node, options, self.config.credentials.connections)
             return render_job(node, query, options)
@@ -160,6 +174,13 @@ class Mzs3Adapter(SparkAdapter):
         """Ingest what the node needs, before it runs."""
         if config.model.resource_type != "seed":  # seeds read no source
             stage_for_node(self, config.model)
+
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+        """The columns; an S3 CSV source that was never ingested gets its relations for that."""
+        columns: list[SparkColumn] = super().get_columns_in_relation(relation)
+        if not columns and make_source_relation(self, relation):
+            columns = super().get_columns_in_relation(relation)
+        return columns
 
     @available.parse_none
     def ingest_s3_sources(self, select: str | list[str] | None) -> None:

@@ -9,7 +9,13 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.csv_source.definition import (
+    TYPE,
+    SourceDefinition,
+    is_near_miss,
+    parse_definition,
+)
 
 
 def needed_sources(manifest: Any, node: Any) -> list[Any]:
@@ -77,7 +83,11 @@ def source_definition(node: Any, connections: Mapping[str, AwsConnection]) -> So
 
 
 def _is_ours(node: Any) -> bool:
-    return _external(node).get("type") == TYPE
+    # One that is nearly ours is taken as such, so that whoever reads it gets the error.
+    external = _external(node)
+    kind = str(external.get("type"))
+    in_s3 = str(external.get("location")).startswith(SCHEME)
+    return kind == TYPE or (in_s3 and is_near_miss(kind))
 
 
 def _external(node: Any) -> Mapping[str, Any]:

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
+from dbt.adapters.mzs3.csv_source.attempts import Attempts
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.freshness import read_freshness
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
     selected_sources,
     source_definition,
+    source_name,
     source_of,
 )
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = AdapterLogger("mzs3")
 
 
 @dataclass
@@ -39,45 +46,34 @@ class FreshnessResponse(AdapterResponse):
     bytes: int | None = None
 
 
-@dataclass
-class _Attempt:
-    """The one attempt of an invocation at one source; whoever comes later gets its outcome."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    done: bool = False
-    error: str | None = None
-
-
-class _Attempts:
-    """Every attempt of the running invocation; those of earlier ones are forgotten."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._invocation = ""
-        self._of: dict[str, _Attempt] = {}
-
-    def get(self, source_id: str) -> _Attempt:
-        with self._guard:
-            invocation = get_invocation_id()
-            if invocation != self._invocation:
-                self._invocation, self._of = invocation, {}
-            return self._of.setdefault(source_id, _Attempt())
-
-
-_attempts = _Attempts()
+_attempts = Attempts()
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
     """Every S3 CSV source that the node reads is ingested: now, or earlier in this run.
 
-    Raises DbtRuntimeError with the source's error, to every node that needs it.
+    As many of them at a time as the profile has threads. Raises DbtRuntimeError with the errors
+    of its sources, to every node that needs them.
     """
     manifest = adapter.get_macro_resolver()
-    if manifest is None or node.resource_type == "unit_test":
+    # A unit test reads its own rows in place of a source, a clone what another target made.
+    if manifest is None or node.resource_type == "unit_test" or _command(adapter) == "clone":
         return
-    for source in needed_sources(manifest, node):
-        # In the node's own session: cancelling the node's connection cancels this too.
-        _stage_once(adapter, source, lambda: _node_session(adapter))
+    _stage_all(adapter, needed_sources(manifest, node))
+
+
+def make_source_relation(adapter: Any, relation: Any) -> bool:
+    """Whether the relation is an S3 CSV source's; then it exists, with no object ingested for it.
+
+    For what asks for a source's columns before anything is ingested: unit tests, and macros that
+    run while a model is compiled. Raises DbtRuntimeError with the source's error.
+    """
+    manifest = adapter.get_macro_resolver()
+    source = None if manifest is None else source_of(manifest, relation)
+    if source is None:
+        return False
+    _stage_all(adapter, [source], create_only=True)
+    return True
 
 
 def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
@@ -85,30 +81,7 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 
     Raises DbtRuntimeError with the errors of all that failed, after all were tried.
     """
-    selected = selected_sources(adapter.get_macro_resolver(), select)
-    errors: list[str] = []
-    sessions: list[SparkSession] = []
-
-    def new_session() -> SparkSession:
-        sessions.append(isolated_session(adapter.config.credentials.server_side_parameters))
-        return sessions[-1]
-
-    def attempt(source: Any) -> None:
-        try:
-            _stage_once(adapter, source, new_session)
-        except DbtRuntimeError as exc:
-            errors.append(str(exc.msg))
-
-    with ThreadPoolExecutor(max_workers=max(1, adapter.config.threads)) as pool:
-        try:
-            list(pool.map(attempt, selected))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for session in sessions:
-                session.interruptAll()
-            raise
-    if errors:
-        raise DbtRuntimeError("\n".join(sorted(errors)))
+    _stage_all(adapter, selected_sources(adapter.get_macro_resolver(), select))
 
 
 def freshness_from_s3(
@@ -136,36 +109,77 @@ def freshness_from_s3(
     return response, found.newest, datetime.now(timezone.utc)
 
 
-def _stage_once(adapter: Any, source: Any, session: Callable[[], SparkSession]) -> None:
-    attempt = _attempts.get(source.unique_id)
-    with attempt.lock:
-        if not attempt.done:
-            try:
-                _stage(adapter, source, session)
-            except Mzs3Error as exc:
-                attempt.error = str(exc)
-            attempt.done = True
-    if attempt.error is not None:
-        raise DbtRuntimeError(attempt.error)
-
-
-def _stage(adapter: Any, source: Any, session: Callable[[], SparkSession]) -> None:
-    credentials = adapter.config.credentials
-    definition = source_definition(source, credentials.connections)
-    if credentials.method != "session":
-        raise SourceError(
-            f"{definition.name}: S3 CSV sources (type: {TYPE}) need `method: session` in the "
-            "profile in this version"
-        )
-    report = ingest(
-        session(),
-        definition,
-        credentials.connections[definition.aws_connection],
-        create_only=bool(getattr(adapter.config.args, "EMPTY", False)),
+def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
+    if not sources:
+        return
+    staging = _Staging(adapter, create_only or bool(getattr(adapter.config.args, "EMPTY", False)))
+    run_together(
+        [partial(staging.stage, source) for source in sources],
+        threads=adapter.config.threads,
+        cancelled=staging.cancelled,
+        interrupt=staging.interrupt,
     )
-    fire_event(Note(msg=report.line()))
+    if staging.errors:
+        raise DbtRuntimeError("\n".join(sorted(staging.errors)))
 
 
-def _node_session(adapter: Any) -> SparkSession:
-    session: SparkSession = adapter.connections.get_thread_connection().handle.session
-    return session
+class _Staging:
+    """The sources of one node, each in a session of its own; they stop as its connection does."""
+
+    def __init__(self, adapter: Any, create_only: bool) -> None:
+        self._credentials = adapter.config.credentials
+        self._create_only = create_only
+        self._sessions: list[SparkSession] = []
+        self.errors: list[str] = []
+        self.cancelled = threading.Event()
+        if self._credentials.method == "session":
+            self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
+
+    def interrupt(self) -> None:
+        """Stop what Spark runs for these sources."""
+        for session in list(self._sessions):
+            session.interruptAll()
+
+    def stage(self, source: Any) -> None:
+        """One attempt at the source in this run of dbt; its error is kept for everybody."""
+        key = (source.unique_id, self._create_only)
+        error = _attempts.once(get_invocation_id(), key, partial(self._error_of, source))
+        if error is not None:
+            self.errors.append(error)
+
+    def _error_of(self, source: Any) -> str | None:
+        try:
+            self._ingest(source)
+        except Mzs3Error as exc:
+            return str(exc)
+        except Exception as exc:  # noqa: BLE001 - nothing may be tried again for every node
+            logger.debug(traceback.format_exc())
+            return (
+                f"{source_name(source)}: {type(exc).__name__}: {exc}. This is a defect, please "
+                "report it with the log of dbt"
+            )
+        return None
+
+    def _ingest(self, source: Any) -> None:
+        definition = source_definition(source, self._credentials.connections)
+        if self._credentials.method != "session":
+            raise SourceError(
+                f"{definition.name}: S3 CSV sources (type: {TYPE}) need `method: session` in the "
+                "profile in this version"
+            )
+        session = isolated_session(self._credentials.server_side_parameters)
+        self._sessions.append(session)
+        report = ingest(
+            session,
+            definition,
+            self._credentials.connections[definition.aws_connection],
+            create_only=self._create_only,
+            cancelled=self.cancelled,
+        )
+        fire_event(Note(msg=report.line()))
+
+
+def _command(adapter: Any) -> str | None:
+    """What dbt was told to do, such as `run`."""
+    command: str | None = getattr(adapter.config.args, "which", None)
+    return command

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing import new_objects
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -128,6 +129,65 @@ def test_a_lost_table_of_rows_is_no_reason_to_go_on_without_them(lake):
         lake.ingest()
 
 
+def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.spark.sql(f"DROP TABLE {lake.relations.ledger}")
+    with pytest.raises(
+        SourceError, match="orders__ledger, which says what is committed"
+    ) as raised:
+        lake.ingest()
+    assert not lake.spark.catalog.tableExists(lake.relations.ledger)
+    for statement in str(raised.value).rpartition("afresh with: ")[2].split("; "):
+        lake.spark.sql(statement)
+    assert lake.ingest().rows == 1
+
+
+def test_columns_whose_names_spark_would_redact_are_known_again(lake):
+    names = ("url", "hourly_rate", "access_token", "secret", "note")
+    lake.columns = [{"name": name} for name in names]
+    lake.put("1.csv", "image_url,rate,token,password,note\na,b,c,d,e\n")
+    lake.ingest()
+    lake.put("2.csv", "image_url,rate,token,password,note\nf,g,h,i,j\n")
+    assert lake.ingest().objects == 1
+    assert lake.rows(*names) == [("1.csv", 1, *"abcde"), ("2.csv", 1, *"fghij")]
+
+
+def test_a_source_that_moved_or_reads_otherwise_is_refused(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.external = {"location": f"s3://{lake.bucket}/", "null": "-"}
+    with pytest.raises(SourceError) as raised:
+        lake.ingest()
+    text = str(raised.value)
+    moved = f"'s3://{lake.bucket}/' but was pinned as 's3://{lake.bucket}/orders/'"
+    assert f"the location is declared as {moved}" in text
+    assert "the null is declared as '-' but was pinned as ''" in text
+    assert "Restore the definition" in text
+
+
+def test_a_narrower_pattern_is_no_contradiction(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.external = {"pattern": "*.csv"}
+    lake.put("2.txt", "id\n2\n")
+    lake.put("3.csv", "id\n3\n")
+    assert lake.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1"), ("3.csv", 1, "3")]
+
+
+def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.put("2.csv", "id\n2\n")
+    ledger = Ledger(lake.spark, lake.relations)
+    with new_objects(lake.spark, lake.definition(), lake.connection, ledger) as batch:
+        lake.put("1.csv", "id\n9\n")
+        lake.spark.catalog.clearCache()  # as if it were lost with its executor
+        taken = [row["object"] for row in batch.frame.collect()]
+    assert taken == [f"s3://{lake.bucket}/orders/2.csv"]
+
+
 def test_create_only_makes_the_relations_and_reads_no_rows(lake):
     lake.put("1.csv", "id\n1\n")
     assert lake.ingest(create_only=True).objects == 0
@@ -149,7 +209,7 @@ def test_a_run_that_dies_at_a_step_is_made_good_by_the_next(lake, step):
     assert lake.ingest().objects == 0
 
 
-def test_a_plan_is_redone_without_the_object_that_was_removed_since(lake):
+def test_what_a_dead_run_planned_is_listed_anew(lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2\n")
     with pytest.raises(Died):
@@ -158,6 +218,16 @@ def test_a_plan_is_redone_without_the_object_that_was_removed_since(lake):
     lake.put("2.csv", "id\n22\n")
     assert lake.ingest().rows == 1
     assert lake.rows("id") == [("2.csv", 1, "22")]
+
+
+def test_an_object_that_a_dead_run_planned_is_left_out_once_the_pattern_does(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.put("1.bak", "id\n9\n")
+    with pytest.raises(Died):
+        lake.ingest(on_step=dying_at("end plan"))
+    lake.external = {"pattern": "*.csv"}
+    assert lake.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
 def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):

@@ -1,4 +1,4 @@
-"""Killed with SIGKILL, Spark and all, at any step, and run again: every row once."""
+"""Killed with SIGKILL, Spark and all, at every step in turn, and run again: every row once."""
 
 from __future__ import annotations
 
@@ -15,98 +15,89 @@ from faulty_s3 import FaultyS3
 pytestmark = pytest.mark.spark
 
 SCRIPT = Path(__file__).parent / "ingest_until.py"
-# By what happens on the way: the steps at which a process is killed, one process after another.
-KILLED = {
-    "holding_the_lock": ["begin create"],
-    "tables_made": ["end create"],
-    "about_to_plan": ["begin plan"],
-    "planned": ["end plan"],
-    "reading_objects": ["GET"],
-    "rows_written": ["end fetch"],
-    "about_to_commit": ["begin commit"],
-    "committed": ["end commit"],
-    "plan_declared_void": ["end plan", "end void"],
-    "plan_redone": ["end plan", "end fetch"],
-}
+BUCKET = "killed"
+# Each process finds what the one before it left: after `end plan` that is an epoch to declare
+# void, each time, before its objects are listed anew.
+KILLED_AT = [
+    "begin create",
+    "end create",
+    "end plan",
+    "end void",
+    "second GET",
+    "end fetch",
+    "end commit",
+]
 
 
-class Processes:
-    """Runs the script, one process at a time, all on one metastore and one S3 server."""
+@pytest.fixture
+def start(tmp_path, proxy, aws_connection):
+    """Starts the script in a process group of its own; all share one metastore."""
+    parameters = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+        # These processes live for seconds: no time to compile for the long run.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+    }
+    connection = {**aws_connection, "endpoint": proxy.endpoint}
 
-    def __init__(self, s3, proxy, home, aws_connection):
-        self._s3 = s3
-        self._proxy = proxy
-        self._told = {
-            "parameters": {
-                "spark.master": "local[2]",
-                "spark.ui.enabled": "false",
-                "spark.log.level": "ERROR",
-                "spark.driver.host": "127.0.0.1",
-                "spark.sql.shuffle.partitions": "2",
-                "spark.sql.warehouse.dir": str(home / "warehouse"),
-            },
-            "connection": {**aws_connection, "endpoint": proxy.endpoint},
-        }
-
-    def fill(self, schema):
-        bucket = schema.replace("_", "-")
-        self._s3.create_bucket(Bucket=bucket)
-        for number in range(3):
-            body = f"id\n{number}\n{number + 10}\n".encode()
-            self._s3.put_object(Bucket=bucket, Key=f"{number}.csv", Body=body)
-        return schema, bucket
-
-    def run(self, sources, die_at):
-        told = {**self._told, "sources": sources, "die_at": die_at}
-        process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), json.dumps(told)],
+    def run(die_at):
+        told = {"parameters": parameters, "connection": connection, "bucket": BUCKET}
+        return subprocess.Popen(
+            [sys.executable, str(SCRIPT), json.dumps({**told, "die_at": die_at})],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        if die_at == "GET":
-            self._kill_at_second_get(process)
-        output, errors = process.communicate(timeout=300)
-        self._proxy.reset()
-        if die_at is not None:
-            assert process.returncode == -signal.SIGKILL, errors.decode()
-            return {}
-        assert process.returncode == 0, errors.decode()
-        return json.loads(output.splitlines()[-1])
 
-    def _kill_at_second_get(self, process):
-        # The header is read from the first object; fetching it is the second time.
-        gets = []
-
-        def watch(request):
-            if request.action == "GETObject" and request.key.endswith(".csv"):
-                gets.append(request.key)
-                if len(gets) == 3:
-                    os.killpg(process.pid, signal.SIGKILL)
-
-        self._proxy.watch = watch
+    return run
 
 
-@pytest.fixture(scope="module")
-def found(s3, s3_endpoint, aws_connection, tmp_path_factory):
-    with FaultyS3(s3_endpoint) as proxy:
-        processes = Processes(s3, proxy, tmp_path_factory.mktemp("killed"), aws_connection)
-        sources = []
-        for schema, steps in KILLED.items():
-            source = processes.fill(schema)
-            for step in steps:
-                processes.run([source], die_at=step)
-            sources.append(source)
-        return processes.run(sources, die_at=None)
+@pytest.fixture
+def proxy(s3_endpoint):
+    with FaultyS3(s3_endpoint) as server:
+        yield server
+
+
+def kill_at_second_get(proxy, process):
+    """While objects are read: one is, the next is asked for."""
+    gets = []
+
+    def watch(request):
+        if request.action == "GETObject" and request.key.endswith(".csv"):
+            gets.append(request.key)
+            if len(gets) == 2:
+                os.killpg(process.pid, signal.SIGKILL)
+
+    proxy.watch = watch
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("schema", KILLED)
-def test_no_row_is_lost_and_none_doubled(found, schema):
-    bucket = schema.replace("_", "-")
-    assert found[schema]["rows"] == [
-        [f"s3://{bucket}/{number}.csv", record, str(number + 10 * (record - 1))]
+def test_no_row_is_lost_and_none_doubled(s3, proxy, start):
+    s3.create_bucket(Bucket=BUCKET)
+    for number in range(3):
+        body = f"id\n{number}\n{number + 10}\n".encode()
+        s3.put_object(Bucket=BUCKET, Key=f"{number}.csv", Body=body)
+
+    for step in KILLED_AT:
+        process = start(die_at=step)
+        if step == "second GET":
+            kill_at_second_get(proxy, process)
+        _, errors = process.communicate(timeout=300)
+        proxy.reset()
+        assert process.returncode == -signal.SIGKILL, f"{step} was not reached: {errors.decode()}"
+
+    last = start(die_at=None)
+    output, errors = last.communicate(timeout=300)
+    assert last.returncode == 0, errors.decode()
+    found = json.loads(output.splitlines()[-1])
+    assert found["objects"] == [0, 0]
+    assert found["rows"] == [
+        [f"s3://{BUCKET}/{number}.csv", record, str(number + 10 * (record - 1))]
         for number in range(3)
         for record in (1, 2)
     ]
-    assert found[schema]["objects"] == [0 if schema == "committed" else 3, 0]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.owner import current_owner
 from dbt.adapters.mzs3.errors import SourceError
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def held(lake):
     """Puts a lock in the metastore as another process would have."""
-    lake.spark.sql(f"CREATE SCHEMA `{lake.schema}`")
+    lake.spark.sql(f"CREATE SCHEMA IF NOT EXISTS `{lake.schema}`")
     lake.put("1.csv", "id\n1\n")
 
     def hold(**changes):
@@ -65,15 +67,30 @@ def test_the_lock_of_an_earlier_process_with_the_same_number_is_taken_over(lake,
 
 def test_the_second_waits_for_the_first(lake, held):
     held(pid=os.getppid(), started="")
-    waits = []
 
-    def give_back(seconds):
-        waits.append(seconds)
-        lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+    @dataclass
+    class GivenBackMeanwhile(Cancellation):
+        waits: list[float] = field(default_factory=list)
 
-    with SourceLock(lake.spark, lake.relations, "lake.orders", sleep=give_back) as lock:
+        def wait(self, seconds):
+            self.waits.append(seconds)
+            lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+
+    meanwhile = GivenBackMeanwhile("lake.orders")
+    with SourceLock(lake.spark, lake.relations, "lake.orders", cancellation=meanwhile) as lock:
         lock.require()
-    assert len(waits) == 1
+    assert len(meanwhile.waits) == 1
+
+
+@pytest.mark.parametrize("host", ["hourly-batch", "token-server.password.url"])
+def test_the_lock_of_a_host_whose_name_spark_would_redact_is_known_again(
+    lake, held, monkeypatch, host
+):
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    assert lake.ingest(wait_s=0).rows == 1
+    held(pid=os.getppid(), started="")
+    with pytest.raises(SourceError, match=f"process {os.getppid()} on host {host} is ingesting"):
+        lake.ingest(wait_s=0)
 
 
 def test_of_two_threads_only_one_takes_the_objects(lake):

@@ -6,6 +6,7 @@ import gzip
 
 import pytest
 
+from dbt.adapters.mzs3.copy.destination import COMMITTING, MANIFEST
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 
 pytestmark = pytest.mark.spark
@@ -58,6 +59,18 @@ def test_one_run_takes_all_matching_objects_and_reports_them(good):
     report, rows, states = good
     assert (report.objects, report.rows, report.rejected) == (len(GOOD) + 1, len(rows), 0)
     assert set(states) == {"!empty.csv", *GOOD}
+
+
+def test_what_an_export_left_is_read_back_by_default(lake):
+    for folder in ("", "2024/"):
+        lake.put(f"{folder}part-0000-0001.csv", "id\n1\n")
+        lake.put(folder + MANIFEST, '{"files": []}')
+        lake.put(folder + COMMITTING, '{"files": []}')
+    assert lake.ingest().objects == 2
+    assert lake.rows("id") == [
+        ("2024/part-0000-0001.csv", 1, "1"),
+        ("part-0000-0001.csv", 1, "1"),
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 from dbt.adapters.mzs3.aws import client as module
 from dbt.adapters.mzs3.aws.client import s3_client, sts_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.errors import S3Error
 
 ROLE = "arn:aws:iam::123456789012:role/copy"
 KEYS: dict[str, Any] = {
@@ -82,6 +83,38 @@ def test_the_roles_credentials_are_renewed_as_they_age() -> None:
     credentials._expiry_time = credentials._time_fetcher()
     credentials._refresh_using.__self__._cache.clear()
     assert credentials.get_frozen_credentials() != first
+
+
+def without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+
+
+@pytest.mark.parametrize("make", [s3_client, sts_client])
+@pytest.mark.parametrize(
+    ("keys", "environment", "says"),
+    [
+        ({"assume_role_arn": ROLE}, {}, "give keys under aws_connections"),
+        ({}, {"AWS_PROFILE": "nobody"}, r"profile \(nobody\) could not be found"),
+        ({**KEYS, "region": "no region"}, {}, "no region"),
+        ({**KEYS, "endpoint": "http://"}, {}, "Invalid endpoint"),
+    ],
+)
+def test_what_makes_no_client_is_one_error_that_names_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+    make: Any,
+    keys: dict[str, Any],
+    environment: dict[str, str],
+    says: str,
+) -> None:
+    without_credentials(monkeypatch)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(S3Error, match=rf"aws_connections\.lake: making a client failed.*{says}"):
+        make(AwsConnection("lake", **keys))
 
 
 def test_a_connection_travels_to_executors() -> None:

@@ -68,6 +68,25 @@ def test_what_is_no_date(text):
     assert problem == f"column c1: {text!r} is not a date"
 
 
+@pytest.mark.parametrize(
+    ("text", "data_type"),
+    [("0000-01-01", "date"), ("0000-12-31", "date"), (" 0000-01-01", "date"),
+     ("00000-01-01", "date"), ("0000-01-01", "timestamp"), ("0000-12-31 23:59:59", "timestamp"),
+     ("0000-12-31 23:00:00-05", "timestamp"), ("0000-01-01 00:00:00+00", "timestamp"),
+     ("0000-01-01 00:00:00", "timestamp_ntz"), ("0000-01-01 00:00:00 BC", "timestamp_ntz")],
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["2020-01-01", "0001-01-01", "0001-12-31 BC"])
+def test_there_is_no_year_0(text, data_type, before):
+    line, _, problem = problem_of(_data((before, text)), data_type)
+    assert line == 2
+    assert problem == f"column c1: {text!r} is not a {data_type}"
+
+
+def test_a_zone_may_lead_from_year_1_to_the_year_before():
+    found = microseconds("timestamp", "0001-01-01 00:00:00+05", "0001-01-01 00:00:00")
+    assert found == [-719162 * DAY_US - 5 * 3_600_000_000, -719162 * DAY_US]
+
+
 @given(
     st.lists(st.tuples(st.datetimes(), st.sampled_from(["", "Z", "+00", "+05:30", "-0800"]))
              , min_size=1, max_size=20)

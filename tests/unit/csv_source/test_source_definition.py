@@ -81,7 +81,9 @@ def test_without_a_header_columns_are_counted_or_declared():
 @pytest.mark.parametrize(
     ("external", "says"),
     [
-        ({"type": "csv"}, "external.type must be s3_csv_source"),
+        ({"type": "csv"}, "external.type must be s3_csv_source, not 'csv'"),
+        ({"type": "S3_CSV_source"},
+         "external.type must be s3_csv_source, not 'S3_CSV_source': did you mean s3_csv_source?"),
         ({"location": None}, "external.location is required, such as s3://bucket/prefix/"),
         ({"location": "acme"}, "external.location must start with s3://, not 'acme'"),
         ({"pattern": "a{"}, "external.pattern 'a{' has a { at character 2 that is not closed"),

@@ -44,7 +44,6 @@ def spec(**changes):
     known = {
         "connection": CONNECTION,
         "bucket": BUCKET,
-        "prefix": "orders/",
         "source": "lake.orders",
         "header": HEADER,
         "columns": COLUMNS,

@@ -2,7 +2,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from dbt.adapters.mzs3.csv_source import owner as module
 from dbt.adapters.mzs3.csv_source.owner import current_owner
 
 
@@ -27,6 +31,38 @@ def test_a_number_that_another_process_has_now_means_the_first_is_gone():
 
 def test_processes_of_another_place_are_never_judged():
     assert not replace(current_owner(), place="elsewhere", pid=ended_process()).is_gone()
+
+
+@pytest.fixture
+def namespace(tmp_path, monkeypatch):
+    """Says in which namespace of processes this one is."""
+
+    def be_in(number):
+        link = tmp_path / "pid"
+        link.symlink_to(f"pid:[{number}]")
+        monkeypatch.setattr(module, "_PID_NAMESPACE", link)
+
+    return be_in
+
+
+def test_no_process_outlives_a_boot_of_its_host(namespace):
+    namespace(4026531836)
+    assert replace(current_owner(), boot="an earlier one").is_gone()
+
+
+def test_a_container_that_looks_like_this_one_may_run_on_another_host(namespace):
+    namespace(4026532205)
+    assert not replace(current_owner(), boot="of another host").is_gone()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_a_process_that_ended_and_was_not_waited_for_is_gone():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert replace(current_owner(), pid=process.pid, started="").is_gone()
+    finally:
+        process.wait()
 
 
 def test_two_reads_of_the_same_process_are_equal():

@@ -1,7 +1,7 @@
 """The seed's forms: what is left open, what is found, what is pinned."""
 
 import pytest
-from csv_source_helpers import parse
+from csv_source_helpers import DIALECT, LEAST, parse
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.purify import (
@@ -13,18 +13,25 @@ from dbt.adapters.mzs3.csv_source.purify import (
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 FOUND = ("id", "value")
+LOCATION = LEAST["location"]
 ALIASES = [{"name": "a", "data_type": "int"}, {"name": "b"}]
 
 
 def test_names_from_the_header_all_strings():
     pinned = purify(parse(), FOUND)
-    assert pinned == PinnedDefinition(FOUND, (Column("id", "string"), Column("value", "string")))
+    assert pinned == PinnedDefinition(
+        header=FOUND,
+        columns=(Column("id", "string"), Column("value", "string")),
+        location=LOCATION,
+        dialect=DIALECT,
+        compression="by_suffix",
+    )
     assert pinned.sql() == "FORMAT CSV WITH HEADER COLUMNS (id, value)"
 
 
 def test_columns_are_aliases():
     pinned = purify(parse(columns=ALIASES), FOUND)
-    assert pinned == PinnedDefinition(FOUND, (Column("a", "int"), Column("b", "string")))
+    assert (pinned.header, pinned.columns) == (FOUND, (Column("a", "int"), Column("b", "string")))
     assert pinned.sql() == "(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)"
 
 
@@ -38,7 +45,7 @@ def test_no_header_and_a_number_of_columns():
     definition = parse(header=False, column_count=2)
     assert not needs_object(definition)
     pinned = purify(definition, None)
-    assert pinned == PinnedDefinition(None, (Column("column1"), Column("column2")))
+    assert (pinned.header, pinned.columns) == (None, (Column("column1"), Column("column2")))
     assert pinned.sql() == "(column1, column2) FORMAT CSV WITH 2 COLUMNS"
 
 
@@ -90,7 +97,13 @@ def test_aliases_of_another_number():
 
 
 @pytest.mark.parametrize(
-    "definition", [parse(), parse(columns=ALIASES), parse(header=False, column_count=2)]
+    "definition",
+    [
+        parse(),
+        parse(columns=ALIASES),
+        parse(header=False, column_count=2),
+        parse(delimiter="\t", quote="'", null="\\N", compression="gzip"),
+    ],
 )
 def test_json_there_and_back(definition):
     pinned = purify(definition, FOUND)
@@ -111,6 +124,10 @@ def test_naming_the_header_that_was_discovered_contradicts_nothing():
     assert contradictions(purify(parse(), FOUND), parse(header=["id", "value"])) == []
 
 
+def test_another_pattern_contradicts_nothing():
+    assert contradictions(purify(parse(pattern="**/*.csv"), FOUND), parse(pattern="1.csv")) == []
+
+
 @pytest.mark.parametrize(
     ("then", "now", "says"),
     [
@@ -127,6 +144,17 @@ def test_naming_the_header_that_was_discovered_contradicts_nothing():
          ["1 columns are declared but the header has 2: (id, value)"]),
         (parse(header=False, column_count=2), parse(header=False, column_count=3),
          ["3 columns are declared but 2 were pinned"]),
+        (parse(), parse(location="s3://acme-raw/moved"),
+         ["the location is declared as 's3://acme-raw/moved/' but was pinned as "
+          "'s3://acme-raw/orders/'"]),
+        (parse(delimiter=";", null="-"), parse(compression="gzip", quote="'"),
+         ["the delimiter is declared as ',' but was pinned as ';'",
+          "the quote is declared as \"'\" but was pinned as '\"'",
+          "the null is declared as '' but was pinned as '-'",
+          "the compression is declared as 'gzip' but was pinned as 'by_suffix'"]),
+        (parse(delimiter=";"), parse(header=False, column_count=2),
+         ["the delimiter is declared as ',' but was pinned as ';'",
+          "it is declared without a header but was pinned with one"]),
     ],
 )  # fmt: skip
 def test_what_contradicts(then, now, says):

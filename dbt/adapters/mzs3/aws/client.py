@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -10,7 +12,11 @@ from botocore.credentials import (
     AssumeRoleCredentialFetcher,
     DeferredRefreshableCredentials,
 )
+from botocore.exceptions import NoCredentialsError
 from botocore.session import Session as BotocoreSession
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -29,26 +35,41 @@ def s3_client(connection: AwsConnection) -> S3Client:
     """A new S3 client: keep it for the length of a task, clients are safe to share by threads.
 
     Throttling, 5xx and broken connections are retried with back-off, `MAX_ATTEMPTS` times in all.
+    Raises S3Error, which names the connection, for a profile, region or endpoint that is none.
     """
-    return _session(connection).client(
-        "s3",
-        endpoint_url=connection.endpoint,
-        config=Config(
-            s3={"addressing_style": _addressing_style(connection)},
-            retries={"mode": "standard", "total_max_attempts": MAX_ATTEMPTS},
-            connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=READ_TIMEOUT_S,
-            max_pool_connections=16,
-            # Stores other than AWS do not all know the newer default checksums.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
-    )
+    with _named(connection):
+        return _session(connection).client(
+            "s3",
+            endpoint_url=connection.endpoint,
+            config=Config(
+                s3={"addressing_style": _addressing_style(connection)},
+                retries={"mode": "standard", "total_max_attempts": MAX_ATTEMPTS},
+                connect_timeout=CONNECT_TIMEOUT_S,
+                read_timeout=READ_TIMEOUT_S,
+                max_pool_connections=16,
+                # Stores other than AWS do not all know the newer default checksums.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
 
 
 def sts_client(connection: AwsConnection) -> STSClient:
-    """A new STS client that signs as the connection does, assumed role included."""
-    return _session(connection).client("sts", endpoint_url=connection.endpoint)
+    """A new STS client that signs as the connection does, assumed role included.
+
+    Raises S3Error as `s3_client` does.
+    """
+    with _named(connection):
+        return _session(connection).client("sts", endpoint_url=connection.endpoint)
+
+
+@contextmanager
+def _named(connection: AwsConnection) -> Iterator[None]:
+    try:
+        yield
+    except (*AwsFailure, ValueError) as exc:
+        doing = f"aws_connections.{connection.name}: making a client"
+        raise S3Error(describe(exc, doing)) from exc
 
 
 def _addressing_style(connection: AwsConnection) -> Any:
@@ -81,6 +102,9 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
     if connection.external_id:
         extra["ExternalId"] = connection.external_id
     create: Any = base.client
+    credentials = base.get_credentials()
+    if credentials is None:
+        raise NoCredentialsError
 
     def create_client(service: str, **kwargs: Any) -> Any:
         # The fetcher hands over the source credentials; the endpoint is the connection's.
@@ -88,7 +112,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
 
     fetcher = AssumeRoleCredentialFetcher(
         client_creator=create_client,
-        source_credentials=base.get_credentials(),
+        source_credentials=credentials,
         role_arn=role_arn,
         extra_args=extra,
     )

@@ -31,12 +31,6 @@ class AwsConnection:
     assume_role_arn: str | None = None
     external_id: str | None = field(default=None, repr=False)
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The values that must never be shown, for masking texts that come from elsewhere."""
-        values = (self.secret_access_key, self.session_token, self.access_key_id)
-        return tuple(value for value in values if value)
-
 
 _KEYS = tuple(f.name for f in fields(AwsConnection) if f.name != "name")
 

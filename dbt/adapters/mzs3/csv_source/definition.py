@@ -73,6 +73,11 @@ class SourceDefinition:
     aws_connection: str
 
 
+def is_near_miss(kind: str) -> bool:
+    """Whether an `external.type` is most likely meant to be `s3_csv_source`, but is not."""
+    return kind != TYPE and bool(difflib.get_close_matches(kind.lower(), [TYPE], cutoff=0.8))
+
+
 def parse_definition(
     *,
     name: str,
@@ -128,8 +133,9 @@ class _Parser:
             self.problems.append(
                 f"external.{key} is not a known key; {hint}known are {', '.join(KNOWN_KEYS)}"
             )
-        if self.given.get("type") != TYPE:
-            self.problems.append(f"external.type must be {TYPE}")
+        if (kind := self.given.get("type")) != TYPE:
+            hint = f": did you mean {TYPE}?" if is_near_miss(str(kind)) else ""
+            self.problems.append(f"external.type must be {TYPE}, not {kind!r}{hint}")
 
     def location(self) -> S3Location:
         text = self.given.get("location")

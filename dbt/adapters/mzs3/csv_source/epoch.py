@@ -2,7 +2,7 @@
 
 Killed at any point and run again, no row is lost and none is doubled: rows are visible only
 through the commit record of their epoch, which is written in one step after all of them; and an
-epoch without one is declared void before its plan is taken up under a new number.
+epoch without one is declared void before a new listing takes its objects under a new number.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epoch
-from dbt.adapters.mzs3.csv_source.listing import Batch, new_objects, planned_objects
+from dbt.adapters.mzs3.csv_source.listing import Batch, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
@@ -38,18 +39,11 @@ OnStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Totals:
-    """What epochs committed."""
+    """What an epoch committed."""
 
     objects: int = 0
     rows: int = 0
     rejected: int = 0
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.objects + other.objects,
-            self.rows + other.rows,
-            self.rejected + other.rejected,
-        )
 
 
 @dataclass(frozen=True)
@@ -62,32 +56,22 @@ class Pass:
     relations: SourceRelations
     spec: FetchSpec
     lock: SourceLock
+    cancellation: Cancellation
     on_step: OnStep
 
     def run(self) -> Totals:
-        """An epoch that died is redone, then new objects are taken, if there are any.
+        """What is listed and not committed is taken, if there is any, in one epoch.
 
         Raises SourceError for an object in error: what was committed before stays visible, the
         ledger shows the object as failed, and the next run lists anew.
         """
         ledger = Ledger(self.spark, self.relations)
-        return self._redo(ledger) + self._take_new(ledger)
-
-    def _redo(self, ledger: Ledger) -> Totals:
         dead = unfinished_epoch(ledger.epochs())
-        if dead is None:
-            return Totals()
-        batch = planned_objects(self.definition, ledger, dead)
-        self._step("void", lambda: ledger.write_void(dead))
-        if batch is None:
-            return Totals()
-        try:
-            return self._epoch(ledger, batch)
-        except _ObjectInError:
-            # Its objects may have been corrected or removed since: a new listing decides.
-            return Totals()
-
-    def _take_new(self, ledger: Ledger) -> Totals:
+        if dead is not None:
+            # Its plan counts no more: the source may be declared otherwise since, and objects
+            # may be corrected or removed.
+            self._step("void", lambda: ledger.write_void(dead))
+        self.cancellation.check()
         with new_objects(self.spark, self.definition, self.connection, ledger) as batch:
             return self._epoch(ledger, batch) if batch.objects else Totals()
 
@@ -102,7 +86,7 @@ class Pass:
             if message is None:
                 raise
             self._record_failure(ledger, epoch, plan, message)
-            raise _ObjectInError(message) from exc
+            raise SourceError(message) from exc
         self._step("commit", lambda: self._commit(ledger, epoch, plan))
         return Totals(*ledger.totals(epoch))
 
@@ -113,6 +97,8 @@ class Pass:
         source = self.definition.name
         with counted_rows(self.spark, source, self.relations, epoch, plan) as counted:
             self.lock.require()
+            self.cancellation.check()
+            self.cancellation.committing = True
             ledger.write_commit(epoch, counted)
 
     def _record_failure(self, ledger: Ledger, epoch: str, plan: DataFrame, message: str) -> None:
@@ -122,9 +108,6 @@ class Pass:
 
     def _step(self, name: str, action: Callable[[], None]) -> None:
         self.on_step(f"begin {name}")
+        self.cancellation.check()
         action()
         self.on_step(f"end {name}")
-
-
-class _ObjectInError(SourceError):
-    """An object can't be ingested as it is."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import SPARK_FAILURES, OnStep, Pass, Totals
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
@@ -51,35 +53,43 @@ def ingest(
     *,
     create_only: bool = False,
     wait_s: float = WAIT_S,
+    cancelled: threading.Event | None = None,
     on_step: OnStep = lambda step: None,
 ) -> IngestReport:
     """Every matching object that is not ingested yet is, exactly once, whatever happened before.
 
     Makes the source's schema and relations if they are missing, `create_only` no more than that.
     `spark` must not be used by another thread meanwhile: some of its settings are changed, and
-    set back. Another run on the same source is waited for, up to `wait_s` seconds. Raises an
-    Mzs3Error; what was committed before stays as it is.
+    set back. Another run on the same source is waited for, up to `wait_s` seconds. Once
+    `cancelled` is set, no new step begins. Raises an Mzs3Error; what was committed before stays
+    as it is.
     """
     started = time.monotonic()
     ship_executor_code()
+    name = definition.name
     relations = SourceRelations(definition.schema, definition.identifier)
+    stop = Cancellation(name, cancelled or threading.Event())
     try:
         with _literal_sql(spark):
+            stop.check()
             make_schema(spark, relations)
-            with SourceLock(spark, relations, definition.name, wait_s=wait_s) as lock:
+            with SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock:
                 on_step("begin create")
-                spec = _fetch_spec(definition, connection, _pin(spark, definition, connection))
+                pinned = _pin(spark, definition, connection, stop)
                 on_step("end create")
-                this = Pass(spark, definition, connection, relations, spec, lock, on_step)
+                spec = _fetch_spec(definition, connection, pinned)
+                this = Pass(spark, definition, connection, relations, spec, lock, stop, on_step)
                 totals = Totals() if create_only else this.run()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
-        raise SourceError(f"{definition.name}: {readable(exc)}") from exc
+        if stop.requested:
+            raise stop.error() from exc
+        raise SourceError(f"{name}: {readable(exc)}") from exc
     except S3Error as exc:
-        raise SourceError(f"{definition.name}: {exc}") from exc
+        raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")
     seconds = time.monotonic() - started
-    return IngestReport(definition.name, totals.objects, totals.rows, totals.rejected, seconds)
+    return IngestReport(name, totals.objects, totals.rows, totals.rejected, seconds)
 
 
 @contextmanager
@@ -97,14 +107,19 @@ def _literal_sql(spark: SparkSession) -> Iterator[None]:
 
 
 def _pin(
-    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    stop: Cancellation,
 ) -> PinnedDefinition:
     """The definition that holds for every object, and all relations of the source in place."""
     relations = SourceRelations(definition.schema, definition.identifier)
     stored = read_pinned(spark, relations, definition.name)
     if stored is None:
-        header = _discover_header(definition, connection) if needs_object(definition) else None
-        pinned = purify(definition, header)
+        found = (
+            _discover_header(definition, connection, stop) if needs_object(definition) else None
+        )
+        pinned = purify(definition, found)
         _require_free_name(definition, pinned)
     else:
         pinned = PinnedDefinition.from_json(stored)
@@ -137,13 +152,14 @@ def _require_agreement(
 
 
 def _discover_header(
-    definition: SourceDefinition, connection: AwsConnection
+    definition: SourceDefinition, connection: AwsConnection, stop: Cancellation
 ) -> tuple[str, ...] | None:
     """The header of the first matching object, in the order of the listing, that is not empty."""
     client = s3_client(connection)
     bucket = definition.location.bucket
     for page in iter_pages(client, definition.location, definition.pattern):
         for found in page:
+            stop.check()
             if found.size == 0:
                 continue
             header = read_header(
@@ -165,7 +181,6 @@ def _fetch_spec(
     return FetchSpec(
         connection=connection,
         bucket=definition.location.bucket,
-        prefix=definition.location.prefix,
         source=definition.name,
         header=pinned.header,
         columns=pinned.columns,

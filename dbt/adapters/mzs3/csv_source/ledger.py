@@ -2,7 +2,7 @@
 
 An epoch is one pass over new objects. What it takes is written as its `plan`; its `commit`
 makes its rows visible, and is one partition, so one step. `failed` says which object stopped
-it. `void` is written over an epoch that died on the way, before its objects are planned again:
+it. `void` is written over an epoch that died on the way, before its objects are planned anew:
 a commit of it that arrives late, from a server that outlived the run, counts for nothing.
 """
 
@@ -126,6 +126,6 @@ def next_epoch(epochs: Epochs) -> str:
 
 
 def unfinished_epoch(epochs: Epochs) -> str | None:
-    """The epoch that planned and came to no end, if the last one did; earlier ones were redone."""
+    """The epoch that planned and came to no end, if it is the last one; earlier ones are void."""
     latest = max(epochs, key=int, default=None)
     return latest if latest is not None and epochs[latest] == {PLAN} else None

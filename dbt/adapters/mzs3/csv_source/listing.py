@@ -1,4 +1,4 @@
-"""Which objects an epoch takes: S3's listing, or a dead epoch's plan, against the ledger."""
+"""Which objects an epoch takes: those of S3's listing that the ledger has not committed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def new_objects(
     known = ledger.committed().select(
         F.col("object").alias("known_object"), F.col("etag").alias("known_etag")
     )
-    uri = F.concat(F.lit(uri_base(definition)), F.col("key"))
+    uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
     compared = (
         listed.select(uri.alias("object"), "etag", "size", "last_modified")
         .join(known, F.col("object") == F.col("known_object"), "left")
@@ -62,30 +62,11 @@ def new_objects(
         ).first()
         if found["overwritten"]:
             raise SourceError(_overwritten_text(definition.name, found))
-        frame = compared.select("object", "etag", "size", "last_modified")
+        # Spark may list again what it held: nothing overwritten gets in that way either.
+        frame = compared.where(new).select("object", "etag", "size", "last_modified")
         yield Batch(frame, found["objects"], found["bytes"])
     finally:
         compared.unpersist()
-
-
-def planned_objects(definition: SourceDefinition, ledger: Ledger, epoch: str) -> Batch | None:
-    """What a dead epoch planned; None if it was planned for another bucket than the source's."""
-    plan = ledger.plan(epoch)
-    remaining = plan.join(ledger.committed().select("object"), "object", "left_anti")
-    elsewhere = ~F.startswith(F.col("object"), F.lit(uri_base(definition)))
-    found = remaining.agg(
-        F.count(F.lit(1)).alias("objects"),
-        F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
-        F.count_if(elsewhere).alias("elsewhere"),
-    ).first()
-    if found["elsewhere"] or not found["objects"]:
-        return None
-    return Batch(remaining, found["objects"], found["bytes"])
-
-
-def uri_base(definition: SourceDefinition) -> str:
-    """What stands before a key in an object's URI."""
-    return f"s3://{definition.location.bucket}/"
 
 
 def _overwritten_text(source: str, found: Any) -> str:

@@ -6,8 +6,9 @@ import hashlib
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.owner import Owner, current_owner
+from dbt.adapters.mzs3.csv_source.properties import (
+    decoded,
+    encoded,
+    properties_sql,
+    read_properties,
+)
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_literal
@@ -42,8 +50,8 @@ class SourceLock:
 
     It is a view: creating one is atomic in the metastore and leaves nothing on the file system.
     The lock of a process of this host that is gone is taken over; that of a live one, or of one
-    on another host, is waited for, `wait_s` seconds at most. Raises SourceError, which says who
-    holds it and how to get out.
+    on another host, is waited for, `wait_s` seconds at most or until the user cancels. Raises
+    SourceError, which says who holds it and how to get out.
     """
 
     def __init__(
@@ -53,29 +61,31 @@ class SourceLock:
         source: str,
         *,
         wait_s: float = WAIT_S,
-        sleep: Callable[[float], None] = time.sleep,
+        cancellation: Cancellation | None = None,
     ) -> None:
         self._spark = spark
         self._relations = relations
         self._source = source
         self._wait_s = wait_s
-        self._sleep = sleep
+        self._cancellation = cancellation or Cancellation(source)
         self._me = current_owner()
         with _threads_guard:
             self._thread = _threads.setdefault(relations.lock, threading.Lock())
 
     def __enter__(self) -> SourceLock:
         until = time.monotonic() + self._wait_s
-        if not self._thread.acquire(timeout=self._wait_s):
-            raise SourceError(
-                f"{self._source}: another thread of this process has been ingesting this source "
-                f"for more than {self._wait_s:.0f} s. Run again when it is done"
-            )
+        while not self._thread.acquire(timeout=min(POLL_S, self._wait_s)):
+            self._cancellation.check()
+            if time.monotonic() >= until:
+                raise SourceError(
+                    f"{self._source}: another thread of this process has been ingesting this "
+                    f"source for more than {self._wait_s:.0f} s. Run again when it is done"
+                )
         try:
             while (holder := self._try()) is not None:
                 if time.monotonic() >= until:
                     raise SourceError(self._held_text(holder))
-                self._sleep(POLL_S)
+                self._cancellation.wait(POLL_S)
         except BaseException:
             self._thread.release()
             raise
@@ -103,11 +113,11 @@ class SourceLock:
 
     def _try(self) -> Owner | None:
         """None if the lock is ours now, else who holds it."""
-        with _host_guard(self._relations.lock) as guarded:
+        with _host_guard(self._relations.lock) as alone:
             holder = self._holder()
             if holder is not None:
                 # What is left of this very process is a lock it failed to give back.
-                if holder != self._me and not (guarded and holder.is_gone()):
+                if holder != self._me and not (alone and holder.is_gone()):
                     return holder
                 self._spark.sql(f"DROP VIEW IF EXISTS {self._relations.lock}")
             return None if self._create() else (self._holder() or _UNKNOWN)
@@ -115,15 +125,12 @@ class SourceLock:
     def _create(self) -> bool:
         me = self._me
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        values = {"place": me.place, "pid": str(me.pid), "started": me.started, "host": me.host}
-        properties = ", ".join(
-            f"{quote_literal(_PROPERTY + key)} = {quote_literal(value)}"
-            for key, value in values.items()
-        )
+        values = {key: encoded(str(getattr(me, key))) for key in _OWNER_KEYS}
         try:
             self._spark.sql(
-                f"CREATE VIEW {self._relations.lock} TBLPROPERTIES ({properties}) AS "
-                f"SELECT {quote_literal(me.host)} AS host, {me.pid} AS pid, "
+                f"CREATE VIEW {self._relations.lock} "
+                f"TBLPROPERTIES {properties_sql(_PROPERTY, values)} AS SELECT "
+                f"{quote_literal(me.host)} AS host, {me.pid} AS pid, "
                 f"{quote_literal(since)} AS since"
             )
         except AnalysisException as exc:
@@ -136,15 +143,17 @@ class SourceLock:
         if not self._spark.catalog.tableExists(self._relations.lock):
             return None
         try:
-            found = self._spark.sql(f"SHOW TBLPROPERTIES {self._relations.lock}").collect()
+            found = read_properties(self._spark, self._relations.lock, _PROPERTY)
         except AnalysisException as exc:
             if exc.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
                 return None  # given back in between
             raise
-        values = {row["key"].removeprefix(_PROPERTY): row["value"] for row in found}
-        if not {"place", "pid", "started", "host"} <= values.keys():
+        try:
+            values = {key: decoded(found[key]) for key in _OWNER_KEYS}
+            pid = int(values.pop("pid"))
+        except (KeyError, ValueError):
             return _UNKNOWN
-        return Owner(values["place"], int(values["pid"]), values["started"], values["host"])
+        return Owner(**values, pid=pid)
 
     def _held_text(self, holder: Owner) -> str:
         who = f"process {holder.pid} on host {holder.host}" if holder.host else "somebody"
@@ -155,20 +164,25 @@ class SourceLock:
         )
 
 
-_UNKNOWN = Owner(place="", pid=0, started="", host="")
+_OWNER_KEYS = tuple(field.name for field in fields(Owner))
+_UNKNOWN = Owner(place="", boot="", pid=0, started="", host="")
 
 
 @contextmanager
 def _host_guard(name: str) -> Iterator[bool]:
-    """Processes of this host look at a lock, and take over a dead one's, one at a time.
+    """True for one process of this host at a time: only that one may take over a dead one's lock.
 
-    Yields whether that could be made sure of.
+    Between seeing a lock and dropping it, another process could have put its own in its place.
     """
-    if fcntl is None:
-        yield False
-        return
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield True
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(path.open("a"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            alone = False
+        else:
+            alone = fcntl is not None
+        yield alone

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
@@ -16,14 +17,19 @@ _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class PinnedDefinition:
-    """A source's header and columns, with nothing left open.
+    """A source's header and columns, with nothing left open, and how its objects are read.
 
     `header` is what every object's header must equal, name by name, None for objects without
-    one; `columns` are the names and types in Spark, one for each field of a record.
+    one; `columns` are the names and types in Spark, one for each field of a record. `location` is
+    the URI below which the objects are. The pattern is not pinned: which objects are taken from
+    now on may change without making what was taken wrong.
     """
 
     header: tuple[str, ...] | None
     columns: tuple[Column, ...]
+    location: str
+    dialect: CsvDialect
+    compression: str
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
@@ -35,8 +41,7 @@ class PinnedDefinition:
 
     def to_json(self) -> str:
         """The definition as one line of JSON, for `from_json`."""
-        columns = [{"name": c.name, "data_type": c.data_type} for c in self.columns]
-        return json.dumps({"header": self.header, "columns": columns})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> PinnedDefinition:
@@ -45,7 +50,10 @@ class PinnedDefinition:
         header = value["header"]
         return cls(
             header=None if header is None else tuple(header),
-            columns=tuple(Column(c["name"], c["data_type"]) for c in value["columns"]),
+            columns=tuple(Column(**column) for column in value["columns"]),
+            location=value["location"],
+            dialect=CsvDialect(**value["dialect"]),
+            compression=value["compression"],
         )
 
 
@@ -63,7 +71,7 @@ def purify(definition: SourceDefinition, found_header: tuple[str, ...] | None) -
     if definition.header is HeaderMode.NONE:
         count = definition.column_count or len(definition.columns)
         numbered = tuple(Column(f"column{n}") for n in range(1, count + 1))
-        return PinnedDefinition(None, definition.columns or numbered)
+        return _pinned(definition, None, definition.columns or numbered)
     if definition.header is HeaderMode.NAMES:
         found_header = definition.header_names
     if found_header is None:
@@ -76,15 +84,27 @@ def purify(definition: SourceDefinition, found_header: tuple[str, ...] | None) -
     problems = _problems(found_header, definition.columns)
     if problems:
         raise ConfigError(f"source {definition.name}", problems)
-    return PinnedDefinition(found_header, columns)
+    return _pinned(definition, found_header, columns)
+
+
+def _pinned(
+    definition: SourceDefinition, header: tuple[str, ...] | None, columns: tuple[Column, ...]
+) -> PinnedDefinition:
+    return PinnedDefinition(
+        header=header,
+        columns=columns,
+        location=definition.location.uri,
+        dialect=definition.dialect,
+        compression=definition.compression,
+    )
 
 
 def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
     """What the definition now says that the pinned one does not; empty if they agree."""
+    found = _reading_differences(pinned, definition)
     if (definition.header is HeaderMode.NONE) != (pinned.header is None):
         now, then = ("without", "with") if pinned.header else ("with", "without")
-        return [f"it is declared {now} a header but was pinned {then} one"]
-    found: list[str] = []
+        return [*found, f"it is declared {now} a header but was pinned {then} one"]
     if definition.header is HeaderMode.NAMES and definition.header_names != pinned.header:
         found.append(
             f"the header is declared as {_list(definition.header_names or ())} but was pinned as "
@@ -95,6 +115,23 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
     except ConfigError as exc:
         return found + list(exc.problems)
     return found + _column_differences(wanted, pinned.columns)
+
+
+def _reading_differences(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
+    # No word of the escape: it is always the quote.
+    now, then = definition.dialect, pinned.dialect
+    values = (
+        ("location", definition.location.uri, pinned.location),
+        ("delimiter", now.delimiter, then.delimiter),
+        ("quote", now.quote, then.quote),
+        ("null", now.null, then.null),
+        ("compression", definition.compression, pinned.compression),
+    )
+    return [
+        f"the {key} is declared as {declared!r} but was pinned as {before!r}"
+        for key, declared, before in values
+        if declared != before
+    ]
 
 
 def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> list[str]:

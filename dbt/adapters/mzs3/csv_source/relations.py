@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbt.adapters.mzs3.csv_source.properties import (
+    decoded,
+    encoded,
+    properties_sql,
+    read_properties,
+)
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +108,9 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
     state is lost: rows would be doubled or lost if it went on.
     """
     if spark.catalog.tableExists(relations.rows):
-        return _pinned_of(spark, relations, source)
+        pinned = _pinned_of(spark, relations, source)
+        _require_ledger(spark, relations, source)
+        return pinned
     for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
         if spark.catalog.tableExists(name):
             raise SourceError(
@@ -115,21 +123,32 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
 
 
 def _pinned_of(spark: SparkSession, relations: SourceRelations, source: str) -> str:
-    properties = {
-        row["key"]: row["value"]
-        for row in spark.sql(f"SHOW TBLPROPERTIES {relations.rows}").collect()
-    }
-    parts = {
-        int(key.removeprefix(PINNED_PROPERTY)): value
-        for key, value in properties.items()
-        if key.startswith(PINNED_PROPERTY)
-    }
+    parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
     if not parts:
         raise SourceError(
             f"{source}: {relations.shown('__rows')} exists and was not made by this source. "
             "Drop it, or give the source another schema or identifier"
         )
-    return "".join(parts[number] for number in sorted(parts))
+    try:
+        return decoded("".join(parts[number] for number in sorted(parts, key=int)))
+    except ValueError as exc:
+        raise SourceError(
+            f"{source}: the definition that is pinned in the properties of "
+            f"{relations.shown('__rows')} can't be read. Start the source afresh with: "
+            f"{relations.drop_all()}"
+        ) from exc
+
+
+def _require_ledger(spark: SparkSession, relations: SourceRelations, source: str) -> None:
+    """A run that died before it made the ledger has left no rows either."""
+    if spark.catalog.tableExists(relations.ledger):
+        return
+    if spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
+        raise SourceError(
+            f"{source}: {relations.shown('__rows')} holds rows, but "
+            f"{relations.shown('__ledger')}, which says what is committed, does not exist. "
+            f"Restore it, or start the source afresh with: {relations.drop_all()}"
+        )
 
 
 def make_relations(
@@ -140,16 +159,13 @@ def make_relations(
     `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
     into being with the table of rows, in one step.
     """
-    parts = [
-        pinned[start : start + PROPERTY_LENGTH] for start in range(0, len(pinned), PROPERTY_LENGTH)
-    ]
-    properties = ", ".join(
-        f"{quote_literal(PINNED_PROPERTY + str(number))} = {quote_literal(part)}"
-        for number, part in enumerate(parts)
-    )
+    stored = encoded(pinned)
+    starts = range(0, len(stored), PROPERTY_LENGTH)
+    parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
+    properties = properties_sql(PINNED_PROPERTY, parts)
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {relations.rows} ({columns}, {EPOCH_COLUMN} string) "
-        f"USING parquet PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES ({properties})"
+        f"USING parquet PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties}"
     )
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) "

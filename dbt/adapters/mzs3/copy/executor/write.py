@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,10 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
 from dbt.adapters.mzs3.copy.executor.upload import FileUpload
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 PART_COLUMN = "_mz_part"
 EVERY_COLUMN = "*"
@@ -116,7 +120,7 @@ class _Writer:
     def __init__(self, spec: WriteSpec, pool: ThreadPoolExecutor) -> None:
         self._spec = spec
         self._pool = pool
-        self._client = s3_client(spec.connection)
+        self._client = _client(spec.connection)
         self._encoder: CsvEncoder | None = None
         self._header = b""
         self._part = -1
@@ -217,6 +221,13 @@ class _Writer:
                 "sha256": file.sha256,
             }
         )
+
+
+def _client(connection: AwsConnection) -> S3Client:
+    try:
+        return s3_client(connection)
+    except S3Error as exc:
+        raise ExecutorError(f"on an executor, {exc}") from exc
 
 
 def _offsets_and_data(lines: pa.Array) -> tuple[memoryview, memoryview]:

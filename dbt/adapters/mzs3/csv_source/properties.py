@@ -1,0 +1,39 @@
+"""Texts in the properties of a table or view, which read back as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.spark.sql import quote_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def encoded(text: str) -> str:
+    """The text in hexadecimal digits: Spark shows a value in which it finds a word such as `url`
+    or `token` as redacted, and hexadecimal digits spell none of them."""
+    return text.encode().hex()
+
+
+def decoded(value: str) -> str:
+    """The text that `encoded` made the value of. Raises ValueError for any other value."""
+    return bytes.fromhex(value).decode()
+
+
+def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
+    """The properties as they stand behind TBLPROPERTIES, in parentheses; values as they are."""
+    pairs = ", ".join(
+        f"{quote_literal(prefix + key)} = {quote_literal(value)}" for key, value in values.items()
+    )
+    return f"({pairs})"
+
+
+def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str]:
+    """The relation's properties whose names start with the prefix, by the rest of the name."""
+    return {
+        row["key"].removeprefix(prefix): row["value"]
+        for row in spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
+        if row["key"].startswith(prefix)
+    }

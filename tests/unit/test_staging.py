@@ -1,0 +1,148 @@
+"""What a node's sources come to: each tried once a run, several at a time. Spark has no part."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import reset_invocation_id
+
+from dbt.adapters.mzs3 import staging
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.report import IngestReport
+
+
+def source(table):
+    external = {"type": "s3_csv_source", "location": f"s3://lake/{table}"}
+    return SimpleNamespace(
+        unique_id=f"source.acme.lake.{table}",
+        source_name="lake",
+        name=table,
+        schema="raw",
+        identifier=table,
+        external=SimpleNamespace(to_dict=lambda omit_none: external),
+        columns={},
+    )
+
+
+SOURCES = {node.unique_id: node for node in map(source, ["orders", "items", "rates"])}
+NODE = SimpleNamespace(resource_type="model", depends_on=SimpleNamespace(nodes=list(SOURCES)))
+
+
+@pytest.fixture
+def cancelled():
+    return threading.Event()
+
+
+@pytest.fixture
+def adapter(cancelled):
+    reset_invocation_id()
+    handle = SimpleNamespace(cancelled=cancelled)
+    credentials = SimpleNamespace(
+        method="session", connections={"default": AwsConnection()}, server_side_parameters={}
+    )
+    config = SimpleNamespace(
+        credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
+    )
+    return SimpleNamespace(
+        config=config,
+        connections=SimpleNamespace(get_thread_connection=lambda: SimpleNamespace(handle=handle)),
+        get_macro_resolver=lambda: SimpleNamespace(sources=SOURCES, nodes={}),
+    )
+
+
+@pytest.fixture
+def ingest(monkeypatch):
+    """Puts a function of (session, source's name, options) in the place of ingesting."""
+    monkeypatch.setattr(staging, "isolated_session", lambda _: SimpleNamespace(interruptAll=int))
+
+    def put(action):
+        def ingest(session, definition, connection, **options):
+            action(session, definition.name, options)
+            return IngestReport(definition.name, 0, 0, 0, 0.0)
+
+        monkeypatch.setattr(staging, "ingest", ingest)
+
+    return put
+
+
+def test_the_sources_of_a_node_are_ingested_at_the_same_time_in_sessions_of_their_own(
+    adapter, ingest
+):
+    meet, sessions = threading.Barrier(3), []
+
+    def action(session, name, options):
+        sessions.append(id(session))
+        meet.wait(60)
+
+    ingest(action)
+    staging.stage_for_node(adapter, NODE)
+    assert len(set(sessions)) == 3
+
+
+def test_a_source_is_tried_once_a_run_whatever_is_wrong_with_it(adapter, ingest):
+    tried = []
+
+    def action(session, name, options):
+        tried.append(name)
+        if name == "lake.items":
+            raise RuntimeError("out of the blue")
+
+    ingest(action)
+    for _ in range(2):
+        with pytest.raises(DbtRuntimeError, match=r"lake\.items: RuntimeError: out of the blue"):
+            staging.stage_for_node(adapter, NODE)
+    assert sorted(tried) == ["lake.items", "lake.orders", "lake.rates"]
+
+
+def test_the_errors_of_all_sources_are_told(adapter, ingest):
+    def action(session, name, options):
+        raise RuntimeError(name)
+
+    ingest(action)
+    with pytest.raises(DbtRuntimeError) as raised:
+        staging.ingest_sources(adapter, "lake")
+    assert str(raised.value.msg).count("RuntimeError: lake.") == 3
+
+
+def test_cancelling_the_nodes_connection_reaches_what_runs(
+    adapter, ingest, cancelled, monkeypatch
+):
+    interrupted = threading.Event()
+    session = SimpleNamespace(interruptAll=interrupted.set)
+    monkeypatch.setattr(staging, "isolated_session", lambda _: session)
+
+    def action(session, name, options):
+        assert options["cancelled"] is cancelled
+        cancelled.set()
+        assert interrupted.wait(60)
+
+    ingest(action)
+    staging.stage_for_node(adapter, NODE)
+
+
+def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):
+    def action(session, name, options):
+        raise AssertionError(name)
+
+    ingest(action)
+    staging.stage_for_node(
+        adapter, SimpleNamespace(**{**vars(NODE), "resource_type": "unit_test"})
+    )
+    adapter.config.args.which = "clone"
+    staging.stage_for_node(adapter, NODE)
+
+
+def test_making_a_relation_is_no_attempt_at_ingesting(adapter, ingest):
+    asked = []
+    ingest(lambda session, name, options: asked.append((name, options["create_only"])))
+    relation = SimpleNamespace(schema="raw", identifier="orders")
+    assert staging.make_source_relation(adapter, relation)
+    assert staging.make_source_relation(adapter, relation)
+    staging.ingest_sources(adapter, "lake.orders")
+    assert asked == [("lake.orders", True), ("lake.orders", False)]
+
+
+def test_a_relation_of_no_source_is_left_alone(adapter):
+    relation = SimpleNamespace(schema="raw", identifier="other")
+    assert not staging.make_source_relation(adapter, relation)
