@@ -19,7 +19,8 @@ demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this 
 	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
 
 test: .venv/.test lint ## All checks and tests
-	@$(WITH_JAVA) && $(BIN)/python -m pytest
+	@# Two processes, each with a Spark of its own; a file's tests stay together.
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .
