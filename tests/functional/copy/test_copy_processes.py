@@ -30,6 +30,16 @@ select id, repeat('x', 1000) as filler from range(30000)
 """
 
 
+SOURCE = """
+sources:
+  - name: lake
+    schema: raw
+    tables:
+      - name: a
+        external: {{type: s3_csv_source, location: "s3://{bucket}/raw", header: true}}
+"""
+
+
 @pytest.fixture
 def project_folder(
     tmp_path: Path, faulty: FaultyS3, bucket: str, spark_parameters: dict[str, str]
@@ -87,9 +97,10 @@ def finish(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def run_results(folder: Path) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads((folder / "target" / "run_results.json").read_text())
-    return results
+def statuses(folder: Path) -> set[str]:
+    """Of all nodes of the last run."""
+    results = json.loads((folder / "target" / "run_results.json").read_text())["results"]
+    return {result["status"] for result in results}
 
 
 def test_ctrl_c_while_uploading_leaves_nothing(
@@ -117,17 +128,20 @@ def test_ctrl_c_while_uploading_leaves_nothing(
 def test_no_secret_is_written_anywhere(
     project_folder: Path, faulty: FaultyS3, s3: Any, bucket: str
 ) -> None:
-    outputs = [
-        finish(start_dbt(project_folder, "debug")),
-        finish(start_dbt(project_folder, "run")),
-    ]
-    assert run_results(project_folder)["results"][0]["status"] == "success", outputs[1]
+    models = project_folder / "models"
+    (models / "sources.yml").write_text(SOURCE.format(bucket=bucket))
+    (models / "ingested.sql").write_text("select * from {{ source('lake', 'a') }}")
+    s3.put_object(Bucket=bucket, Key="raw/1.csv", Body=b"id\n1\n")
+    outputs = [finish(start_dbt(project_folder, command)) for command in ("debug", "run")]
+    assert statuses(project_folder) == {"success"}, outputs[1]
+    assert "lake.a: COPY 1 (1 new object" in outputs[1]
     # A failing run too: its errors are where secrets like to be.
     faulty.deny = lambda request: request.action == "UploadPart"
-    for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+    for entry in s3.list_objects_v2(Bucket=bucket, Prefix="x/")["Contents"]:
         s3.delete_object(Bucket=bucket, Key=entry["Key"])
+    s3.put_object(Bucket=bucket, Key="raw/2.csv", Body=b"id\n2,3\n")
     outputs.append(finish(start_dbt(project_folder, "--debug", "run")))
-    assert run_results(project_folder)["results"][0]["status"] == "error"
+    assert statuses(project_folder) == {"error"}
 
     (project_folder / "profiles.yml").unlink()
     files = [path for path in project_folder.rglob("*") if path.is_file()]
