@@ -103,6 +103,22 @@ def test_a_run_that_looked_before_another_committed_finds_out(s3: MemoryS3) -> N
     assert b'"a"' in s3.objects["x/_manifest.json"]
 
 
+def test_a_claim_that_a_late_run_can_not_remove_is_named(s3: MemoryS3) -> None:
+    late, _ = export(s3, "b")
+    s3.objects["x/other.csv"] = b"x"
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(CommitError, match="is not empty") as raised:
+        late.run()
+    assert [text.split(" failed")[0] for text in raised.value.remains] == [
+        "removing s3://b/x/_committing.json"
+    ]
+
+
 def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
     first, _ = export(s3, "a")
     second, _ = export(s3, "b")

@@ -53,15 +53,20 @@ class Commit:
             self._require_nothing_else()
             self._complete_all()
             self._write_manifest()
-        except LocationError:
-            self._drop_claim()
+        except LocationError as exc:
+            try:
+                self._claim.release()
+            except AwsFailure as second:
+                doing = f"removing {self._uri(self._claim.key)}"
+                left = [describe(second, doing, "s3:DeleteObject")]
+                raise CommitError(str(exc), left) from exc
             raise
         except BaseException as exc:
             left = self.take_back()
             if not isinstance(exc, Exception):
                 raise
             raise CommitError(self._reason(exc), left) from exc
-        self._forget_claim()
+        self._drop_claim()
 
     def roll_forward(self) -> bool:
         """Finish a commit that was cut off; False if it can't be, as uploads of it are gone."""
@@ -74,7 +79,7 @@ class Commit:
         if not self._claim.is_standing():
             return False  # its own run lives, and has turned back
         self._write_manifest()
-        self._forget_claim()
+        self._drop_claim()
         return True
 
     def take_back(self) -> list[str]:
@@ -171,11 +176,7 @@ class Commit:
         return [key for key in mine if key in there]
 
     def _drop_claim(self) -> None:
-        with contextlib.suppress(*AwsFailure):
-            self._claim.release()
-
-    def _forget_claim(self) -> None:
-        """The manifest is what counts now: a claim that can't be removed does no harm."""
+        """Beside a manifest, a claim that can't be removed does no harm."""
         with contextlib.suppress(*AwsFailure):
             self._claim.release()
 
