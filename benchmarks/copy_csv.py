@@ -21,9 +21,9 @@ from rclone import serve_s3
 from worker_memory import WorkerMemory
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.config.size import parse_size
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.size import parse_size
 from dbt.adapters.mzs3.spark.session import get_or_create
 
 BUCKET = "bench"

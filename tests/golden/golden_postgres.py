@@ -12,7 +12,7 @@ import pyarrow as pa
 from psycopg import sql
 from psycopg.types.numeric import DecimalBinaryDumper
 
-from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
+from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 
 POSTGRES_EPOCH_DAYS = 10_957  # 2000-01-01, in days since 1970-01-01

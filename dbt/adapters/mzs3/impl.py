@@ -21,7 +21,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
-from dbt.adapters.mzs3.copy.options import parse_options
+from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.copy.script import render_job
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 
 
 def failure(code: str, action: str = "Action") -> ClientError:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
+from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type

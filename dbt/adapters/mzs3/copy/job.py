@@ -14,29 +14,29 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.claim import Claim
-from dbt.adapters.mzs3.copy.columns import column_problems
-from dbt.adapters.mzs3.copy.commit import (
-    Commit,
-    CommitError,
-    abort_upload,
-    finish_interrupted,
-)
-from dbt.adapters.mzs3.copy.destination import (
+from dbt.adapters.mzs3.copy.commit.claim import Claim
+from dbt.adapters.mzs3.copy.commit.destination import (
     MANIFEST,
     list_location,
     proof_of_writing,
     require_empty,
     resolve_location,
 )
+from dbt.adapters.mzs3.copy.commit.manifest import build_manifest
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.protocol import (
+    Commit,
+    CommitError,
+    abort_upload,
+    finish_interrupted,
+)
+from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
+from dbt.adapters.mzs3.copy.config.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.copy.executor.write import WriteSpec
-from dbt.adapters.mzs3.copy.manifest import build_manifest
-from dbt.adapters.mzs3.copy.options import CopyOptions, parse_options
-from dbt.adapters.mzs3.copy.pending import PendingFile
-from dbt.adapters.mzs3.copy.plan import default_parts, is_ordered
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.sweep import Sweeper
-from dbt.adapters.mzs3.copy.uploads import check_count, upload_parts
+from dbt.adapters.mzs3.copy.rows.columns import column_problems
+from dbt.adapters.mzs3.copy.rows.plan import default_parts, is_ordered
+from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
 from dbt.adapters.mzs3.errors import ConfigError, CopyError, LocationError
 from dbt.adapters.mzs3.spark.failure import explain
 

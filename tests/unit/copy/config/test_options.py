@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.copy.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.copy.config.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ConfigError
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.quoting import concatenated, replaced
+from dbt.adapters.mzs3.copy.executor.csv.quoting import concatenated, replaced
 
 SCIENTIFIC = r"^-?(?P<first>\d)\.?(?P<rest>\d*)e\+(?P<exponent>\d+)$"
 POWERS_OF_FIVE = [5**power for power in range(24)]  # 5 ** 23 < 2 ** 54 < 5 ** 24

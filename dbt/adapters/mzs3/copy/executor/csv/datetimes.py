@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.quoting import concatenated, replaced, text_scalar
+from dbt.adapters.mzs3.copy.executor.csv.quoting import concatenated, replaced, text_scalar
 
 DAY = 86_400_000_000  # microseconds
 SECOND = 1_000_000

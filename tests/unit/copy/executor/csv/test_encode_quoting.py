@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
+from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 
 

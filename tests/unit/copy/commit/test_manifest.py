@@ -5,8 +5,8 @@ from typing import Any
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.manifest import build_manifest, to_json
-from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.manifest import build_manifest, to_json
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 
 SCHEMA = T.StructType(
     [

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.__version__ import version
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 
 # Redshift's names of Spark's types, as UNLOAD … MANIFEST VERBOSE writes them.
 _REDSHIFT_TYPES: dict[type[T.DataType], str] = {

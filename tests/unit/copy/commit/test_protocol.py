@@ -8,9 +8,9 @@ import pytest
 from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.claim import Claim
-from dbt.adapters.mzs3.copy.commit import Commit, CommitError, finish_interrupted
-from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.claim import Claim
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError, finish_interrupted
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 LOCATION = S3Location("b", "x/")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.destination import COMMITTING
-from dbt.adapters.mzs3.copy.manifest import to_json
-from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.destination import COMMITTING
+from dbt.adapters.mzs3.copy.commit.manifest import to_json
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.errors import LocationError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy import sweep as module
-from dbt.adapters.mzs3.copy.sweep import Sweeper
+from dbt.adapters.mzs3.copy.commit import sweep as module
+from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 
 LOCATION = S3Location("b", "x/")
 PART = "x/part-0000-0001.csv"

@@ -9,8 +9,8 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.quoting import TextBytes, either, quoted, text_scalar
-from dbt.adapters.mzs3.copy.executor.values import Form, NotUtf8, form_of
+from dbt.adapters.mzs3.copy.executor.csv.quoting import TextBytes, either, quoted, text_scalar
+from dbt.adapters.mzs3.copy.executor.csv.values import Form, NotUtf8, form_of
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
 

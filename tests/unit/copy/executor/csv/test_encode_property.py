@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_encoder import plain_line
 
-from dbt.adapters.mzs3.copy.executor.encode import CsvEncoder
+from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 
 LONG = st.integers(-(2**63), 2**63 - 1)

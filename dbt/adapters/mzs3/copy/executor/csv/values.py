@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.arrays import array_text, is_list
-from dbt.adapters.mzs3.copy.executor.datetimes import date_text, time_text, timestamp_text
-from dbt.adapters.mzs3.copy.executor.floats import float_text
-from dbt.adapters.mzs3.copy.executor.quoting import (
+from dbt.adapters.mzs3.copy.executor.csv.arrays import array_text, is_list
+from dbt.adapters.mzs3.copy.executor.csv.datetimes import date_text, time_text, timestamp_text
+from dbt.adapters.mzs3.copy.executor.csv.floats import float_text
+from dbt.adapters.mzs3.copy.executor.csv.quoting import (
     TextBytes,
     concatenated,
     replaced,

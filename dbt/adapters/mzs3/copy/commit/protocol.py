@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.claim import Claim, read_claim
-from dbt.adapters.mzs3.copy.destination import COMMITTING, MANIFEST, require_empty
-from dbt.adapters.mzs3.copy.manifest import to_json
-from dbt.adapters.mzs3.copy.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.claim import Claim, read_claim
+from dbt.adapters.mzs3.copy.commit.destination import COMMITTING, MANIFEST, require_empty
+from dbt.adapters.mzs3.copy.commit.manifest import to_json
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 if TYPE_CHECKING:

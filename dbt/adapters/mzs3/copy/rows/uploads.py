@@ -5,15 +5,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.copy.columns import normalised
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.executor.write import (
     REPORT_DDL,
     WriteSpec,
     write_empty_part,
     write_parts,
 )
-from dbt.adapters.mzs3.copy.pending import PendingFile
-from dbt.adapters.mzs3.copy.plan import in_parts
+from dbt.adapters.mzs3.copy.rows.columns import normalised
+from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 

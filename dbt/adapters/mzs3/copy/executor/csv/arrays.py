@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.quoting import (
+from dbt.adapters.mzs3.copy.executor.csv.quoting import (
     TextBytes,
     concatenated,
     either,

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
-from dbt.adapters.mzs3.copy.size import format_size, parse_size
-from dbt.adapters.mzs3.copy.values import (
+from dbt.adapters.mzs3.copy.config.size import format_size, parse_size
+from dbt.adapters.mzs3.copy.config.values import (
     ConfigReader,
     choice,
     flag,
@@ -17,6 +16,7 @@ from dbt.adapters.mzs3.copy.values import (
     text,
     whole_number,
 )
+from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ConfigError
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.midpoints import DOUBLE, SINGLE, Layout, without_midpoints
-from dbt.adapters.mzs3.copy.executor.quoting import concatenated, replaced, text_scalar
+from dbt.adapters.mzs3.copy.executor.csv.midpoints import DOUBLE, SINGLE, Layout, without_midpoints
+from dbt.adapters.mzs3.copy.executor.csv.quoting import concatenated, replaced, text_scalar
 
 
 @dataclass(frozen=True)

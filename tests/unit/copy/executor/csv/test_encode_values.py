@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.mzs3.copy.executor.values import value_text
+from dbt.adapters.mzs3.copy.executor.csv.values import value_text
 
 DAY = 86_400_000_000
 YEAR_1 = -719_162  # 0001-01-01, in days since 1970-01-01

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.copy.columns import normalised, order_keys
 from dbt.adapters.mzs3.copy.executor.write import PART_COLUMN
+from dbt.adapters.mzs3.copy.rows.columns import normalised, order_keys
 
 _HASH = "_mz_hash"
 

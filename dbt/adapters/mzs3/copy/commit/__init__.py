@@ -1,0 +1,1 @@
+"""From open uploads to an export that is visible, all at once."""

@@ -1,0 +1,1 @@
+"""Arrow batches as the CSV that PostgreSQL writes."""

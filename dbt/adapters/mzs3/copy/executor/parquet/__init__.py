@@ -1,0 +1,1 @@
+"""Arrow batches as Parquet with Materialize's types."""

@@ -1,0 +1,1 @@
+"""From the query's rows to uploads that are still open."""

@@ -1,0 +1,1 @@
+"""Puts `memory_s3` on the path of the tests below."""
