@@ -2,7 +2,7 @@
 
 import os
 
-pytest_plugins = ["dbt.tests.fixtures.project"]
+pytest_plugins = ["dbt.tests.fixtures.project", "postgres_server"]
 
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]

@@ -1,12 +1,18 @@
-"""A proxy in front of an S3 server that refuses, delays or watches single requests."""
+"""A proxy in front of an S3 server that refuses, delays, loses or watches single requests."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import random
+import socket
+import struct
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -55,17 +61,60 @@ class Request:
 Rule = Callable[[Request], "bool | str"]
 
 
+class Fault(Enum):
+    """What can befall a request that is not refused."""
+
+    SLOW_DOWN = "answered 503 SlowDown"
+    INTERNAL_ERROR = "answered 500 InternalError"
+    RESET = "the connection is reset before S3 has heard of it"
+    CUT = "the connection is reset in the middle of the body"
+    LOST = "S3 has done it, but the connection is reset in the place of its answer"
+    LATE = "forwarded after a pause"
+
+
+_UNAVAILABLE = {Fault.SLOW_DOWN: (503, "SlowDown"), Fault.INTERNAL_ERROR: (500, "InternalError")}
+_PAUSE_S = 0.2
+
+
+class Flaky:
+    """Faults for a share of all requests: the same for a seed, in whatever order they come.
+
+    `befallen` counts them.
+    """
+
+    def __init__(self, seed: int, share: float) -> None:
+        self._seed = seed
+        self._share = share
+        self._times: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self.befallen: Counter[Fault] = Counter()
+
+    def __call__(self, request: Request) -> Fault | None:
+        _, _, key = request.key.removeprefix("/").partition("/")  # the same in every bucket
+        name = f"{request.action} {key} {request.part_number}"
+        with self._lock:
+            self._times[name] += 1
+            dice = random.Random(f"{self._seed} {name} {self._times[name]}")
+            if dice.random() >= self._share:
+                return None
+            fault = dice.choice(list(Fault))
+            self.befallen[fault] += 1
+            return fault
+
+
 class FaultyS3:
     """Forwards to `upstream`; a request for which the rule is true is answered 403 AccessDenied,
     one for which it is a text is answered 404 with that code.
 
     `watch` is called for every request before it is forwarded; it may block. `seen` holds them.
+    `fault` says what befalls a request, or None; it is asked before the body has come.
     """
 
     def __init__(self, upstream: str) -> None:
         self._host = urlsplit(upstream).netloc
         self.deny: Rule = lambda _: False
         self.watch: Callable[[Request], None] = lambda _: None
+        self.fault: Callable[[Request], Fault | None] = lambda _: None
         self.seen: list[Request] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -78,6 +127,7 @@ class FaultyS3:
     def reset(self) -> None:
         self.deny = lambda _: False
         self.watch = lambda _: None
+        self.fault = lambda _: None
         self.seen = []
 
     def __enter__(self) -> FaultyS3:
@@ -95,9 +145,14 @@ class FaultyS3:
             protocol_version = "HTTP/1.1"
 
             def _serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 parts = urlsplit(self.path)
                 query = parse_qs(parts.query, keep_blank_values=True)
+                fault = proxy.fault(Request(self.command, parts.path, query))
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length // 2 if fault is Fault.CUT else length)
+                if fault in (Fault.RESET, Fault.CUT):
+                    self._reset()
+                    return
                 request = Request(self.command, parts.path, query, body)
                 proxy.seen.append(request)
                 proxy.watch(request)
@@ -108,12 +163,28 @@ class FaultyS3:
                     body = _ERROR.format(code, text).encode()
                     self._answer(status, {"Content-Type": "application/xml"}, body)
                     return
+                if fault in _UNAVAILABLE:
+                    status, code = _UNAVAILABLE[fault]
+                    body = _ERROR.format(code, "Please try again.").encode()
+                    self._answer(status, {"Content-Type": "application/xml"}, body)
+                    return
+                if fault is Fault.LATE:
+                    time.sleep(_PAUSE_S)
                 upstream = http.client.HTTPConnection(proxy._host, timeout=60)
                 headers = dict(self.headers.items())
                 upstream.request(self.command, self.path, body, headers)
                 answer = upstream.getresponse()
-                self._answer(answer.status, dict(answer.getheaders()), answer.read())
+                answered = answer.status, dict(answer.getheaders()), answer.read()
                 upstream.close()
+                if fault is Fault.LOST:
+                    self._reset()
+                else:
+                    self._answer(*answered)
+
+            def _reset(self) -> None:
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.close_connection = True
 
             def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
                 self.send_response_only(status)

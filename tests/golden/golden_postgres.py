@@ -1,7 +1,7 @@
 """A real PostgreSQL, loaded in its binary format, which shares no code with our encoder."""
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
@@ -48,18 +48,25 @@ def decimal_type(precision: int, scale: int) -> SqlType:
     )
 
 
+def _interval(value: dict[str, int]) -> bytes:
+    return struct.pack(">qii", value["micros"], value["days"], value["months"])
+
+
 BOOLEAN = SqlType("boolean", 16, pa.bool_(), lambda v: bytes((v,)))
 BYTEA = SqlType("bytea", 17, pa.binary(), bytes)
 BIGINT = SqlType("bigint", 20, pa.int64(), lambda v: struct.pack(">q", v))
 SMALLINT = SqlType("smallint", 21, pa.int16(), lambda v: struct.pack(">h", v))
 INTEGER = SqlType("integer", 23, pa.int32(), lambda v: struct.pack(">i", v))
 TEXT = SqlType("text", 25, pa.string(), str.encode)
+JSON = SqlType("json", 114, pa.string(), str.encode)
 REAL = SqlType("real", 700, pa.float32(), lambda v: struct.pack(">f", v))
 DOUBLE = SqlType("double precision", 701, pa.float64(), lambda v: struct.pack(">d", v))
 DATE = SqlType("date", 1082, pa.date32(), _date)
 TIME = SqlType("time", 1083, pa.time64("ns"), lambda v: struct.pack(">q", v // 1000))
 TIMESTAMP = SqlType("timestamp", 1114, pa.timestamp("us"), _timestamp)
 TIMESTAMPTZ = SqlType("timestamptz", 1184, pa.timestamp("us", "Asia/Kolkata"), _timestamp)
+INTERVAL_PARTS = [("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())]
+INTERVAL = SqlType("interval", 1186, pa.struct(INTERVAL_PARTS), _interval)
 
 
 def array_of(element: SqlType) -> SqlType:
@@ -90,6 +97,8 @@ def arrow_array(kind: SqlType, values: Sequence[Any]) -> pa.Array:
 def _stored(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_list(data_type):
         return pa.list_(_stored(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_stored(field.type)) for field in data_type])
     if pa.types.is_date32(data_type):
         return pa.int32()
     return pa.int64() if pa.types.is_temporal(data_type) else data_type
@@ -136,6 +145,34 @@ class Postgres:
             cursor.copy("copy t from stdin (format binary)") as copy,
         ):
             copy.write(packed)
+
+    def composite(self, name: str, fields: Mapping[str, SqlType]) -> SqlType:
+        """A new composite type; its values are dictionaries."""
+        listed = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(field), sql.SQL(kind.sql))
+            for field, kind in fields.items()
+        )
+        self.connection.execute(
+            sql.SQL("drop type if exists {} cascade").format(sql.Identifier(name))
+        )
+        self.connection.execute(
+            sql.SQL("create type {} as ({})").format(sql.Identifier(name), listed)
+        )
+        oids = {field: self._oid(kind.sql) for field, kind in fields.items()}
+
+        def pack(value: dict[str, Any]) -> bytes:
+            return struct.pack(">i", len(fields)) + b"".join(
+                struct.pack(">I", oids[field]) + _field(value[field], kind.pack)
+                for field, kind in fields.items()
+            )
+
+        arrow = pa.struct([(field, kind.arrow) for field, kind in fields.items()])
+        return SqlType(name, self._oid(name), arrow, pack)
+
+    def _oid(self, type_name: str) -> int:
+        row = self.connection.execute("select %s::regtype::oid", (type_name,)).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def csv(self, options: Sequence[sql.Composable] = ()) -> bytes:
         """What COPY writes of the table `t`, in the order in which it was loaded."""

@@ -1,5 +1,6 @@
 """Generated values of every type: extremes first, then what a fixed seed gives."""
 
+import json
 import math
 import string
 import struct
@@ -173,6 +174,50 @@ def time(random: Random) -> int:
     """Nanoseconds of whole microseconds."""
     unit = random.choice((1, 10, 1000, 1_000_000, 60_000_000))
     return random.randrange(DAY // unit) * unit * 1000
+
+
+# PostgreSQL 17 and later take the three least, or the three greatest, parts for infinity.
+INTERVAL_EXTREMES = [
+    {"months": months, "days": days, "micros": micros}
+    for months in (0, 1, -1, 12, -12, 14, -14, -(2**31), 2**31 - 1)
+    for days in (0, 1, -1, 2, 1 - 2**31, 2**31 - 2)
+    for micros in (0, 1, -1, 3_600_000_000, -DAY, 100_000, -(2**63), 2**63 - 1)
+]
+
+
+def interval(random: Random) -> dict[str, int]:
+    unit = random.choice((1, 10, 1000, 1_000_000, 60_000_000, 3_600_000_000))
+    return {
+        "months": random.choice(
+            (0, 0, random.randrange(-30, 31), random.randrange(-(2**31), 2**31))
+        ),
+        "days": random.choice((0, 0, random.randrange(-9, 10), random.randrange(-(2**31), 2**31))),
+        "micros": random.choice((0, random.randrange(-3 * DAY // unit, 3 * DAY // unit) * unit)),
+    }
+
+
+def json_text(random: Random) -> str:
+    """Compact JSON, as Spark writes a variant; its keys in any order."""
+    return json.dumps(_json(random, 3), separators=(",", ":"), ensure_ascii=False)
+
+
+def _json(random: Random, depth: int) -> Any:
+    kind = random.randrange(7 if depth else 5)
+    if kind == 5:
+        return [_json(random, depth - 1) for _ in range(random.randrange(4))]
+    if kind == 6:
+        return {text(random): _json(random, depth - 1) for _ in range(random.randrange(4))}
+    return (None, True, random.randrange(-99, 100), round(random.random(), 3), text(random))[kind]
+
+
+def record(**fields: Callable[[Random], Any]) -> Callable[[Random], dict[str, Any]]:
+    def make(random: Random) -> dict[str, Any]:
+        return {
+            name: None if random.random() < 0.15 else field(random)
+            for name, field in fields.items()
+        }
+
+    return make
 
 
 def array(element: Callable[[Random], Any]) -> Callable[[Random], list[Any]]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.copy.executor.shape import PLAIN
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 
 pytestmark = pytest.mark.postgres
@@ -41,17 +42,19 @@ SCALARS = {
 }
 
 
-def check(postgres, kind, values):
+def check(postgres, kind, values, shape=PLAIN):
     """The values alone in a table, where a NULL is an empty line, and beside another column."""
     column = g.arrow_array(kind, values)
     other = pa.array(range(len(values)), pa.int32())
     alone = pa.record_batch([column], names=["v"])
     postgres.load(["v"], [kind], [(value,) for value in values])
-    g.assert_same(g.encoded(CsvEncoder(alone.schema, CsvDialect()), alone), postgres.csv())
+    encoder = CsvEncoder(alone.schema, CsvDialect(), shapes=(shape,))
+    g.assert_same(g.encoded(encoder, alone), postgres.csv())
     beside = pa.record_batch([column, other], names=["v", "n"])
     rows = [(value, number) for number, value in enumerate(values)]
     postgres.load(["v", "n"], [kind, g.INTEGER], rows)
-    g.assert_same(g.encoded(CsvEncoder(beside.schema, CsvDialect()), beside), postgres.csv())
+    encoder = CsvEncoder(beside.schema, CsvDialect(), shapes=(shape, PLAIN))
+    g.assert_same(g.encoded(encoder, beside), postgres.csv())
 
 
 @pytest.mark.parametrize("name", SCALARS)

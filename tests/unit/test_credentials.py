@@ -8,6 +8,11 @@ SECRETS = {
     "secret_access_key": "the-secret-key",
     "session_token": "the-session-token",
 }
+OTHER_SECRETS = {
+    "token": "the-token",
+    "password": "the-password",
+    "connection_string_suffix": "PWD=the-suffix",
+}
 PROFILE = {
     "method": "session",
     "schema": "analytics",
@@ -83,14 +88,32 @@ def test_jinjas_target_and_dbt_debug_have_the_connections_but_no_secret():
     "show", [repr, str, Mzs3Credentials.to_dict, lambda shown: dict(shown.connection_info())]
 )
 def test_nothing_that_shows_credentials_shows_a_secret(show):
-    made = credentials(token="the-token", password="the-password")
+    parameters = {"spark.hadoop.fs.s3a.secret.key": "the-parameter"}
+    made = credentials(**OTHER_SECRETS, server_side_parameters=parameters)
     text = str(show(made))
 
-    for secret in SECRETS.values():
+    for secret in (*SECRETS.values(), *OTHER_SECRETS.values(), "the-parameter"):
         assert secret not in text
-    if show in (repr, str):
-        assert "the-token" not in text
-        assert "the-password" not in text
+
+
+def test_what_dbt_serializes_is_valid_and_keeps_the_names():
+    parameters = {"spark.master": "local[2]"}
+    made = credentials(token="the-token", server_side_parameters=parameters)
+    shown = made.to_dict(omit_none=True)
+
+    Mzs3Credentials.validate(shown)
+    assert shown["token"] == "***"
+    assert "password" not in shown
+    assert shown["server_side_parameters"] == {"spark.master": "***"}
+    assert made.token == "the-token"
+    assert made.server_side_parameters == parameters
+
+
+def test_dbt_debug_shows_the_master_and_the_warehouse_all_the_same():
+    parameters = {"spark.master": "local[2]", "spark.sql.warehouse.dir": "/tables"}
+    shown = dict(credentials(server_side_parameters=parameters).connection_info())
+
+    assert {key: shown[key] for key in parameters} == parameters
 
 
 def test_no_alias_renames_a_models_config():

@@ -108,6 +108,9 @@ class Mzs3Credentials(SparkCredentials):
             name: {key: _masked(key, value) for key, value in values.items()}
             for name, values in self.aws_connections.items()
         }
+        for name in _SECRET_FIELDS:
+            if shown.get(name) is not None:
+                shown[name] = _hidden(shown[name])
         return shown
 
     def __repr__(self) -> str:
@@ -122,6 +125,11 @@ class Mzs3Credentials(SparkCredentials):
 
 def _parameter(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _hidden(value: Any) -> Any:
+    # Any parameter of Spark may hold a key, so of those only the names are shown.
+    return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else HIDDEN
 
 
 def _masked(key: str, value: Any) -> Any:

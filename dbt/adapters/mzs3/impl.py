@@ -17,12 +17,16 @@ from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
+from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection
+from dbt.adapters.mzs3.aws.permissions import check_prefix
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.copy.config.options import parse_options
+from dbt.adapters.mzs3.copy.history.report.read import write_report
 from dbt.adapters.mzs3.copy.script import render_job
+from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
@@ -42,37 +46,50 @@ logger = AdapterLogger("mzs3")
 
 _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _MAX_BIGINT = 2**63
+COPY_FLAG = "enable_copy_to_s3"
 
 
 @dataclass
 class Mzs3Config(SparkConfig):
     """The options of models: dbt-spark's, and those of `copy_to_s3`.
 
-    dbt does not check their types; `copy_to_s3` checks its own when the model runs.
+    dbt does not check their types; `copy_to_s3` checks its own before the model runs.
 
     - location: `s3://bucket/prefix`, or a SQL expression for it that may use `mz_now()`
     - aws_connection: a name under `aws_connections` in the profile
-    - format: `csv`
+    - format: `csv` or `parquet`
+    - compression: `none`, `gzip`, `zstd`; for Parquet also `snappy`, its default, and `lz4`
     - max_file_size, part_size, max_multi_part_bytes_in_memory: bytes, or text such as `'256MB'`
     - parts: how many parts the rows are hashed into
+    - partition_by: a column or several, which become folders such as `country=NZ/`
+    - single_file: the name of the one object that holds the whole result
+    - on_existing: `fail`, `overwrite` or `resume`, where the location is not empty
     - header, delimiter, quote, escape, null, force_quote: the CSV dialect, as in PostgreSQL
-    - on_existing: `fail`
+    - encryption, kms_key_id, storage_class, object_tags, acl: passed to S3 with each file
     """
 
     location: str | None = None
     aws_connection: str | None = None
     format: str | None = None
+    compression: str | None = None
     max_file_size: str | int | None = None
     part_size: str | int | None = None
     max_multi_part_bytes_in_memory: str | int | None = None
     parts: int | None = None
+    partition_by: str | list[str] | None = None
+    single_file: str | None = None
+    on_existing: str | None = None
     header: bool | None = None
     delimiter: str | None = None
     quote: str | None = None
     escape: str | None = None
     null: str | None = None
     force_quote: str | list[str] | None = None
-    on_existing: str | None = None
+    encryption: str | None = None
+    kms_key_id: str | None = None
+    storage_class: str | None = None
+    object_tags: dict[str, str] | None = None
+    acl: str | None = None
 
 
 class Mzs3Adapter(SparkAdapter):
@@ -153,9 +170,35 @@ class Mzs3Adapter(SparkAdapter):
         """What the job left in `result`, as dbt's response."""
         return job_response(submission_result)
 
+    @property
+    def _behavior_flags(self) -> list[BehaviorFlag]:
+        """What a project may turn off under `flags:` in its dbt_project.yml."""
+        return [
+            {  # type: ignore[typeddict-item]  # what it misses is optional from Python 3.11 on
+                "name": COPY_FLAG,
+                "default": True,
+                "description": "Whether models may export to S3 with copy_to_s3.",
+            }
+        ]
+
     @available.parse(lambda *_args, **_kwargs: "")
-    def compile_copy_job(self, node: str, query: str, options: dict[str, Any]) -> str:
-        """The PySpark job of a `copy_to_s3` model; fails on any option that is wrong."""
+    def compile_copy_job(
+        self,
+        node: str,
+        query: str,
+        options: dict[str, Any],
+        relation: BaseRelation,
+        full_refresh: bool = False,
+    ) -> str:
+        """The PySpark job of a `copy_to_s3` model; fails on any option that is wrong.
+
+        It creates nothing. `relation` is the model's.
+        """
+        if not getattr(self.behavior, COPY_FLAG).no_warn:
+            raise DbtRuntimeError(
+                f"copy_to_s3 is turned off for this project by the flag {COPY_FLAG} in "
+                f"dbt_project.yml; to export {node}, set it to true there, or remove it"
+            )
         method = self.config.credentials.method
         if method != Mzs3ConnectionMethod.SESSION:
             raise DbtRuntimeError(
@@ -164,9 +207,43 @@ class Mzs3Adapter(SparkAdapter):
             )
         try:
             parse_options(node, options, self.config.credentials.connections)
-            return render_job(node, query, options)
+            return render_job(
+                node,
+                query,
+                options,
+                schema=str(relation.schema),
+                identifier=str(relation.identifier),
+                full_refresh=full_refresh,
+            )
         except Mzs3Error as exc:
             raise as_dbt_error(exc) from exc
+
+    @available.parse_none
+    def verify_copy(self, location: str | None, aws_connection: str) -> None:
+        """Compare an export with its manifest; fails with all that differs."""
+        try:
+            found = verify_copy(self.config.credentials.connections, aws_connection, location)
+        except Mzs3Error as exc:
+            raise as_dbt_error(exc) from exc
+        for stranger in found.strangers:
+            logger.warning(f"{stranger} is not in the manifest; readers of the location read it")
+        if found.problems:
+            raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
+        logger.info(f"  {found.summary}")
+
+    @available.parse_none
+    def copy_report(self, schema: str, path: str, days: int) -> None:
+        """Write a page about the exports of the last days, from their history in the schema."""
+        method = self.config.credentials.method
+        if method != Mzs3ConnectionMethod.SESSION:
+            raise DbtRuntimeError(
+                "copy_report needs `method: session` in the profile, as copy_to_s3 does; "
+                f"`method: {method}` runs SQL only in this version of dbt-mzs3"
+            )
+        with self.connections.exception_handler("writing the report of exports"):
+            session = self.connections.get_thread_connection().handle.session
+            written = write_report(session, schema, path, days=days)
+        logger.info(f"  the exports of the last {days} days: {written}")
 
     # --- S3 CSV sources --------------------------------------------------------------------
 
@@ -246,6 +323,19 @@ class Mzs3Adapter(SparkAdapter):
                 problems.append(str(exc))
         if problems:
             raise DbtRuntimeError("\n".join(problems))
+
+    @available.parse_none
+    def validate_aws_connection(self, name: str, location: str | None) -> None:
+        """Try what exports need on a prefix; fails if a plain export could not do without it."""
+        try:
+            checks = check_prefix(self.config.credentials.connections, name, location)
+        except Mzs3Error as exc:
+            raise as_dbt_error(exc) from exc
+        for check in checks:
+            logger.info(f"  {check.line}")
+        problems = [check.line for check in checks if check.stops_every_export]
+        if problems:
+            raise DbtRuntimeError("\n".join([f"exports to {location} can't work:", *problems]))
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:

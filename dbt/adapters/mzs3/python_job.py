@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.events.base_types import EventLevel
+from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import DbtRuntimeError
-from dbt_common.invocation import get_invocation_started_at
+from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 
 from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.copy.events import CopyEvent, CopyProgress
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.response import copy_response
+from dbt.adapters.mzs3.response import CopyLogEvent, copy_response
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
 
@@ -32,7 +36,8 @@ class SessionJobHelper(PythonJobHelper):
     """Runs a job in the session of the connection that its node holds.
 
     The job finds the globals `spark`, `aws_connections` (by name), `as_of` (the run's start in
-    ms) and `cancelled` (an Event that is set when the user cancels).
+    ms), `cancelled` (an Event that is set when the user cancels), `tell` (which puts an event of
+    an export into dbt's log) and `invocation_id`.
     """
 
     def __init__(
@@ -57,6 +62,8 @@ class SessionJobHelper(PythonJobHelper):
             "aws_connections": self._credentials.connections,
             "as_of": run_started_ms(),
             "cancelled": handle.cancelled,
+            "tell": log_copy_event,
+            "invocation_id": get_invocation_id(),
         }
         name = str(self._model["original_file_path"])
         try:
@@ -82,3 +89,11 @@ def job_response(result: Any) -> AdapterResponse:
             as_of=result.as_of,
         )
     return AdapterResponse(_message="OK")
+
+
+def log_copy_event(event: CopyEvent) -> None:
+    """The event in dbt's log; on a terminal, progress has a bar."""
+    message = event.message
+    if isinstance(event, CopyProgress) and sys.stdout.isatty():
+        message = event.message_with_bar
+    fire_event(CopyLogEvent.of(event, message), level=EventLevel(event.level))

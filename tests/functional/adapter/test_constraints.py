@@ -28,10 +28,13 @@ select id, color, date_day from (
 
 
 def with_spark_types(schema):
+    """The original's YAML, whose columns are of PostgreSQL's type `text`."""
     return schema.replace("text", "string")
 
 
 class SparkColumns:
+    """Spark's types, in the fixtures that the originals have for an adapter's own."""
+
     @pytest.fixture
     def string_type(self):
         return "string"
@@ -139,9 +142,8 @@ class TestModelConstraintsRuntimeEnforcement(BaseModelConstraintsRuntimeEnforcem
 class TestConstraintQuotedColumn(BaseConstraintQuotedColumn):
     @pytest.fixture(scope="class")
     def models(self):
-        table = "{{ config(materialized='table') }}"
         return {
-            "my_model.sql": table + fixtures.my_model_with_quoted_column_name_sql,
+            "my_model.sql": fixtures.my_model_with_quoted_column_name_sql,
             "constraints_schema.yml": with_spark_types(fixtures.model_quoted_column_schema_yml),
         }
 

@@ -4,9 +4,8 @@ Left out: hooks on snapshots, which parquet can't do.
 """
 
 import pytest
+from dbt.tests.adapter.hooks import test_model_hooks as model_hooks
 from dbt.tests.adapter.hooks.test_model_hooks import (
-    MODEL_POST_HOOK,
-    MODEL_PRE_HOOK,
     BaseDuplicateHooksInConfigs,
     BaseHookRefs,
     BaseHooksRefsOnSeeds,
@@ -34,9 +33,8 @@ FIELDS = [
     "invocation_id",
     "thread_id",
 ]
-OUTSIDE_TRANSACTION = {"sql": "analyze table {{ this.schema }}.on_model_hook compute statistics"}
+# The original updates the seed, which parquet can't: the column comes with a copy of the table.
 SEED_HOOKS = [
-    # parquet can't update: the column comes with a copy of the table
     "create table {{ this }}_hooked using parquet as select *, 1 as new_col from {{ this }}",
     "drop table {{ this }}",
     "alter table {{ this }}_hooked rename to {{ this }}",
@@ -46,6 +44,7 @@ SEED_HOOKS = [
 
 
 def create_hook_table(project, name):
+    """As the original's file of SQL, which has PostgreSQL's types."""
     columns = ", ".join(
         f"{field} {'int' if field == 'target_threads' else 'string'}" for field in FIELDS
     )
@@ -54,18 +53,24 @@ def create_hook_table(project, name):
 
 
 def hook_rows(project, table, state):
+    """As the original, which quotes the columns as PostgreSQL does."""
     sql = f"select * from {project.test_schema}.{table} where test_state = '{state}'"
     return [row.asDict() for row in project.run_sql(sql, fetch="all")]
 
 
-def check_hook_row(project, row):
+def check_hook_row(project, row, host, threads):
+    """As the original, which expects the target of a PostgreSQL server."""
+    assert row["target_dbname"] == ""
+    assert row["target_host"] == (host or "")
     assert row["target_name"] == "default"
     assert row["target_schema"] == project.test_schema
     assert row["target_threads"] == 4
     assert row["target_type"] == "mzs3"
+    assert row["target_user"] == ""
+    assert row["target_pass"] == ""
     assert row["run_started_at"]
     assert row["invocation_id"]
-    assert row["thread_id"].startswith(("Thread-", "MainThread"))
+    assert row["thread_id"].startswith(threads)
 
 
 class SparkModelHooks:
@@ -77,27 +82,17 @@ class SparkModelHooks:
         rows = hook_rows(project, "on_model_hook", state)
         assert len(rows) == count
         for row in rows:
-            check_hook_row(project, row)
+            check_hook_row(project, row, host, threads="Thread-")
 
 
 class TestPrePostModelHooks(SparkModelHooks, BasePrePostModelHooks):
-    @pytest.fixture(scope="class")
-    def project_config_update(self):
-        hooks = {
-            "pre-hook": [MODEL_PRE_HOOK, OUTSIDE_TRANSACTION],
-            "post-hook": [OUTSIDE_TRANSACTION, MODEL_POST_HOOK],
-        }
-        return {"models": {"test": hooks}}
+    pass
 
 
-class TestPrePostModelHooksUnderscores(SparkModelHooks, BasePrePostModelHooks):
-    @pytest.fixture(scope="class")
-    def project_config_update(self):
-        hooks = {
-            "pre_hook": [MODEL_PRE_HOOK, OUTSIDE_TRANSACTION],
-            "post_hook": [OUTSIDE_TRANSACTION, MODEL_POST_HOOK],
-        }
-        return {"models": {"test": hooks}}
+class TestPrePostModelHooksUnderscores(
+    SparkModelHooks, model_hooks.TestPrePostModelHooksUnderscores
+):
+    pass
 
 
 class TestHookRefs(SparkModelHooks, BaseHookRefs):
@@ -115,13 +110,7 @@ class TestPrePostModelHooksInConfigKwargs(SparkModelHooks, BasePrePostModelHooks
 class TestPrePostModelHooksInConfigWithCount(
     SparkModelHooks, BasePrePostModelHooksInConfigWithCount
 ):
-    @pytest.fixture(scope="class")
-    def project_config_update(self):
-        hooks = {
-            "pre-hook": [MODEL_PRE_HOOK, OUTSIDE_TRANSACTION],
-            "post-hook": [OUTSIDE_TRANSACTION, MODEL_POST_HOOK],
-        }
-        return {"models": {"test": hooks}}
+    pass
 
 
 class TestPrePostModelHooksOnSeeds(BasePrePostModelHooksOnSeeds):
@@ -166,6 +155,7 @@ class TestPrePostRunHooks(BasePrePostRunHooks):
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
+        # The original makes tables with PostgreSQL's types.
         start = [
             "{{ custom_run_hook('start', target, run_started_at, invocation_id) }}",
             "create table {{ target.schema }}.start_hook_order_test (id int)",
@@ -187,7 +177,7 @@ class TestPrePostRunHooks(BasePrePostRunHooks):
 
     def check_hooks(self, state, project, host):
         (row,) = hook_rows(project, "on_run_hook", state)
-        check_hook_row(project, row)
+        check_hook_row(project, row, host, threads=("Thread-", "MainThread"))
 
     def assert_used_schemas(self, project):
         schema = project.test_schema

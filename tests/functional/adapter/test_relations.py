@@ -1,8 +1,11 @@
 """dbt's own acceptance tests: relations, caching, aliases, ephemeral models, concurrency.
 
-Left out: `dbt clone` (its tests take snapshots, which parquet can't do), and
+Left out: the other tests of `dbt clone` (they take snapshots, which parquet can't do), and
 `BaseSameAliasDifferentDatabases` (Spark's relations have no database).
 """
+
+import re
+from pathlib import Path
 
 import pytest
 from dbt.tests.adapter.aliases.test_aliases import (
@@ -17,6 +20,7 @@ from dbt.tests.adapter.caching.test_caching import (
     BaseNoPopulateCache,
 )
 from dbt.tests.adapter.concurrency.test_concurrency import BaseConcurrency
+from dbt.tests.adapter.dbt_clone.test_dbt_clone import BaseCloneSameTargetAndState
 from dbt.tests.adapter.ephemeral.test_ephemeral import (
     BaseEphemeralErrorHandling,
     BaseEphemeralMulti,
@@ -28,6 +32,7 @@ from dbt.tests.adapter.relations.test_changing_relation_type import (
 from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
 from dbt.tests.util import check_relations_equal, run_dbt
 
+# The original casts to PostgreSQL's `text`.
 SPARK_CAST = "{% macro string_literal(s) %} cast('{{ s }}' as string) {% endmacro %}"
 
 
@@ -43,7 +48,7 @@ class TestAliases(SparkAliases, BaseAliases):
     pass
 
 
-class TestAliasErrors(SparkAliases, BaseAliasErrors):
+class TestAliasErrors(BaseAliasErrors):
     pass
 
 
@@ -53,7 +58,7 @@ class TestSameAliasDifferentSchemas(SparkAliases, BaseSameAliasDifferentSchemas)
 
 class WithoutDatabases:
     def run_and_inspect_cache(self, project, run_args=None):
-        """As the original, for relations that have no database."""
+        """As the original, which lowers the database: Spark's relations have none."""
         seen = []
         for _ in range(2):
             run_dbt(run_args)
@@ -79,6 +84,10 @@ class TestNoPopulateCache(WithoutDatabases, BaseNoPopulateCache):
     pass
 
 
+class TestCloneSameTargetAndState(BaseCloneSameTargetAndState):
+    pass
+
+
 class TestConcurrency(BaseConcurrency):
     pass
 
@@ -87,20 +96,57 @@ class TestEphemeralErrorHandling(BaseEphemeralErrorHandling):
     pass
 
 
+def without_spaces(sql):
+    """The SQL in one word, without the digits of the schema's name."""
+    return re.sub(r"[\s\d]+", "", sql)
+
+
+def sql_of_view(name):
+    return without_spaces(Path(f"target/run/test/models/{name}.sql").read_text())
+
+
 class TestEphemeralMulti(BaseEphemeralMulti):
     def test_ephemeral_multi(self, project):
-        """As the original, but for the wording of the view's SQL."""
+        """As the original, whose view is made with PostgreSQL's words and quotes."""
         run_dbt(["seed"])
         assert len(run_dbt(["run"])) == 3
         for model in ("dependent", "double_dependent", "super_dependent"):
             check_relations_equal(project.adapter, ["seed", model])
+        schema = project.test_schema
+        assert sql_of_view("double_dependent") == without_spaces(
+            f"""
+            create or replace view {schema}.double_dependent as
+            with __dbt__cte__base as (
+                select * from {schema}.seed
+            ), __dbt__cte__base_copy as (
+                select * from __dbt__cte__base
+            )
+            -- base_copy just pulls from base. Make sure the listed
+            -- graph of CTEs all share the same dbt_cte__base cte
+            select * from __dbt__cte__base where gender = 'Male'
+            union all
+            select * from __dbt__cte__base_copy where gender = 'Female'
+            """
+        )
 
 
 class TestEphemeralNested(BaseEphemeralNested):
     def test_ephemeral_nested(self, project):
-        """As the original, but for the wording of the view's SQL."""
+        """As the original, whose view is made with PostgreSQL's words and quotes."""
         assert len(run_dbt(["run"])) == 2
         check_relations_equal(project.adapter, ["source_table", "root_view"])
+        schema = project.test_schema
+        assert sql_of_view("root_view") == without_spaces(
+            f"""
+            create or replace view {schema}.root_view as
+            with __dbt__cte__ephemeral_level_two as (
+                select * from {schema}.source_table
+            ), __dbt__cte__ephemeral as (
+                select * from __dbt__cte__ephemeral_level_two
+            )
+            select * from __dbt__cte__ephemeral
+            """
+        )
 
 
 class TestChangeRelationTypeValidator(BaseChangeRelationTypeValidator):

@@ -47,7 +47,9 @@ def faulty(proxy: FaultyS3) -> FaultyS3:
 def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
     """`copy(query, location, **options)` through the server that can be made to refuse."""
 
-    def run(query: str, location: str, **options: Any) -> CopyResult:
+    def run(
+        query: str, location: str, *, full_refresh: bool = False, **options: Any
+    ) -> CopyResult:
         return copy_to_s3(
             spark,
             query,
@@ -55,6 +57,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
             options={"location": location, **options},
             connections={"default": connection_to(faulty.endpoint)},
             as_of=1700000000000,
+            full_refresh=full_refresh,
         )
 
     return run
@@ -69,3 +72,15 @@ def nothing_left(s3: Any) -> Callable[[str], None]:
         assert s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
     return check
+
+
+@pytest.fixture
+def objects(s3: Any) -> Callable[[str], dict[str, bytes]]:
+    """Every object of a bucket, by key."""
+
+    def read(bucket: str) -> dict[str, bytes]:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+        return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+
+    return read

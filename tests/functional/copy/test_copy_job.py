@@ -112,21 +112,26 @@ def test_a_missing_bucket_is_named(copy: Copy) -> None:
         copy("select 1 as a", "s3://no-such-bucket/x")
 
 
+POINT = "st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')"
+
+
 def test_every_unsupported_column_is_listed(
     copy: Copy, bucket: str, nothing_left: Callable[[str], None]
 ) -> None:
     with pytest.raises(ConfigError) as failure:
         copy(
-            "select 1 as a, map(1, 2) as m, struct(1) as s, interval 1 day as i order by 1",
+            f"select 1 as a, {POINT} as g, struct(1 as b, 2 as B) as s, 1.5D as d order by 1",
             f"s3://{bucket}/x",
             force_quote=["b"],
+            partition_by=["d", "e"],
         )
     listed = [problem.split(",")[0] for problem in failure.value.problems]
     assert listed == [
-        "column m has the type map<int",
-        "column s has the type struct<col1:int>",
-        "column i has the type interval day",
+        "column g has the type geography(4326)",
+        "column s is a struct with 2 fields named b; rename them",
         "force_quote names b",
+        "partition_by names e",
+        "partition_by names d",
         "the query ends in ORDER BY",
     ]
     nothing_left(bucket)

@@ -55,36 +55,6 @@ def test_without_keys_the_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
     assert client._request_signer._credentials.access_key == "AKIACHAIN"
 
 
-def test_a_role_is_assumed_with_the_external_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = AwsConnection(assume_role_arn=ROLE, external_id="mz_1234", **KEYS)
-    asked: list[dict[str, Any]] = []
-    original = module.AssumeRoleCredentialFetcher.__init__
-
-    def recording(self: Any, **kwargs: Any) -> None:
-        asked.append(kwargs)
-        original(self, **kwargs)
-
-    monkeypatch.setattr(module.AssumeRoleCredentialFetcher, "__init__", recording)
-    assert (
-        f"assumed-role/copy/{module.ROLE_SESSION}"
-        in (sts_client(connection).get_caller_identity()["Arn"])
-    )
-    [request] = asked
-    assert request["role_arn"] == ROLE
-    assert request["extra_args"]["ExternalId"] == "mz_1234"
-    assert request["source_credentials"].access_key == "AKIABASE"
-
-
-def test_the_roles_credentials_are_renewed_as_they_age() -> None:
-    client: Any = s3_client(AwsConnection(assume_role_arn=ROLE, **KEYS))
-    credentials = client._request_signer._credentials
-    first = credentials.get_frozen_credentials()
-    # As if an hour had passed, for the credentials and for their cache.
-    credentials._expiry_time = credentials._time_fetcher()
-    credentials._refresh_using.__self__._cache.clear()
-    assert credentials.get_frozen_credentials() != first
-
-
 def without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)

@@ -1,8 +1,12 @@
 """What a refusal of AWS tells the user."""
 
+import pickle
+from typing import Any
+
+import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from dbt.adapters.mzs3.aws.failures import describe, is_denied, is_missing
+from dbt.adapters.mzs3.aws.failures import RoleError, describe, is_denied, is_missing
 
 
 def refusal(code: str, message: str = "No.") -> ClientError:
@@ -35,3 +39,26 @@ def test_an_endpoint_that_does_not_answer_is_named() -> None:
     down = EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
     assert "http://127.0.0.1:9/" in describe(down, "listing s3://b/x/")
     assert not is_denied(down)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"Error": {"Code": "PermanentRedirect", "Region": "eu-west-1"}}, "is in eu-west-1: set"),
+        (
+            {
+                "Error": {"Code": "301"},
+                "ResponseMetadata": {"HTTPHeaders": {"x-amz-bucket-region": "eu-west-2"}},
+            },
+            "is in eu-west-2: set",
+        ),
+        ({"Error": {"Code": "AuthorizationHeaderMalformed"}}, "is in another region: set region"),
+    ],
+)
+def test_another_region_is_named_where_s3_names_it(answer: Any, says: str) -> None:
+    assert says in describe(ClientError(answer, "ListObjectsV2"), "listing s3://b/x/")
+
+
+def test_a_role_error_travels_with_its_text() -> None:
+    failure = pickle.loads(pickle.dumps(RoleError(reason="the role could not be assumed")))
+    assert describe(failure, "listing") == "listing failed: the role could not be assumed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 from collections.abc import Callable, Iterator
@@ -52,7 +53,12 @@ class MemoryS3:
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
         self.before("ListObjectsV2", Prefix)
         keys = sorted(key for key in self.objects if key.startswith(Prefix))
-        return {"Contents": [{"Key": key, "Size": len(self.objects[key])} for key in keys]}
+        return {"Contents": [self._listed(key) for key in keys]}
+
+    def _listed(self, key: str) -> dict[str, Any]:
+        content = self.objects[key]
+        etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        return {"Key": key, "Size": len(content), "ETag": f'"{etag}"'}
 
     def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
         self.before("CompleteMultipartUpload", Key)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.script import render_job
+from dbt.adapters.mzs3.copy.watch import Audience
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
@@ -17,7 +18,14 @@ def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
 
     original, job.copy_to_s3 = job.copy_to_s3, record
     try:
-        provided = {"spark": "SPARK", "aws_connections": {"c": 1}, "as_of": 5, "cancelled": None}
+        provided = {
+            "spark": "SPARK",
+            "aws_connections": {"c": 1},
+            "as_of": 5,
+            "cancelled": None,
+            "tell": print,
+            "invocation_id": "i-1",
+        }
         exec(compile(source, "job.py", "exec"), provided)
     finally:
         job.copy_to_s3 = original
@@ -26,7 +34,7 @@ def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
 @given(TEXT, st.dictionaries(TEXT, TEXT | st.integers() | st.booleans() | st.lists(TEXT)))
 def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any]) -> None:
     calls: list[tuple[Any, ...]] = []
-    run(render_job("model.p.m", query, options), calls)
+    run(render_job("model.p.m", query, options, schema="a", identifier="m"), calls)
     [(spark, received, kwargs)] = calls
     assert received.strip() == query.strip()
     assert kwargs == {
@@ -34,13 +42,24 @@ def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any])
         "options": options,
         "connections": {"c": 1},
         "as_of": 5,
+        "full_refresh": False,
         "cancelled": None,
+        "audience": Audience(schema="a", identifier="m", invocation_id="i-1", tell=print),
     }
     assert spark == "SPARK"
 
 
 def test_the_job_reads_well() -> None:
-    source = render_job("model.p.orders", "select *\nfrom orders", {"location": "s3://b/p"})
+    source = render_job(
+        "model.p.orders",
+        "select *\nfrom orders",
+        {"location": "s3://b/p"},
+        schema="analytics",
+        identifier="orders",
+        full_refresh=True,
+    )
     assert source.startswith("# COPY TO S3 of model.p.orders, compiled by dbt-mzs3.\n")
     assert '\nQUERY = """\nselect *\nfrom orders\n"""\n' in source
     assert "    'location': 's3://b/p',\n" in source
+    assert "    full_refresh=True,\n" in source
+    assert "        schema='analytics',\n        identifier='orders',\n" in source

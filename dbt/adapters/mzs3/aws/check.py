@@ -8,26 +8,19 @@ from urllib.request import getproxies
 
 from dbt.adapters.mzs3.aws.client import s3_client, sts_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied
+from dbt.adapters.mzs3.aws.failures import (
+    REFUSED_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_denied,
+)
 from dbt.adapters.mzs3.errors import S3Error
 
 CONNECT_TIMEOUT_S = 5
 _UNKNOWN = "credentials accepted"
-# What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
-_REFUSED = frozenset(
-    {
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-        "CredentialRetrievalError",
-        "NoCredentialsError",
-        "PartialCredentialsError",
-    }
-)
+# Somebody waits for the answer.
+MAX_ATTEMPTS = 2
 
 
 def check_connection(connection: AwsConnection) -> str:
@@ -37,10 +30,10 @@ def check_connection(connection: AwsConnection) -> str:
     still an answer. Raises S3Error that says what failed and what to look at.
     """
     endpoint = connection.endpoint or "AWS"
-    _require_endpoint(connection)
+    require_endpoint(connection)
     who = who_am_i(connection)
     try:
-        s3_client(connection).list_buckets()
+        s3_client(connection, max_attempts=MAX_ATTEMPTS).list_buckets()
     except AwsFailure as exc:
         if not is_denied(exc):
             raise _failed(connection, exc, f"asking S3 at {endpoint}") from exc
@@ -53,16 +46,16 @@ def who_am_i(connection: AwsConnection) -> str:
     Raises S3Error when the credentials are missing or refused, or the role can't be assumed.
     """
     try:
-        return sts_client(connection).get_caller_identity()["Arn"]
+        return sts_client(connection, max_attempts=MAX_ATTEMPTS).get_caller_identity()["Arn"]
     except AwsFailure as exc:
-        refused = error_code(exc) in _REFUSED or connection.assume_role_arn is not None
+        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
         if refused or connection.endpoint is None:
             raise _failed(connection, exc, "asking STS who this is") from exc
         return _UNKNOWN
 
 
-def _require_endpoint(connection: AwsConnection) -> None:
-    """Fails at once where nothing listens: boto3 would retry for a while."""
+def require_endpoint(connection: AwsConnection) -> None:
+    """Raises S3Error at once where nothing listens: boto3 would retry for a while."""
     parts = urlsplit(connection.endpoint or "")
     if not parts.hostname or parts.scheme in getproxies():
         return

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
-from botocore.credentials import (
-    AssumeRoleCredentialFetcher,
-    DeferredRefreshableCredentials,
-)
 from botocore.exceptions import NoCredentialsError
 from botocore.session import Session as BotocoreSession
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.retries import MAX_ATTEMPTS, settings, wait_beyond_quota
+from dbt.adapters.mzs3.aws.roles import role_credentials
 from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
@@ -25,25 +23,26 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 DEFAULT_REGION = "us-east-1"
-ROLE_SESSION = "dbt-mzs3"
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
-MAX_ATTEMPTS = 6
+STS_MAX_ATTEMPTS = 5
 
 
-def s3_client(connection: AwsConnection) -> S3Client:
+def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
     """A new S3 client: keep it for the length of a task, clients are safe to share by threads.
 
-    Throttling, 5xx and broken connections are retried with back-off, `MAX_ATTEMPTS` times in all.
-    Raises S3Error, which names the connection, for a profile, region or endpoint that is none.
+    Throttling, 5xx, timeouts and broken connections are retried with back-off, each request
+    `max_attempts` times in all: by default that outlasts about 10 s without S3, and a minute of
+    throttling. Raises S3Error, which names the connection, for a profile, region or endpoint that
+    is none.
     """
     with _named(connection):
-        return _session(connection).client(
+        client = _session(connection).client(
             "s3",
             endpoint_url=connection.endpoint,
             config=Config(
                 s3={"addressing_style": _addressing_style(connection)},
-                retries={"mode": "standard", "total_max_attempts": MAX_ATTEMPTS},
+                retries=_retries(max_attempts),
                 connect_timeout=CONNECT_TIMEOUT_S,
                 read_timeout=READ_TIMEOUT_S,
                 max_pool_connections=16,
@@ -52,15 +51,19 @@ def s3_client(connection: AwsConnection) -> S3Client:
                 response_checksum_validation="when_required",
             ),
         )
+    wait_beyond_quota(client, max_attempts)
+    return client
 
 
-def sts_client(connection: AwsConnection) -> STSClient:
+def sts_client(connection: AwsConnection, *, max_attempts: int = STS_MAX_ATTEMPTS) -> STSClient:
     """A new STS client that signs as the connection does, assumed role included.
 
     Raises S3Error as `s3_client` does.
     """
     with _named(connection):
-        return _session(connection).client("sts", endpoint_url=connection.endpoint)
+        return _session(connection).client(
+            "sts", endpoint_url=connection.endpoint, config=_sts_config(max_attempts)
+        )
 
 
 @contextmanager
@@ -74,6 +77,18 @@ def _named(connection: AwsConnection) -> Iterator[None]:
 
 def _addressing_style(connection: AwsConnection) -> Any:
     return connection.addressing_style
+
+
+def _retries(max_attempts: int) -> Any:
+    return settings(max_attempts)
+
+
+def _sts_config(max_attempts: int) -> Config:
+    return Config(
+        retries=_retries(max_attempts),
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=READ_TIMEOUT_S,
+    )
 
 
 def _session(connection: AwsConnection) -> boto3.Session:
@@ -97,27 +112,17 @@ def _base_session(connection: AwsConnection, region: str | None) -> boto3.Sessio
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session whose credentials are the assumed role's, renewed by botocore as they age."""
-    extra = {"RoleSessionName": ROLE_SESSION}
-    if connection.external_id:
-        extra["ExternalId"] = connection.external_id
+    """A session whose credentials are the assumed role's."""
     create: Any = base.client
-    credentials = base.get_credentials()
-    if credentials is None:
+    source: Any = base.get_credentials()
+    if source is None:
         raise NoCredentialsError
 
     def create_client(service: str, **kwargs: Any) -> Any:
         # The fetcher hands over the source credentials; the endpoint is the connection's.
-        return create(service, endpoint_url=connection.endpoint, **kwargs)
+        config = _sts_config(STS_MAX_ATTEMPTS)
+        return create(service, endpoint_url=connection.endpoint, config=config, **kwargs)
 
-    fetcher = AssumeRoleCredentialFetcher(
-        client_creator=create_client,
-        source_credentials=credentials,
-        role_arn=role_arn,
-        extra_args=extra,
-    )
     inner: Any = BotocoreSession()
-    inner._credentials = DeferredRefreshableCredentials(
-        method="assume-role", refresh_using=fetcher.fetch_credentials
-    )
+    inner._credentials = role_credentials(source, role_arn, connection.external_id, create_client)
     return boto3.Session(botocore_session=inner, region_name=base.region_name)

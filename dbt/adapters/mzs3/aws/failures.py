@@ -4,11 +4,54 @@ from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dbt.adapters.mzs3.aws.retries import gave_up_after
+
 DENIED_CODES = frozenset({"AccessDenied", "403", "Forbidden", "AllAccessDisabled"})
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
+THROTTLED_CODES = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequests",
+        "TooManyRequestsException",
+    }
+)
+# What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
+REFUSED_CODES = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+        "CredentialRetrievalError",
+        "NoCredentialsError",
+        "PartialCredentialsError",
+    }
+)
+OTHER_REGION_CODES = frozenset(
+    {
+        "301",
+        "AuthorizationHeaderMalformed",
+        "IllegalLocationConstraintException",
+        "PermanentRedirect",
+    }
+)
 
 AwsFailure = (ClientError, BotoCoreError)
 """What boto3 raises: `except AwsFailure as exc`."""
+
+
+class RoleError(BotoCoreError):
+    """The role of a connection could not be assumed; raised in the place of any request."""
+
+    fmt = "{reason}"
 
 
 def error_code(exc: Exception) -> str:
@@ -28,19 +71,56 @@ def is_missing(exc: Exception) -> bool:
     return error_code(exc) in MISSING_CODES
 
 
-def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
-    """One line: what was being done, what AWS said, which permission is missing.
+def reason_of(exc: Exception) -> str:
+    """What AWS said, `code: message`, or what boto3 says where there was no answer."""
+    if not isinstance(exc, ClientError):
+        return str(exc)
+    said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"
+    return f"{error_code(exc)}: {said}"
 
-    `doing` names the action and its object, such as "listing s3://bucket/prefix/".
+
+def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
+    """One line: what was being done, what AWS said, how often it was tried, what to do.
+
+    `doing` names the action and its object, such as "listing s3://bucket/prefix/"; `permission`
+    is named where AWS denied it.
     """
-    code = error_code(exc)
-    if isinstance(exc, ClientError):
-        said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"
-        text = f"{doing} failed: {code}: {said}"
-    else:
-        text = f"{doing} failed: {exc}"
-    if code in DENIED_CODES and permission:
+    text = f"{doing} failed: {reason_of(exc)}"
+    if is_denied(exc) and permission:
         text += f" (needs {permission})"
+    attempts = gave_up_after(exc)
+    if attempts is not None and attempts > 1:
+        text = f"{text.rstrip('.')}; gave up after {attempts} attempts"
+    advice = _advice(exc)
+    return f"{text}{advice}" if advice else text
+
+
+def _advice(exc: Exception) -> str:
+    code = error_code(exc)
+    if code in THROTTLED_CODES:
+        return (
+            ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
+            "when less else uses the bucket"
+        )
+    if code in OTHER_REGION_CODES:
+        return _region_advice(exc)
     if code in {"NoCredentialsError", "CredentialRetrievalError", "PartialCredentialsError"}:
-        text += "; give keys under aws_connections in the profile, or set up boto3's own chain"
-    return text
+        return "; give keys under aws_connections in the profile, or set up boto3's own chain"
+    if code in {"ExpiredToken", "ExpiredTokenException"}:
+        return (
+            "; a session_token can't be renewed: give a new one, or keys without one, or an "
+            "assume_role_arn, whose credentials are renewed while a run lasts"
+        )
+    if code in REFUSED_CODES:
+        return "; check the keys under aws_connections in the profile"
+    return ""
+
+
+def _region_advice(exc: Exception) -> str:
+    region = None
+    if isinstance(exc, ClientError):
+        headers = exc.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        named: object = exc.response.get("Error", {}).get("Region")
+        region = named or headers.get("x-amz-bucket-region")
+    where = f"in {region}" if region else "in another region"
+    return f"; the bucket is {where}: set region under aws_connections in the profile"

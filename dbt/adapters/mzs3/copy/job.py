@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit.claim import Claim
-from dbt.adapters.mzs3.copy.commit.destination import (
-    MANIFEST,
-    list_location,
-    proof_of_writing,
-    require_empty,
-    resolve_location,
-)
-from dbt.adapters.mzs3.copy.commit.manifest import build_manifest
+from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.commit.protocol import (
-    Commit,
-    CommitError,
-    abort_upload,
-    finish_interrupted,
-)
+from dbt.adapters.mzs3.copy.commit.place import MANIFEST, Place
+from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
+from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError, StaleFilesError
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 from dbt.adapters.mzs3.copy.config.options import CopyOptions, parse_options
-from dbt.adapters.mzs3.copy.executor.write import WriteSpec
+from dbt.adapters.mzs3.copy.export import Export, checked_frame
+from dbt.adapters.mzs3.copy.progress import Progress
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.rows.columns import column_problems
-from dbt.adapters.mzs3.copy.rows.plan import default_parts, is_ordered
+from dbt.adapters.mzs3.copy.resumed import require_same
+from dbt.adapters.mzs3.copy.rows.plan import default_parts
 from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
-from dbt.adapters.mzs3.errors import ConfigError, CopyError, LocationError
+from dbt.adapters.mzs3.copy.watch import Audience, Watch
+from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import explain
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 def copy_to_s3(
@@ -52,141 +39,144 @@ def copy_to_s3(
     options: Mapping[str, Any],
     connections: Mapping[str, AwsConnection],
     as_of: int,
+    full_refresh: bool = False,
     cancelled: threading.Event | None = None,
+    audience: Audience = Audience(),  # noqa: B008 - frozen
 ) -> CopyResult:
     """The rows of `query` in S3, all visible at once, or not at all.
 
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
     errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
+    With `full_refresh`, an overwrite replaces all partitions, not only those with rows. What
+    happens is told to the `audience`, and recorded in its history.
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
-    frame = _checked_frame(spark, node, query, parsed)
+    frame = checked_frame(spark, node, query, parsed)
     location = resolve_location(spark, node, parsed.location, as_of)
-    client = s3_client(connections[parsed.aws_connection])
-    sweeper = _preflight(client, location)
-    parts = parsed.parts or default_parts(spark)
-    export = _Export(
+    connection = connections[parsed.aws_connection]
+    export = Export(
         node=node,
-        frame=frame,
-        options=replace(parsed, parts=parts),
+        schema=frame.schema,
+        options=replace(parsed, parts=_parts(spark, parsed)),
         location=location,
-        connection=connections[parsed.aws_connection],
+        connection=connection,
         as_of=as_of,
+        full_refresh=full_refresh,
     )
-    files: list[PendingFile] = []
-    try:
-        _stop_if(cancelled)
-        uploaded, counted = upload_parts(frame, export.write_spec(), parts)
-        files += uploaded
+    with Watch(spark, export, audience, cancelled) as watch:
+        place = Place(s3_client(connection), location, parsed.properties.for_notes())
+        ground = prepare(place, parsed.on_existing, parsed.single_file)
+        with watch.progress() as progress:
+            if parsed.on_existing == "resume" and ground.existing is not None:
+                result = _already_there(export, frame, place, ground, progress)
+            else:
+                result = _Run(export, frame, place, ground, progress, cancelled).to_the_end()
+        return watch.committed(result)
+
+
+def _parts(spark: SparkSession, options: CopyOptions) -> int:
+    if options.single_file is not None:
+        return 1
+    return options.parts or default_parts(spark)
+
+
+def _already_there(
+    export: Export, frame: DataFrame, place: Place, ground: Ground, progress: Progress
+) -> CopyResult:
+    """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
+    assert ground.existing is not None
+    spec = export.write_spec(ground, dry=True, progress=progress.target)
+    files, _ = upload_parts(frame, spec, export.options.parts or 1)
+    require_same(place, ground.existing, files)
+    return _result(export, files, int(ground.existing.manifest["as_of"]))
+
+
+class _Run:
+    """Uploads, counts, commits; cleans up after itself if any of it fails."""
+
+    def __init__(
+        self,
+        export: Export,
+        frame: DataFrame,
+        place: Place,
+        ground: Ground,
+        progress: Progress,
+        cancelled: threading.Event | None,
+    ) -> None:
+        self._export = export
+        self._frame = frame
+        self._place = place
+        self._ground = ground
+        self._progress = progress
+        self._cancelled = cancelled
+        self._files: list[PendingFile] = []
+
+    def to_the_end(self) -> CopyResult:
+        """What was committed; raises what a user is to read."""
+        try:
+            self._upload()
+            self._commit()
+        except StaleFilesError as exc:
+            raise CopyError(f"{self._export.node}: {exc}") from exc
+        except BaseException as exc:
+            left = _clean_up(self._place, self._ground.sweeper, self._files)
+            raise _with_remains(self._export, exc, left) from exc
+        return _result(self._export, self._files, self._export.as_of)
+
+    def _upload(self) -> None:
+        self._stop_if_cancelled()
+        files, counted = upload_parts(
+            self._frame,
+            self._export.write_spec(self._ground, progress=self._progress.target),
+            self._export.options.parts or 1,
+            empty_file=self._export.writes_empty_file(self._ground),
+        )
+        self._files += files
         check_count(written=sum(file.rows for file in files), counted=counted)
-        _stop_if(cancelled)
+        self._stop_if_cancelled()
+
+    def _commit(self) -> None:
+        self._progress.committing()
         # What lost attempts of tasks have opened goes now; it needs no mention if it can't.
-        sweeper.sweep(keep={file.upload_id for file in files})
-        claim = Claim(client, location, files, export.manifest(files))
-        Commit(client, location, claim).run()
-    except BaseException as exc:
-        raise _with_remains(export, exc, _clean_up(client, location, sweeper, files)) from exc
+        self._ground.sweeper.sweep(keep={file.upload_id for file in self._files})
+        claim = Claim(self._place, self._export.pending(self._files, self._ground, self._place))
+        Commit(self._place, claim).run()
+
+    def _stop_if_cancelled(self) -> None:
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise CopyError("the run was cancelled")
+
+
+def _result(export: Export, files: list[PendingFile], as_of: int) -> CopyResult:
     return CopyResult(
         rows=sum(file.rows for file in files),
-        location=location.uri,
-        manifest=location.uri + MANIFEST,
+        location=export.location.uri,
+        manifest=export.location.uri + MANIFEST,
         files=len(files),
         bytes=sum(file.bytes for file in files),
         as_of=as_of,
     )
 
 
-@dataclass(frozen=True)
-class _Export:
-    node: str
-    frame: DataFrame
-    options: CopyOptions
-    location: S3Location
-    connection: AwsConnection
-    as_of: int
-
-    def write_spec(self) -> WriteSpec:
-        options = self.options
-        return WriteSpec(
-            connection=self.connection,
-            bucket=self.location.bucket,
-            prefix=self.location.prefix,
-            columns=tuple(self.frame.columns),
-            dialect=options.dialect,
-            header=options.header,
-            force_quote=options.force_quote,
-            max_file_size=options.max_file_size,
-            part_size=options.part_size,
-            max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
-        )
-
-    def manifest(self, files: list[PendingFile]) -> dict[str, Any]:
-        return build_manifest(
-            self.location,
-            files,
-            node=self.node,
-            schema=self.frame.schema,
-            options=self.options.as_config(),
-            as_of=self.as_of,
-        )
-
-
-def _checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:
-    """The query as a DataFrame that can be exported; nothing has run yet."""
-    try:
-        frame = spark.sql(query)
-        problems = column_problems(frame.schema, options.force_quote)
-        if is_ordered(spark, query):
-            problems.append(
-                "the query ends in ORDER BY, which would cost a sort and promise nothing: within "
-                "each file, rows are ordered by their content. Order them where they are read"
-            )
-    except PySparkException as exc:
-        raise explain(exc) from exc
-    if problems:
-        raise ConfigError(node, problems)
-    return frame
-
-
-def _preflight(client: S3Client, location: S3Location) -> Sweeper:
-    """Proves the location empty and writable before any data moves."""
-    finished = finish_interrupted(client, location, list_location(client, location))
-    if finished is not None:
-        raise LocationError(
-            f"{finished}. This run has exported nothing; export to another location, or remove "
-            "that export first"
-        )
-    require_empty(client, location)
-    with proof_of_writing(client, location) as probe:
-        return Sweeper(client, location, probe)
-
-
-def _stop_if(cancelled: threading.Event | None) -> None:
-    if cancelled is not None and cancelled.is_set():
-        raise CopyError("the run was cancelled")
-
-
-def _clean_up(
-    client: S3Client, location: S3Location, sweeper: Sweeper, files: list[PendingFile]
-) -> str | None:
+def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str | None:
     """Abort every upload of a failed export; None, or what may be left."""
     if not files:
         return sweeper.sweep_until_quiet()  # its tasks may still be ending
     problems: list[str] = []
     for file in files:
         try:
-            abort_upload(client, location, file)
+            place.abort(file.key, file.upload_id)
         except AwsFailure as exc:
             if not is_missing(exc):
-                doing = f"aborting the upload of s3://{location.bucket}/{file.key}"
+                doing = f"aborting the upload of {place.uri_of(file.key)}"
                 problems.append(describe(exc, doing, "s3:AbortMultipartUpload"))
     sweeper.sweep()
     return "; ".join(problems) or None
 
 
-def _with_remains(export: _Export, exc: BaseException, left: str | None) -> BaseException:
+def _with_remains(export: Export, exc: BaseException, left: str | None) -> BaseException:
     """The failure, with what it leaves behind; interrupts pass through as they are."""
     if not isinstance(exc, Exception):
         return exc

@@ -9,8 +9,10 @@ from typing import Any
 _TEMPLATE = '''\
 # COPY TO S3 of {node}, compiled by dbt-mzs3.
 # Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
-# epoch) and `cancelled` (an event). It names an AWS connection of the profile, and no secret.
+# epoch), `cancelled` (an event), `tell` (called with what happens) and `invocation_id`.
+# It names an AWS connection of the profile, and no secret.
 from dbt.adapters.mzs3.copy.job import copy_to_s3
+from dbt.adapters.mzs3.copy.watch import Audience
 
 QUERY = """
 {query}
@@ -25,16 +27,41 @@ result = copy_to_s3(
     options=OPTIONS,
     connections=aws_connections,
     as_of=as_of,
+    full_refresh={full_refresh!r},
     cancelled=cancelled,
+    audience=Audience(
+        schema={schema!r},
+        identifier={identifier!r},
+        invocation_id=invocation_id,
+        tell=tell,
+    ),
 )
 '''
 
 
-def render_job(node: str, query: str, options: Mapping[str, Any]) -> str:
-    """Python source whose QUERY is `query` to the last byte, but for white space around it."""
+def render_job(
+    node: str,
+    query: str,
+    options: Mapping[str, Any],
+    *,
+    schema: str,
+    identifier: str,
+    full_refresh: bool = False,
+) -> str:
+    """Python source whose QUERY is `query` to the last byte, but for white space around it.
+
+    `schema` and `identifier` name the model's relation.
+    """
     text = query.strip().replace("\\", "\\\\").replace("\r", "\\r")
     text = text.replace('"""', '\\"\\"\\"')
-    return _TEMPLATE.format(node=node, query=text, options=_literal(options))
+    return _TEMPLATE.format(
+        node=node,
+        query=text,
+        options=_literal(options),
+        schema=schema,
+        identifier=identifier,
+        full_refresh=full_refresh,
+    )
 
 
 def _literal(options: Mapping[str, Any]) -> str:

@@ -9,8 +9,10 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit.claim import Claim
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError, finish_interrupted
+from dbt.adapters.mzs3.copy.commit.pending import PendingExport, PendingFile
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError
+from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 LOCATION = S3Location("b", "x/")
@@ -23,12 +25,17 @@ def s3() -> MemoryS3:
     return MemoryS3()
 
 
+def place(s3: MemoryS3) -> Place:
+    client: Any = s3
+    return Place(client, LOCATION)
+
+
 def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
     """A run that has uploaded its files and goes on to commit them."""
     files = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
-    client: Any = s3
     manifest = {"of": name, "meta": {"record_count": 15}}
-    return Commit(client, LOCATION, Claim(client, LOCATION, files, manifest)), files
+    claim = Claim(place(s3), PendingExport(tuple(files), manifest))
+    return Commit(place(s3), claim), files
 
 
 def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:
@@ -138,10 +145,9 @@ def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
 
 def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
-    client: Any = s3
 
     def finish() -> None:
-        finish_interrupted(client, LOCATION, ["x/_committing.json"])
+        finish_interrupted(place(s3))
 
     once(s3, "CompleteMultipartUpload", FILES[2], finish)
     commit.run()
@@ -150,10 +156,9 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
 
 def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
-    client: Any = s3
     commit._claim.take()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
-    text = finish_interrupted(client, LOCATION, sorted(s3.objects))
+    text = finish_interrupted(place(s3))
     assert text is not None
     assert "has been completed now: 15 rows" in text
     assert sorted(s3.objects) == EXPORT
@@ -162,14 +167,13 @@ def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
 @pytest.mark.parametrize("turned_back", [True, False])
 def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_back: bool) -> None:
     commit, _ = export(s3, "a")
-    client: Any = s3
     commit._claim.take()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     if turned_back:
         commit._claim.turn_back()
     else:
         s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
-    assert finish_interrupted(client, LOCATION, sorted(s3.objects)) is None
+    assert finish_interrupted(place(s3)) is None
     assert s3.objects == {}
     assert not s3.uploads
 
@@ -204,7 +208,6 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
 
 
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
-    client: Any = s3
     s3.objects["x/_committing.json"] = b"{}"
     with pytest.raises(CopyError, match="is not what an export writes"):
-        finish_interrupted(client, LOCATION, ["x/_committing.json"])
+        finish_interrupted(place(s3))

@@ -9,6 +9,7 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit import sweep as module
+from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 
 LOCATION = S3Location("b", "x/")
@@ -23,7 +24,7 @@ def s3() -> MemoryS3:
 def sweeper(s3: MemoryS3) -> Sweeper:
     probe = s3.opened("x/_manifest.json")
     client: Any = s3
-    made = Sweeper(client, LOCATION, probe.upload_id)
+    made = Sweeper(Place(client, LOCATION), probe.upload_id)
     s3.abort_multipart_upload(Key=probe.key, UploadId=probe.upload_id)
     return made
 

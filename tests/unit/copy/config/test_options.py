@@ -43,9 +43,25 @@ def test_every_option_is_read() -> None:
         escape="\\",
         null="\\N",
         force_quote=["a", "b"],
-        compression="none",
-        on_existing="fail",
+        compression="gzip",
+        on_existing="overwrite",
+        partition_by=["c", "d"],
+        encryption="aws:kms",
+        kms_key_id="key",
+        storage_class="STANDARD_IA",
+        object_tags={"team": "a&b"},
+        acl="bucket-owner-full-control",
     )
+    assert (options.compression, options.on_existing) == ("gzip", "overwrite")
+    assert options.partition_by == ("c", "d")
+    assert options.properties.for_files() == {
+        "ServerSideEncryption": "aws:kms",
+        "SSEKMSKeyId": "key",
+        "StorageClass": "STANDARD_IA",
+        "Tagging": "team=a%26b",
+        "ACL": "bucket-owner-full-control",
+    }
+    assert "StorageClass" not in options.properties.for_notes()
     assert options.dialect == CsvDialect(";", "'", "\\", "\\N")
     assert (options.aws_connection, options.parts, options.header) == ("lake", 7, True)
     assert (options.max_file_size, options.part_size) == (1 << 30, 16 << 20)
@@ -64,6 +80,15 @@ def test_force_quote_takes_one_name_or_a_star() -> None:
 def test_options_read_back_from_what_the_manifest_records() -> None:
     options = parse(parts=3, header=True, max_file_size="64kB", null="x", force_quote=["a"])
     assert parse(**options.as_config()) == options
+    parquet = parse(format="parquet", partition_by="day")
+    assert parse(**parquet.as_config()) == parquet
+    single = parse(single_file="all.csv", on_existing="resume")
+    assert parse(**single.as_config()) == single
+
+
+def test_parquet_is_compressed_unless_it_is_told_not_to() -> None:
+    assert parse(format="parquet").compression == "snappy"
+    assert parse(format="parquet", compression="none").compression == "none"
 
 
 def test_configs_of_spark_models_are_no_options() -> None:
@@ -83,21 +108,33 @@ def test_all_problems_are_named_at_once() -> None:
         "max_file_sise is not an option of copy_to_s3; did you mean max_file_size?",
         "parts must be a whole number from 1 to 10000, not 0",
         "header must be true or false, not 'yes'",
-        "delimiter must be a single one-byte character",
         "aws_connection 'lak' is not in the profile; it has default, lake",
         "part_size must be at least 5MB, not 1MB",
+        "delimiter must be a single one-byte character",
     )
 
 
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({"format": "parquet"}, "format 'parquet' is not supported by this version"),
-        ({"format": "json"}, "format must be one of csv, not 'json'"),
-        ({"compression": "gzip"}, "compression 'gzip' is not supported by this version"),
-        ({"on_existing": "overwrite"}, "on_existing 'overwrite' is not supported by this version"),
-        ({"partition_by": ["a"]}, "partition_by is not supported by this version"),
-        ({"single_file": "a.csv"}, "single_file is not supported by this version"),
+        ({"format": "json"}, "format must be one of csv, parquet, not 'json'"),
+        ({"compression": "lz4"}, "compression must be one of none, gzip, zstd, not 'lz4'"),
+        (
+            {"format": "parquet", "header": True},
+            "header is an option of CSV; format is parquet",
+        ),
+        ({"on_existing": "append"}, "on_existing must be one of fail, overwrite, resume"),
+        ({"partition_by": ["a", "a"]}, "partition_by names a twice"),
+        ({"single_file": "x/a.csv"}, "single_file must be a file name without a slash"),
+        ({"single_file": "_manifest.json"}, "single_file must not begin with an underscore"),
+        ({"single_file": "a.csv", "parts": 2}, "parts contradicts single_file"),
+        ({"single_file": "a.csv", "partition_by": "a"}, "partition_by contradicts single_file"),
+        ({"encryption": "sse"}, "encryption must be one of AES256, aws:kms, aws:kms:dsse"),
+        ({"kms_key_id": "k"}, "kms_key_id needs encryption to be aws:kms"),
+        ({"storage_class": "COLD"}, "storage_class must be one of STANDARD, "),
+        ({"acl": "secret"}, "acl must be one of private, "),
+        ({"object_tags": {"team": 1}}, "object_tags must map texts to texts; 'team' does not"),
+        ({"object_tags": {str(i): "" for i in range(11)}}, "object_tags has 11 tags; S3 takes 10"),
         ({"quote": ","}, "delimiter and quote must be different"),
         ({"null": "a,b"}, "delimiter must not appear in the null specification"),
         ({"null": "\n"}, "null representation cannot use newline or carriage return"),

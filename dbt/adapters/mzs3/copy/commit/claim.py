@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit.destination import COMMITTING
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code
 from dbt.adapters.mzs3.copy.commit.manifest import to_json
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.pending import PendingExport
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
 from dbt.adapters.mzs3.errors import LocationError
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 _FORWARD = "committing"
 _BACK = "taking back"
@@ -23,28 +17,20 @@ _NO_CONDITIONS_CODES = ("NotImplemented", "501")
 
 
 class Claim:
-    """The pending set of one commit, written where only one run can have it at a time.
+    """The pending export of one commit, written where only one run can have it at a time.
 
     Upload ids make the document of every run its own. A store without conditional writes lets
     two runs claim a location at once; the check of its contents afterwards is what is left there.
     """
 
-    def __init__(
-        self,
-        client: S3Client,
-        location: S3Location,
-        files: Sequence[PendingFile],
-        manifest: Mapping[str, Any],
-    ) -> None:
-        self._client = client
-        self._location = location
-        self.files = tuple(files)
-        self.manifest = dict(manifest)
+    def __init__(self, place: Place, pending: PendingExport) -> None:
+        self._place = place
+        self.pending = pending
 
     @property
     def key(self) -> str:
         """The key of the claim's object."""
-        return self._location.key(COMMITTING)
+        return self._place.key(COMMITTING)
 
     def take(self) -> None:
         """Claim the location; raises LocationError if another run has it."""
@@ -57,7 +43,7 @@ class Claim:
                 raise
             elif not self.is_standing():  # else the answer was lost, and asked for again
                 raise LocationError(
-                    f"another run is committing an export to {self._location.uri} at this "
+                    f"another run is committing an export to {self._place.uri} at this "
                     "moment; give each model, and each run, a location of its own"
                 ) from exc
 
@@ -67,55 +53,36 @@ class Claim:
 
     def is_standing(self) -> bool:
         """Whether the claim is there, this run's, and not turned back; raises AwsFailure."""
-        return self._read() == self._document(_FORWARD)
+        return self._place.read(COMMITTING) == self._document(_FORWARD)
 
     def release(self) -> None:
         """Remove the claim; raises AwsFailure."""
-        self._client.delete_object(Bucket=self._location.bucket, Key=self.key)
+        self._place.delete(self.key)
 
     def release_if_ours(self) -> None:
         """Remove the claim if it is this run's, standing or not; raises AwsFailure."""
-        if self._read() in (self._document(_FORWARD), self._document(_BACK)):
+        ours = (self._document(_FORWARD), self._document(_BACK))
+        if self._place.read(COMMITTING) in ours:
             self.release()
 
     def _document(self, state: str) -> bytes:
-        return to_json(
-            {
-                "state": state,
-                "files": [file.as_dict() for file in self.files],
-                "manifest": self.manifest,
-            }
-        )
-
-    def _read(self) -> bytes | None:
-        try:
-            found = self._client.get_object(Bucket=self._location.bucket, Key=self.key)
-        except AwsFailure as exc:
-            if is_missing(exc):
-                return None
-            raise
-        return found["Body"].read()
+        return to_json({"state": state, **self.pending.as_dict()})
 
     def _write(self, state: str, **condition: str) -> None:
-        put: Any = self._client.put_object
-        put(
-            Bucket=self._location.bucket,
-            Key=self.key,
-            Body=self._document(state),
-            ContentType="application/json",
-            **condition,
-        )
+        self._place.write(COMMITTING, self._document(state), **condition)
 
 
-def read_claim(client: S3Client, location: S3Location) -> tuple[Claim, bool]:
+def read_claim(place: Place) -> tuple[Claim, bool] | None:
     """The claim that stands at a location, and whether its commit is still to go forward.
 
-    Raises AwsFailure, or ValueError if the object is not what a commit writes.
+    None if there is none. Raises AwsFailure, or ValueError if it is not what a commit writes.
     """
-    found = client.get_object(Bucket=location.bucket, Key=location.key(COMMITTING))
+    found = place.read(COMMITTING)
+    if found is None:
+        return None
     try:
-        document = json.loads(found["Body"].read())
-        files = [PendingFile.from_dict(file) for file in document["files"]]
-        return Claim(client, location, files, document["manifest"]), document["state"] == _FORWARD
+        document = json.loads(found)
+        pending = PendingExport.from_dict(document)
+        return Claim(place, pending), document["state"] == _FORWARD
     except (KeyError, TypeError) as exc:
         raise ValueError(f"it lacks {exc}") from exc

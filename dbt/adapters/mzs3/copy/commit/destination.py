@@ -1,23 +1,20 @@
-"""The location of an export: evaluated, and proved to be empty and writable before any data."""
+"""The location of an export: evaluated, and proved to be writable before any data."""
 
 from __future__ import annotations
 
+import contextlib
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
-from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-MANIFEST = "_manifest.json"
-COMMITTING = "_committing.json"
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.errors import ConfigError, S3Error
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -53,51 +50,45 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-def list_location(client: S3Client, location: S3Location) -> tuple[str, ...]:
-    """The keys of the first page of objects below a location; raises S3Error."""
-    try:
-        page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix)
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {location.uri}", "s3:ListBucket")) from exc
-    return tuple(entry["Key"] for entry in page.get("Contents", []))
-
-
-def require_empty(client: S3Client, location: S3Location, *, but_for: str | None = None) -> None:
-    """Raises LocationError if there is any object below the location but the key `but_for`."""
-    keys = [key for key in list_location(client, location) if key != but_for]
-    if keys:
-        count = "1 object" if len(keys) == 1 else f"{len(keys)} or more objects"
-        raise LocationError(
-            f"{location.uri} is not empty: it holds {count}, such as "
-            f"s3://{location.bucket}/{keys[0]}. Remove what is there, or export to a new location "
-            f"for each run, such as '{location.uri}' || mz_now()"
-        )
-
-
 @contextmanager
-def proof_of_writing(client: S3Client, location: S3Location) -> Iterator[str]:
+def proof_of_writing(place: Place) -> Iterator[str]:
     """Opens an upload and aborts it: nothing is left. Its id while it is open.
 
     Raises S3Error, which names the missing permission.
     """
-    target: Any = {"Bucket": location.bucket, "Key": location.key(MANIFEST)}
+    key = place.key(f"_mzs3_{uuid.uuid4().hex}")
     try:
-        opened = client.create_multipart_upload(**target)
+        create: Any = place.client.create_multipart_upload
+        # As files are made: what a KMS key or an ACL denies is found here.
+        opened = create(Bucket=place.location.bucket, Key=key, **place.properties)
     except AwsFailure as exc:
-        raise S3Error(
-            describe(exc, f"opening an upload at {location.uri}", "s3:PutObject")
-        ) from exc
+        doing = f"opening an upload at {place.uri}"
+        raise S3Error(describe(exc, doing, "s3:PutObject")) from exc
     try:
         yield opened["UploadId"]
     finally:
-        try:
-            client.abort_multipart_upload(**target, UploadId=opened["UploadId"])
-        except AwsFailure as exc:
-            text = describe(
-                exc, f"aborting an upload at {location.uri}", "s3:AbortMultipartUpload"
-            )
+        _abort_probe(place, key, opened["UploadId"])
+
+
+def _abort_probe(place: Place, key: str, upload_id: str) -> None:
+    try:
+        place.abort(key, upload_id)
+    except AwsFailure as exc:
+        if not is_missing(exc):  # else the first answer was lost, and abort was asked for again
+            text = describe(exc, f"aborting an upload at {place.uri}", "s3:AbortMultipartUpload")
             raise S3Error(
                 f"{text}; without it a failed export could not be cleaned up, and the upload "
-                f"{opened['UploadId']} of s3://{location.bucket}/{location.key(MANIFEST)} stays "
-                "open"
+                f"{upload_id} of {place.uri_of(key)} stays open"
             ) from exc
+    with contextlib.suppress(*AwsFailure):
+        for same, twin in place.uploads(key):  # of a first request whose answer was lost
+            place.abort(same, twin)
+
+
+def prove_deleting(place: Place) -> None:
+    """Deletes an object that is not there; raises S3Error where that is denied."""
+    try:
+        place.delete(place.key(f"_mzs3_{uuid.uuid4().hex}"))
+    except AwsFailure as exc:
+        doing = f"deleting below {place.uri}, as on_existing: overwrite has to"
+        raise S3Error(describe(exc, doing, "s3:DeleteObject")) from exc

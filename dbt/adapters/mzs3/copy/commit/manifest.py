@@ -36,30 +36,23 @@ def build_manifest(
     schema: T.StructType,
     options: Mapping[str, Any],
     as_of: int,
+    kept: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """`entries[].url` with `meta.content_length`, `meta.record_count`, `schema` and totals.
 
     These are Redshift's keys; beside them stand the SHA-256 of each file, the model, the options
-    and `as_of` in ms since the epoch. Files are in the order of their names.
+    and `as_of` in ms since the epoch. `kept` are entries of an older manifest that stay true.
+    Files are in the order of their names.
     """
-    ordered = sorted(files, key=lambda file: (file.part, file.number))
+    new = [_entry(location, file) for file in files]
+    entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
+    metas = [entry["meta"] for entry in entries]
     return {
-        "entries": [
-            {
-                "url": f"s3://{location.bucket}/{file.key}",
-                "mandatory": True,
-                "meta": {
-                    "content_length": file.bytes,
-                    "record_count": file.rows,
-                    "sha256": file.sha256,
-                },
-            }
-            for file in ordered
-        ],
+        "entries": entries,
         "schema": {"elements": [_element(field) for field in schema.fields]},
         "meta": {
-            "content_length": sum(file.bytes for file in ordered),
-            "record_count": sum(file.rows for file in ordered),
+            "content_length": sum(meta["content_length"] for meta in metas),
+            "record_count": sum(meta["record_count"] for meta in metas),
         },
         "author": {"name": "dbt-mzs3", "version": version},
         "model": node,
@@ -71,6 +64,15 @@ def build_manifest(
 def to_json(document: Mapping[str, Any]) -> bytes:
     """The same bytes for the same document."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _entry(location: S3Location, file: PendingFile) -> Mapping[str, Any]:
+    meta = {
+        "content_length": file.bytes,
+        "record_count": file.rows,
+        "sha256": file.sha256,
+    }
+    return {"url": f"s3://{location.bucket}/{file.key}", "mandatory": True, "meta": meta}
 
 
 def _element(field: T.StructField) -> dict[str, Any]:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.aws.location import S3Location
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.copy.commit.names import is_file_name
+from dbt.adapters.mzs3.copy.commit.place import Place
 
 # Spark looks every 2 s whether a Python worker's task was cancelled, and gives it 2 s to end.
 _QUIET_S = 5.0
 _PAUSE_S = 0.5
 _MAX_S = 30.0
-_FILE_NAME = re.compile(r"part-\d{4,}-\d{4,}\.csv")
 
 
 class Sweeper:
     """Aborts open uploads of an export's files, but for those that others had open before it.
+
+    With `take_over`, those of interrupted runs are the export's too. `found` are all that were
+    open when it began: key and id.
 
     Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
     store that lists them by prefix, which not all do: `probe` is the id of an upload that is open
@@ -30,20 +28,40 @@ class Sweeper:
     another error is on its way.
     """
 
-    def __init__(self, client: S3Client, location: S3Location, probe: str) -> None:
-        self._client = client
-        self._location = location
+    def __init__(
+        self,
+        place: Place,
+        probe: str,
+        *,
+        single_file: str | None = None,
+        take_over: bool = False,
+    ) -> None:
+        self._place = place
+        self._single_file = single_file
         self._others: frozenset[str] = frozenset()
         self._blind: str | None = None
         try:
             # Every upload below the location, so that the probe is among them.
-            seen = frozenset(upload_id for _, upload_id in self._open_uploads())
+            self.found = tuple(place.uploads())
         except AwsFailure as exc:
+            self.found = ()
             self._blind = self._remains(_describe(exc))
             return
-        self._others = seen
+        seen = frozenset(upload_id for _, upload_id in self.found)
+        if not take_over:
+            self._others = seen
         if probe not in seen:
             self._blind = self._remains("the store does not list open uploads by prefix")
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether open uploads can't be seen."""
+        return self._blind is not None
+
+    def is_ours(self, key: str) -> bool:
+        """Whether an export to this location could write this key."""
+        name = key.removeprefix(self._place.location.prefix)
+        return is_file_name(name, self._single_file)
 
     def sweep(self, keep: Collection[str] = ()) -> str | None:
         """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
@@ -79,31 +97,19 @@ class Sweeper:
         """How many uploads it aborted."""
         found = [
             (key, upload_id)
-            for key, upload_id in self._open_uploads()
-            if upload_id not in self._others
-            and upload_id not in keep
-            and _FILE_NAME.fullmatch(key.removeprefix(self._location.prefix))
+            for key, upload_id in self._place.uploads()
+            if upload_id not in self._others and upload_id not in keep and self.is_ours(key)
         ]
         for key, upload_id in found:
             try:
-                self._client.abort_multipart_upload(
-                    Bucket=self._location.bucket, Key=key, UploadId=upload_id
-                )
+                self._place.abort(key, upload_id)
             except AwsFailure as exc:
                 if not is_missing(exc):  # its own task may have aborted it first
                     raise
         return len(found)
 
-    def _open_uploads(self) -> Iterator[tuple[str, str]]:
-        pages = self._client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self._location.bucket, Prefix=self._location.prefix
-        )
-        for page in pages:
-            for upload in page.get("Uploads", []):
-                yield upload["Key"], upload["UploadId"]
-
     def _remains(self, reason: str) -> str:
-        bucket, prefix = self._location.bucket, self._location.prefix
+        bucket, prefix = self._place.location.bucket, self._place.location.prefix
         return (
             f"{reason}. Open uploads may be left, which cost storage but are not visible: "
             f"`aws s3api list-multipart-uploads --bucket {bucket} --prefix {prefix}` shows them, "

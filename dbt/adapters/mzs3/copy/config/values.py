@@ -60,14 +60,24 @@ def whole_number(low: int, high: int) -> Callable[[Any], int]:
     return convert
 
 
-def choice(supported: tuple[str, ...], later: tuple[str, ...] = ()) -> Callable[[Any], str]:
-    """A converter that takes the supported values, and names those a later version takes."""
+def choice(supported: tuple[str, ...]) -> Callable[[Any], str]:
+    """A converter that takes the supported values."""
 
     def convert(value: Any) -> str:
-        if value in later:
-            raise ValueError(f"{value!r} is not supported by this version")
         if value not in supported:
             raise ValueError(f"must be one of {', '.join(supported)}, not {value!r}")
         return str(value)
 
     return convert
+
+
+def file_name(value: Any) -> str:
+    """The name of one object directly below a location, not taken by an export's own notes."""
+    name = text(value)
+    if not name or "/" in name or name in (".", ".."):
+        raise ValueError(
+            f"must be a file name without a slash, such as 'orders.csv', not {name!r}"
+        )
+    if name.startswith("_"):
+        raise ValueError(f"must not begin with an underscore, as the manifest does: {name!r}")
+    return name

@@ -1,73 +1,102 @@
-"""One file of an export as a multipart upload that is never completed here."""
+"""Files of a task as multipart uploads that are never completed here."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 from collections import deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MAX_UPLOAD_PARTS = 10_000
+_THREADS = 16
+_Body = bytes
+# A single file's parts double in size after each so many.
+_PARTS_OF_ONE_SIZE = 2_000
+
+
+class Uploader:
+    """The uploads of one task: whatever their number, they share one bound on memory.
+
+    At most `spec.bytes_in_flight` bytes wait for S3 at a time, but always one upload part. On a
+    failure, whatever was opened here is aborted; what can't be aborted here, the driver sweeps.
+    """
+
+    def __init__(self, spec: WriteSpec) -> None:
+        self.spec = spec
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._waiting: deque[tuple[Future[Any], int]] = deque()
+        self._in_flight = 0
+        self._files: list[FileUpload] = []
+        self.client = None if spec.dry else _client(spec)
+
+    def __enter__(self) -> Uploader:
+        return self
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is not None:
+            for file in self._files:
+                file.abort()
+        self._pool.shutdown()
+
+    def open(self, key: str, content_type: str) -> FileUpload:
+        """Begin a file; S3 hears of it with its first part."""
+        file = FileUpload(self, key, content_type)
+        self._files.append(file)
+        return file
+
+    def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
+        """Have `work` done by a thread; waits while too many bytes are under way."""
+        while self._waiting and self._in_flight + size > self.spec.bytes_in_flight:
+            future, done = self._waiting.popleft()
+            self._in_flight -= done
+            future.result()
+        future = self._pool.submit(work)
+        self._waiting.append((future, size))
+        self._in_flight += size
+        return future
 
 
 class FileUpload:
     """Appends bytes to one multipart upload in parts of exactly `part_size`, the last shorter.
 
-    At most `in_flight` parts wait for S3 at a time, so memory is bounded by
-    `(in_flight + 2) * part_size` whatever the size of the file. The upload stays open: `finish`
-    returns its parts' ETags, and completing it is the driver's decision.
+    An upload that an interrupted run left open for the same key is continued: parts that S3 has
+    already, byte for byte, are not sent again. The upload stays open; completing it is the
+    driver's decision.
     """
 
-    def __init__(
-        self,
-        client: S3Client,
-        pool: ThreadPoolExecutor,
-        *,
-        bucket: str,
-        key: str,
-        part_size: int,
-        in_flight: int,
-        content_type: str,
-    ) -> None:
-        self._client = client
-        self._pool = pool
-        self._bucket = bucket
+    def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
+        self._uploader = uploader
+        self._spec = uploader.spec
         self.key = key
-        self._part_size = part_size
-        self._in_flight = in_flight
+        self._content_type = content_type
+        self._known = self._spec.reusable.get(key)
+        self._opened: Future[str] | None = None
         self._chunks: deque[memoryview] = deque()
         self._buffered = 0
-        self._waiting: deque[Future[str]] = deque()
-        self._etags: list[str] = []
-        self._sent = 0
+        self._etags: list[Future[str]] = []
         self._sha256 = hashlib.sha256()
-        self.bytes = 0
-        try:
-            opened = client.create_multipart_upload(
-                Bucket=bucket, Key=key, ContentType=content_type
-            )
-        except AwsFailure as exc:
-            raise ExecutorError(
-                describe(exc, f"opening an upload of {self.uri}", "s3:PutObject")
-            ) from exc
-        self.upload_id = opened["UploadId"]
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """How many have been appended."""
+        return self._bytes
 
     @property
     def uri(self) -> str:
         """The object this upload becomes once it is completed."""
-        return f"s3://{self._bucket}/{self.key}"
-
-    @property
-    def sha256(self) -> str:
-        """Of all bytes so far, in hexadecimal."""
-        return self._sha256.hexdigest()
+        return f"s3://{self._spec.bucket}/{self.key}"
 
     def append(self, data: memoryview) -> None:
         """Take `data`, sending full parts; waits while too many are under way.
@@ -75,34 +104,52 @@ class FileUpload:
         The buffer behind `data` must not change afterwards.
         """
         self._sha256.update(data)
+        self._bytes += len(data)
+        if self._spec.dry:
+            return
         self._chunks.append(data)
         self._buffered += len(data)
-        self.bytes += len(data)
-        while self._buffered >= self._part_size:
-            self._send(self._take(self._part_size))
+        while self._buffered >= (size := self._next_part_size()):
+            self._send(self._take(size))
 
-    def finish(self) -> tuple[str, ...]:
-        """Send what remains and wait for S3; the ETags in order of the parts."""
-        if self._buffered or self._sent == 0:
+    def finish(self) -> None:
+        """Send what remains; does not wait for S3, `report` does."""
+        if not self._spec.dry and (self._buffered or not self._etags):
             self._send(self._take(self._buffered))
-        while self._waiting:
-            self._collect()
-        return tuple(self._etags)
+
+    def report(self) -> Mapping[str, object]:
+        """What the driver needs to complete the upload; waits until S3 has all of its parts."""
+        return {
+            "key": self.key,
+            "upload_id": self._opened.result() if self._opened else "",
+            "etags": [etag.result() for etag in self._etags],
+            "bytes": self._bytes,
+            "sha256": self._sha256.hexdigest(),
+        }
 
     def abort(self) -> None:
-        """Give the upload up; whatever can't be aborted here, the driver sweeps."""
-        for future in self._waiting:
+        """Give the upload up, as far as S3 lets us."""
+        if self._opened is None or self._uploader.client is None:
+            return
+        for future in self._etags:
             future.cancel()
-        for future in self._waiting:
+        for future in self._etags:
             with contextlib.suppress(Exception):
                 if not future.cancelled():
                     future.result()
-        with contextlib.suppress(*AwsFailure):
-            self._client.abort_multipart_upload(
-                Bucket=self._bucket, Key=self.key, UploadId=self.upload_id
+        with contextlib.suppress(*AwsFailure, ExecutorError):
+            self._uploader.client.abort_multipart_upload(
+                Bucket=self._spec.bucket, Key=self.key, UploadId=self._opened.result()
             )
 
-    def _take(self, size: int) -> bytes:
+    def _next_part_size(self) -> int:
+        size = self._spec.part_size
+        if self._spec.single_file is None:
+            return size
+        doubled = size << (len(self._etags) // _PARTS_OF_ONE_SIZE)
+        return max(size, min(doubled, self._spec.max_bytes_in_memory // 4))
+
+    def _take(self, size: int) -> _Body:
         """Exactly `size` buffered bytes, in one copy."""
         pieces: list[memoryview] = []
         missing = size
@@ -116,30 +163,59 @@ class FileUpload:
         self._buffered -= size
         return b"".join(pieces)
 
-    def _send(self, body: bytes) -> None:
-        while len(self._waiting) >= self._in_flight:
-            self._collect()
-        self._sent += 1
-        if self._sent > MAX_UPLOAD_PARTS:
+    def _send(self, body: _Body) -> None:
+        number = len(self._etags) + 1
+        if number > MAX_UPLOAD_PARTS:
             raise ExecutorError(
                 f"{self.uri} needs more than {MAX_UPLOAD_PARTS} upload parts; raise part_size"
             )
-        self._waiting.append(self._pool.submit(self._upload, self._sent, body))
+        if self._opened is None:
+            # Before its parts in the queue of the pool, so no part waits for it in vain.
+            self._opened = self._uploader.submit(0, self._open)
+        opened = self._opened
+        self._etags.append(
+            self._uploader.submit(len(body), lambda: self._upload(opened.result(), number, body))
+        )
 
-    def _upload(self, number: int, body: bytes) -> str:
-        return self._client.upload_part(
-            Bucket=self._bucket,
-            Key=self.key,
-            UploadId=self.upload_id,
-            PartNumber=number,
-            Body=body,
-        )["ETag"]
-
-    def _collect(self) -> None:
+    def _open(self) -> str:
+        if self._known is not None:
+            return self._known.upload_id
         try:
-            self._etags.append(self._waiting.popleft().result())
+            return self._s3().create_multipart_upload(
+                Bucket=self._spec.bucket,
+                Key=self.key,
+                ContentType=self._content_type,
+                **self._spec.properties,  # type: ignore[arg-type]
+            )["UploadId"]
         except AwsFailure as exc:
-            number = len(self._etags) + 1
-            raise ExecutorError(
-                describe(exc, f"uploading part {number} of {self.uri}", "s3:PutObject")
-            ) from exc
+            doing = f"opening an upload of {self.uri}"
+            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
+
+    def _upload(self, upload_id: str, number: int, body: _Body) -> str:
+        known = self._known or OpenUpload(upload_id)
+        etag = known.etag_if_equal(number, body)
+        if etag is not None:
+            return etag
+        try:
+            return self._s3().upload_part(
+                Bucket=self._spec.bucket,
+                Key=self.key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=body,
+            )["ETag"]
+        except AwsFailure as exc:
+            doing = f"uploading part {number} of {self.uri}"
+            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
+
+    def _s3(self) -> S3Client:
+        if self._uploader.client is None:
+            raise RuntimeError("a dry run sends nothing")
+        return self._uploader.client
+
+
+def _client(spec: WriteSpec) -> S3Client:
+    try:
+        return s3_client(spec.connection)
+    except S3Error as exc:
+        raise ExecutorError(f"on an executor, {exc}") from exc

@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.copy.executor.write import PART_COLUMN
-from dbt.adapters.mzs3.copy.rows.columns import normalised, order_keys
+from dbt.adapters.mzs3.copy.executor.task import PART_COLUMN
+from dbt.adapters.mzs3.copy.rows.ordering import order_keys
+from dbt.adapters.mzs3.copy.rows.shapes import normalised
 
 _HASH = "_mz_hash"
+_SPREAD = "_mz_spread"
 
 
-def in_parts(df: DataFrame, parts: int) -> DataFrame:
+def in_parts(df: DataFrame, parts: int, partition_by: Sequence[int] = ()) -> DataFrame:
     """The rows hashed into `parts` partitions, each totally ordered, duplicates adjacent.
 
     The part is the first column, the data columns follow. Neither the part nor the order depends
     on the cluster, on a task's attempt, or on how Spark cuts its input: both are computed from
-    the row. Sorting by the hash first keeps the sort on integers; the columns break its ties.
+    the rows. Sorting by the hash first keeps the sort on integers; the columns break its ties.
+
+    With `partition_by`, indexes of columns, the rows of a folder are adjacent in each part. A
+    folder takes as many neighbouring parts as its share of all rows asks for, so a small one is
+    one file, and a large one is written in parallel.
     """
     rows = normalised(df)
     names = rows.columns
+    folder = [names[i] for i in partition_by]
     hashed = rows.select(F.xxhash64(*names).alias(_HASH), *names)
-    part = F.pmod(F.col(_HASH), F.lit(parts)).cast("int").alias(PART_COLUMN)
+    if folder:
+        hashed, part = _spread(hashed, folder, parts)
+    else:
+        part = F.pmod(F.col(_HASH), F.lit(parts))
     return (
-        hashed.select(part, _HASH, *names)
+        hashed.select(part.cast("int").alias(PART_COLUMN), _HASH, *names)
         .repartitionById(parts, F.col(PART_COLUMN))
-        .sortWithinPartitions(PART_COLUMN, _HASH, *order_keys(rows.schema))
+        # A partition is one part, so it need not be a key of the sort.
+        .sortWithinPartitions(*folder, _HASH, *order_keys(rows.schema))
         .select(PART_COLUMN, *names)
     )
+
+
+def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> tuple[DataFrame, Column]:
+    """The rows, and their part: one of the parts that their folder is spread over."""
+    counted = rows.groupBy(*folder).agg(F.count(F.lit(1)).alias("_mz_rows"))
+    total = F.sum("_mz_rows").over(Window.partitionBy())
+    share = F.ceil(F.col("_mz_rows") * F.lit(parts) / total).cast("int")
+    names = {name: f"_mz_{name}" for name in folder}
+    spreads = counted.select(share.alias(_SPREAD), *[F.col(n).alias(a) for n, a in names.items()])
+    match = [F.col(name).eqNullSafe(F.col(alias)) for name, alias in names.items()]
+    first = F.pmod(F.xxhash64(*folder), F.lit(parts))
+    # Without a count, as when a query gives other rows each time it is asked, one part.
+    offset = F.pmod(F.col(_HASH), F.coalesce(F.col(_SPREAD), F.lit(1)))
+    return rows.join(spreads, match, "left"), F.pmod(first + offset, F.lit(parts))
 
 
 def default_parts(spark: SparkSession) -> int:

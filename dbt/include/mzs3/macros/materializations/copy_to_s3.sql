@@ -5,7 +5,9 @@
 {% materialization copy_to_s3, adapter='mzs3', supported_languages=['sql'] %}
 
   {#- Options are checked before anything is created. -#}
-  {%- set job = adapter.compile_copy_job(model.unique_id, sql, config.model.config.extra) -%}
+  {%- set job = adapter.compile_copy_job(
+      model.unique_id, sql, config.model.config.extra, this, should_full_refresh()
+  ) -%}
   {%- set target_relation = this.incorporate(type='view') -%}
   {%- set grant_config = config.get('grants') -%}
 

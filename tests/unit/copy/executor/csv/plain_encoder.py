@@ -10,15 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 
 DAY = 86_400_000_000
 
 
-def plain_line(types, values, dialect: CsvDialect, forced: list[bool]) -> str:
+def plain_line(types, values, dialect: CsvDialect, forced: list[bool], shapes=None) -> str:
+    shapes = shapes or [PLAIN] * len(types)
     fields = [
-        plain_field(None if value is None else plain_text(kind, value), dialect, force, len(types))
-        for kind, value, force in zip(types, values, forced, strict=True)
+        plain_field(
+            None if value is None else plain_text(kind, value, shape), dialect, force, len(types)
+        )
+        for kind, value, force, shape in zip(types, values, forced, shapes, strict=True)
     ]
     return dialect.delimiter.join(fields) + "\n"
 
@@ -39,9 +43,18 @@ def plain_field(text: str | None, dialect: CsvDialect, force: bool, columns: int
     return dialect.quote + inner + dialect.quote
 
 
-def plain_text(kind: pa.DataType, value: Any) -> str:
+def plain_text(kind: pa.DataType, value: Any, shape: Shape = PLAIN) -> str:
+    if shape.kind == "interval":
+        return plain_interval(**value)
+    if shape.kind == "map":
+        return _map(kind.value_type, value, *shape.children)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return "{" + ",".join(_element(kind.value_type, element) for element in value) + "}"
+        (inner,) = shape.children or (PLAIN,)
+        return "{" + ",".join(_element(kind.value_type, item, inner) for item in value) + "}"
+    if pa.types.is_struct(kind):
+        shapes = shape.children or (PLAIN,) * kind.num_fields
+        fields = zip(kind, shapes, strict=True)
+        return "(" + ",".join(_field(f.type, value[f.name], s) for f, s in fields) + ")"
     if pa.types.is_boolean(kind):
         return "t" if value else "f"
     if pa.types.is_floating(kind):
@@ -143,12 +156,59 @@ def plain_time(micros: int) -> str:
     return text + (f".{fraction:06d}".rstrip("0") if fraction else "")
 
 
-def _element(kind: pa.DataType, value: Any) -> str:
+def plain_interval(months: int, days: int, micros: int) -> str:
+    years, months = _towards_zero(months, 12)
+    text = ""
+    after_negative = False
+    for count, unit in ((years, "year"), (months, "mon"), (days, "day")):
+        if count:
+            plus = "+" if after_negative and count > 0 else ""
+            text += f" {plus}{count} {unit}{'' if count == 1 else 's'}"
+            after_negative = count < 0
+    if micros or not text:
+        sign = "-" if micros < 0 else "+" if after_negative else ""
+        text += f" {sign}{plain_time(abs(micros))}"
+    return text[1:]
+
+
+def _towards_zero(value: int, unit: int) -> tuple[int, int]:
+    whole, rest = divmod(abs(value), unit)
+    return (-whole, -rest) if value < 0 else (whole, rest)
+
+
+def _map(entry: pa.DataType, entries: Any, key: Shape, value: Shape) -> str:
+    key_type, value_type = (field.type for field in entry)
+    return (
+        "{"
+        + ",".join(
+            _element(key_type, item["key"], key, "=>")
+            + "=>"
+            + _element(value_type, item["value"], value, "=>")
+            for item in entries
+        )
+        + "}"
+    )
+
+
+def _field(kind: pa.DataType, value: Any, shape: Shape) -> str:
+    if value is None:
+        return ""
+    text = plain_text(kind, value, shape)
+    if text == "" or any(c in '(),"\\ \t\n\v\f\r' for c in text):
+        return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
+    return text
+
+
+def _element(kind: pa.DataType, value: Any, shape: Shape, special: str = "") -> str:
     if value is None:
         return "NULL"
-    text = plain_text(kind, value)
+    text = plain_text(kind, value, shape)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return text
-    if text == "" or text.upper() == "NULL" or any(c in '{},"\\ \t\n\v\f\r' for c in text):
+    if (
+        text == ""
+        or text.upper() == "NULL"
+        or any(c in '{},"\\ \t\n\v\f\r' + special for c in text)
+    ):
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return text

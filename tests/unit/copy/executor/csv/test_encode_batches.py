@@ -1,11 +1,13 @@
 """What holds of whole batches: types, errors, buffers, pieces, pickling."""
 
 import pickle
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
 
@@ -15,9 +17,17 @@ def encoder_of(batch):
 
 
 def test_unsupported_column_is_an_error_that_names_it():
-    batch = pa.record_batch([pa.array([{"a": 1}])], names=["record"])
-    with pytest.raises(ExecutorError, match="column record: CSV has no text for values of type"):
+    batch = pa.record_batch([pa.array([[{"a": 1, "b": timedelta(1)}]])], names=["records"])
+    with pytest.raises(ExecutorError, match="column records: CSV has no text for values of type"):
         encoder_of(batch).encode(batch)
+
+
+@pytest.mark.parametrize("kind", ["list", "struct", "map", "interval"])
+def test_values_of_another_shape_are_an_error(kind):
+    batch = pa.record_batch([pa.array([1])], names=["n"])
+    shape = Shape(kind, (PLAIN,) * {"list": 1, "map": 2}.get(kind, 0))
+    with pytest.raises(ExecutorError, match="column n: CSV has no text for values of type int64"):
+        CsvEncoder(batch.schema, CsvDialect(), shapes=(shape,)).encode(batch)
 
 
 def test_the_data_buffer_is_the_file():

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.copy.executor.csv.quoting import TextBytes, either, quoted, text_scalar
-from dbt.adapters.mzs3.copy.executor.csv.values import Form, NotUtf8, form_of
+from dbt.adapters.mzs3.copy.executor.csv.scalars import Form, NotUtf8
+from dbt.adapters.mzs3.copy.executor.csv.values import form_of
+from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
 
@@ -26,13 +28,14 @@ class CsvEncoder:
     """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
 
     `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
-    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted. Can be
-    pickled; has no state.
+    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted. `shapes`
+    are what the columns mean, in order; None: what their types say. Can be pickled; has no state.
     """
 
     schema: pa.Schema
     dialect: CsvDialect
     force_quote: frozenset[str] | Literal["*"] = frozenset()
+    shapes: tuple[Shape, ...] | None = None
 
     def encode(self, batch: pa.RecordBatch) -> pa.Array:
         """The lines of a batch, one `large_string` with its `\\n` per row, in order.
@@ -41,8 +44,9 @@ class CsvEncoder:
         NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
         times the text. Raises ExecutorError if a text is not UTF-8.
         """
-        named = zip(self.schema.names, batch.columns, strict=True)
-        fields = [self._field(name, values) for name, values in named]
+        shapes = (PLAIN,) * len(self.schema) if self.shapes is None else self.shapes
+        columns = zip(self.schema.names, batch.columns, shapes, strict=True)
+        fields = [self._field(name, values, shape) for name, values, shape in columns]
         if not fields:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
         fields[-1] = self._joined(fields[-1], text_scalar(""), separator="\n")
@@ -66,8 +70,8 @@ class CsvEncoder:
         texts = self._quoted_where_needed(names, ANY_TEXT).to_pylist()
         return (self.dialect.delimiter.join(texts) + "\n").encode()
 
-    def _field(self, name: str, values: pa.Array) -> pa.Array:
-        form = form_of(values.type)
+    def _field(self, name: str, values: pa.Array, shape: Shape) -> pa.Array:
+        form = form_of(values.type, shape)
         if form is None:
             raise ExecutorError(f"column {name}: CSV has no text for values of type {values.type}")
         try:

@@ -8,9 +8,13 @@ only a column that does is looked at value by value, and only the values that do
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+# What C's isspace takes, by which PostgreSQL decides on quotes inside of arrays and records.
+WHITESPACE = " \t\n\v\f\r"
 
 
 def text_scalar(text: str) -> pa.Scalar:
@@ -89,10 +93,22 @@ def quoted(values: pa.Array, mask: pa.Array, quote: str, escape: str) -> pa.Arra
 
     Values not under the mask, NULLs included, stay as they are.
     """
+    # The escape first, or quotes get it twice.
+    return _quoted(values, mask, quote, {escape: escape + escape, quote: escape + quote})
+
+
+def quoted_doubling(values: pa.Array, mask: pa.Array, doubled: str) -> pa.Array:
+    """The values under `mask` between `"`, with each of the characters `doubled` twice."""
+    return _quoted(values, mask, '"', {character: character * 2 for character in doubled})
+
+
+def _quoted(
+    values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
+) -> pa.Array:
     mask = pc.fill_null(mask, False)
     inner = values.filter(mask)
-    for special in dict.fromkeys((escape, quote)):  # the escape first, or quotes get it twice
-        inner = pc.replace_substring(inner, special, escape + special)
+    for special, replacement in replacements.items():
+        inner = pc.replace_substring(inner, special, replacement)
     return replaced(values, mask, concatenated(quote, inner, quote))
 
 

@@ -1,147 +1,89 @@
-"""The text of values, by type, as PostgreSQL's output functions write it."""
+"""The text of any values, nested ones included: how types and shapes become forms."""
 
 from __future__ import annotations
 
-import binascii
-import string
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.csv.arrays import array_text, is_list
-from dbt.adapters.mzs3.copy.executor.csv.datetimes import date_text, time_text, timestamp_text
-from dbt.adapters.mzs3.copy.executor.csv.floats import float_text
-from dbt.adapters.mzs3.copy.executor.csv.quoting import (
-    TextBytes,
-    concatenated,
-    replaced,
-    text_scalar,
-)
+from dbt.adapters.mzs3.copy.executor.csv.arrays import array_text
+from dbt.adapters.mzs3.copy.executor.csv.intervals import INTERVAL_ALPHABET, interval_text
+from dbt.adapters.mzs3.copy.executor.csv.maps import map_text
+from dbt.adapters.mzs3.copy.executor.csv.records import record_text
+from dbt.adapters.mzs3.copy.executor.csv.scalars import Form, NotUtf8, scalar_form
+from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
+
+__all__ = ["NotUtf8", "form_of", "value_text"]
 
 
-class NotUtf8(ValueError):
-    """A text column holds bytes that are not UTF-8; Spark does not check its strings."""
+def form_of(data_type: pa.DataType, shape: Shape = PLAIN) -> Form | None:
+    """The form of a type that Spark sends, which means what `shape` says.
 
-
-@dataclass(frozen=True)
-class Form:
-    """How one type is written: NULL stays NULL, the result is `large_string`."""
-
-    write: Callable[[pa.Array], pa.Array]
-    alphabet: str | None  # all characters that can occur; None: any
-
-    def may_hold(self, character: str) -> bool:
-        """Whether the text of a value can contain the character."""
-        return self.alphabet is None or character in self.alphabet
-
-    def may_be(self, text: str) -> bool:
-        """Whether a value's text can be `text`; only text is ever empty."""
-        return self.alphabet is None or (text != "" and set(text) <= set(self.alphabet))
-
-
-def form_of(data_type: pa.DataType) -> Form | None:
-    """The form of a type that Spark sends; None for a type that has none."""
-    if is_list(data_type):
-        return None if form_of(data_type.value_type) is None else Form(_array_text, None)
-    for matches, form in _FORMS:
-        if matches(data_type):
-            return form
+    None if it, or something nested in it, has no form, or is not of that shape.
+    """
+    if shape.kind in ("plain", "variant"):
+        return _form_of_type(data_type)
+    if shape.kind == "list":
+        return _list_form(data_type, *shape.children)
+    if shape.kind == "struct":
+        return _struct_form(data_type, shape.children)
+    if shape.kind == "map":
+        return _map_form(data_type, *shape.children)
+    if _field_types(data_type) == [pa.int32(), pa.int32(), pa.int64()]:
+        return Form(interval_text, INTERVAL_ALPHABET)
     return None
 
 
-def value_text(values: pa.Array) -> pa.Array:
+def value_text(values: pa.Array, shape: Shape = PLAIN) -> pa.Array:
     """The values' text; TypeError for a type without a form."""
-    form = form_of(values.type)
+    form = form_of(values.type, shape)
     if form is None:
         raise TypeError(f"no text for values of type {values.type}")
     return form.write(values)
 
 
-def _array_text(lists: pa.Array) -> pa.Array:
-    return array_text(lists, value_text)
+def _form_of_type(data_type: pa.DataType) -> Form | None:
+    """The form of values that are what their type says."""
+    if _is_list(data_type):
+        return _list_form(data_type, PLAIN)
+    if pa.types.is_struct(data_type):
+        return _struct_form(data_type, (PLAIN,) * data_type.num_fields)
+    return scalar_form(data_type)
 
 
-def _plain_text(values: pa.Array) -> pa.Array:
-    return pc.cast(values, pa.large_string())
+def _list_form(data_type: pa.DataType, element_shape: Shape) -> Form | None:
+    element = form_of(data_type.value_type, element_shape) if _is_list(data_type) else None
+    if element is None:
+        return None
+    return Form(lambda lists: array_text(lists, element), None, nests=True)
 
 
-def _boolean_text(values: pa.Array) -> pa.Array:
-    return pc.if_else(values, text_scalar("t"), text_scalar("f"))
+def _struct_form(data_type: pa.DataType, shapes: tuple[Shape, ...]) -> Form | None:
+    types = _field_types(data_type)
+    if types is None or len(types) != len(shapes):
+        return None
+    fields = [form_of(kind, shape) for kind, shape in zip(types, shapes, strict=True)]
+    forms = [form for form in fields if form is not None]
+    if len(forms) < len(fields):
+        return None
+    return Form(lambda structs: record_text(structs, forms), None)
 
 
-def _string_text(values: pa.Array) -> pa.Array:
-    known = TextBytes(pc.cast(values, pa.large_string()))
-    if not known.is_ascii():
-        try:
-            known.values.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise NotUtf8 from error
-    return known.values
+def _map_form(data_type: pa.DataType, key_shape: Shape, value_shape: Shape) -> Form | None:
+    types = _field_types(data_type.value_type) if _is_list(data_type) else None
+    if types is None or len(types) != 2:
+        return None
+    key, value = form_of(types[0], key_shape), form_of(types[1], value_shape)
+    if key is None or value is None:
+        return None
+    return Form(lambda maps: map_text(maps, key, value), None, nests=True)
 
 
-def _binary_text(values: pa.Array) -> pa.Array:
-    """`\\x00ff`: the hexadecimal digits of all values at once, then cut by the doubled offsets."""
-    known = TextBytes(pc.cast(values, pa.large_binary()))
-    count = len(values)
-    validity, offsets, _ = known.values.buffers()
-    if count == 0:
-        return pa.array([], pa.large_string())
-    doubled = pc.multiply(pa.Array.from_buffers(pa.int64(), count + 1, [None, offsets]), 2)
-    digits = pa.py_buffer(binascii.hexlify(known.data))
-    buffers = [validity, doubled.buffers()[1], digits]
-    return concatenated("\\x", pa.Array.from_buffers(pa.large_string(), count, buffers))
+def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
+    """The types of a struct's fields; None for what is no struct."""
+    if not pa.types.is_struct(data_type):
+        return None
+    return [data_type.field(i).type for i in range(data_type.num_fields)]
 
 
-def _decimal_text(values: pa.Array) -> pa.Array:
-    """All digits of the declared scale; Arrow writes what is below 1e-6 as `1E-18`, `0E-18`."""
-    text = pc.cast(values, pa.large_string())
-    scale = values.type.scale
-    mask = TextBytes(text).holding("E") if scale > 6 else None
-    if mask is None:
-        return text
-    tiny = values.filter(mask)
-    unscaled = pa.Array.from_buffers(
-        pa.decimal128(38, 0), len(tiny), tiny.buffers(), offset=tiny.offset
-    )
-    digits = pc.cast(unscaled, pa.large_string())
-    sign = pc.if_else(pc.starts_with(digits, "-"), text_scalar("-"), text_scalar(""))
-    fraction = pc.utf8_lpad(pc.ascii_ltrim(digits, "-"), scale, "0")
-    return replaced(text, pc.fill_null(mask, False), concatenated(sign, "0.", fraction))
-
-
-def _is_decimal(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal128(data_type) and data_type.scale >= 0)
-
-
-def _is_string(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
-
-
-def _is_binary(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
-
-
-def _is_float(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_float32(data_type) or pa.types.is_float64(data_type))
-
-
-def _is_timestamp(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(data_type) and data_type.unit == "us")
-
-
-_NUMBER = string.digits + "-"
-_DATE = _NUMBER + " BC"
-_FORMS: tuple[tuple[Callable[[pa.DataType], bool], Form], ...] = (
-    (_is_string, Form(_string_text, None)),
-    (pa.types.is_signed_integer, Form(_plain_text, _NUMBER)),
-    (_is_decimal, Form(_decimal_text, _NUMBER + ".")),
-    (_is_float, Form(float_text, _NUMBER + ".+eNaInfity")),
-    (pa.types.is_boolean, Form(_boolean_text, "tf")),
-    (pa.types.is_date32, Form(date_text, _DATE)),
-    (_is_timestamp, Form(timestamp_text, _DATE + ":.+")),
-    (pa.types.is_time64, Form(time_text, string.digits + ":.")),
-    (_is_binary, Form(_binary_text, "\\x" + string.hexdigits)),
-    (pa.types.is_null, Form(_plain_text, "")),
-)
+def _is_list(data_type: pa.DataType) -> bool:
+    """Whether the type is a list of either offset width."""
+    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))

@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.copy.executor import write
-from dbt.adapters.mzs3.copy.executor.write import WriteSpec, write_empty_part, write_parts
+from dbt.adapters.mzs3.copy.executor import upload
+from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.spec import CsvSpec, ExportedColumn, WriteSpec
+from dbt.adapters.mzs3.copy.executor.task import write_empty_part, write_parts
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
 
@@ -52,19 +54,17 @@ class FakeS3:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
     fake = FakeS3()
-    monkeypatch.setattr(write, "s3_client", lambda _: fake)
+    monkeypatch.setattr(upload, "s3_client", lambda _: fake)
     return fake
 
 
-def spec(**changes: Any) -> WriteSpec:
+def spec(*, header: bool = False, **changes: Any) -> WriteSpec:
     values: dict[str, Any] = {
         "connection": AwsConnection(),
         "bucket": "bucket",
         "prefix": "exports/",
-        "columns": ("text",),
-        "dialect": CsvDialect(),
-        "header": False,
-        "force_quote": (),
+        "columns": (ExportedColumn("text"),),
+        "format": CsvSpec(CsvDialect(), header),
         "max_file_size": 1 << 20,
         "part_size": 64,
         "max_bytes_in_memory": 1 << 20,
@@ -79,9 +79,7 @@ def batch(parts: list[int], texts: list[str]) -> pa.RecordBatch:
 
 
 def run(settings: WriteSpec, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
-    [report] = write_parts(settings)(iter(batches))
-    rows: list[dict[str, Any]] = report.to_pylist()
-    return rows
+    return [row for report in write_parts(settings)(iter(batches)) for row in report.to_pylist()]
 
 
 def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:
@@ -98,6 +96,7 @@ def test_a_report_says_all_that_a_commit_needs(s3: FakeS3) -> None:
     assert report == {
         "part": 0,
         "number": 1,
+        "folder": "",
         "key": "exports/part-0000-0001.csv",
         "upload_id": "id of exports/part-0000-0001.csv",
         "etags": ["etag 1", "etag 2"],
@@ -133,14 +132,14 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
     texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
 ) -> None:
     fake = FakeS3()
-    original, write.s3_client = write.s3_client, lambda _: fake  # type: ignore[assignment]
+    original, upload.s3_client = upload.s3_client, lambda _: fake  # type: ignore[assignment]
     try:
         settings = spec(max_file_size=limit, header=header, part_size=part_size)
         cuts = range(0, len(texts), batch_rows)
         pieces = [texts[i : i + batch_rows] for i in cuts]
         reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
     finally:
-        write.s3_client = original
+        upload.s3_client = original
     lines = [(text or '""') + "\n" for text in texts]
     head = "text\n" if header else ""
     contents = [fake.content(report["key"]).decode() for report in reports]
@@ -166,14 +165,14 @@ def test_a_refused_part_aborts_the_tasks_uploads(s3: FakeS3) -> None:
     assert s3.aborted == set(s3.uploads)
 
 
-def test_a_failure_of_the_query_aborts_finished_files_too(s3: FakeS3) -> None:
+def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield batch([0, 1], ["a", "b"])
         raise RuntimeError("the query failed")
 
     with pytest.raises(RuntimeError, match="the query failed"):
         list(write_parts(spec())(batches()))
-    assert s3.aborted == {"exports/part-0000-0001.csv", "exports/part-0001-0001.csv"}
+    assert s3.aborted == set(s3.uploads) == {"exports/part-0000-0001.csv"}
 
 
 def test_a_part_without_rows_is_one_empty_file_or_a_header(s3: FakeS3) -> None:
@@ -185,11 +184,74 @@ def test_a_part_without_rows_is_one_empty_file_or_a_header(s3: FakeS3) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "part_size", "waiting"),
-    [(100 << 20, 8 << 20, 4), (16 << 20, 8 << 20, 1), (9, 8, 1)],
+    ("memory", "part_size", "under_way"), [(64, 8, 4), (32, 8, 2), (16, 8, 1), (9, 8, 1)]
 )
-def test_memory_bounds_the_parts_under_way(memory: int, part_size: int, waiting: int) -> None:
-    assert spec(max_bytes_in_memory=memory, part_size=part_size).in_flight == waiting
+def test_memory_bounds_the_parts_under_way(
+    s3: FakeS3, memory: int, part_size: int, under_way: int
+) -> None:
+    lock, now, most = threading.Lock(), 0, 0
+    all_there = threading.Event()
+    store = s3.upload_part
+
+    def slow(**arguments: Any) -> dict[str, str]:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+            if now == under_way:
+                all_there.set()
+        assert all_there.wait(10)  # as many as may be under way are, at some time
+        with lock:
+            now -= 1
+        return store(**arguments)
+
+    s3.upload_part = slow  # type: ignore[method-assign]
+    run(spec(max_bytes_in_memory=memory, part_size=part_size), batch([0] * 40, ["abc"] * 40))
+    assert most == under_way
+
+
+def test_what_an_interrupted_run_has_uploaded_is_not_sent_again(s3: FakeS3) -> None:
+    key = "exports/part-0000-0001.csv"
+    s3.uploads[key] = {}
+    same = hashlib.md5(b"abc\nabc\n", usedforsecurity=False).hexdigest()
+    parts = {1: (f'"{same}"', 8), 2: ("other", 8), 3: (f'"{same}"', 7)}
+    settings = spec(part_size=8, reusable={key: OpenUpload("old id", parts)})
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    assert report["upload_id"] == "old id"
+    assert report["etags"] == [f'"{same}"', "etag 2", "etag 3", "etag 4"]
+    assert sorted(s3.uploads[key]) == [2, 3, 4]
+
+
+def test_a_dry_run_reports_the_same_and_sends_nothing(s3: FakeS3) -> None:
+    rows = batch([0, 0, 4], ["a", "b", "c"])
+    real = run(spec(), rows)
+    s3.uploads.clear()
+    dry = run(spec(dry=True), rows)
+    assert not s3.uploads
+    for report in [*real, *dry]:
+        del report["upload_id"], report["etags"]
+    assert dry == real
+
+
+def test_folders_and_first_number_and_single_file_name_the_files(s3: FakeS3) -> None:
+    rows = pa.RecordBatch.from_arrays(
+        [
+            pa.array([1, 1, 1, 1], pa.int32()),
+            pa.array(["a", "b", "c", "d"]),
+            pa.array(["NZ", "NZ", None, "a/b"]),
+        ],
+        names=["part", "c0", "c1"],
+    )
+    columns = (ExportedColumn("text"), ExportedColumn("in country"))
+    reports = run(spec(columns=columns, partition_by=(1,), first_number=5001), rows)
+    assert [(report["key"], report["rows"]) for report in reports] == [
+        ("exports/in country=NZ/part-0001-5001.csv", 2),
+        ("exports/in country=__HIVE_DEFAULT_PARTITION__/part-0001-5001.csv", 1),
+        ("exports/in country=a%2Fb/part-0001-5001.csv", 1),
+    ]
+    assert s3.content(reports[0]["key"]) == b"a\nb\n"
+    [report] = run(spec(single_file="all.csv"), batch([0], ["a"]))
+    assert report["key"] == "exports/all.csv"
 
 
 def test_the_spec_shows_no_secret() -> None:

@@ -1,0 +1,190 @@
+"""What a connection may do below a prefix: every permission that an export can need, tried."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS, require_endpoint
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import (
+    OTHER_REGION_CODES,
+    REFUSED_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_denied,
+    is_missing,
+)
+from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.aws.needs import (
+    ABORT,
+    DELETE,
+    GET,
+    LIST,
+    LIST_UPLOADS,
+    OPEN,
+    PUT,
+    Check,
+    Need,
+)
+from dbt.adapters.mzs3.errors import ConfigError, S3Error
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+PREFIX = "_mzs3_check-"
+"""What the names of the objects begin with that a check writes and removes again."""
+
+
+def check_prefix(
+    connections: Mapping[str, AwsConnection], name: str, location: str | None
+) -> list[Check]:
+    """As `check_permissions`, with a connection's name and a location as users write them.
+
+    Raises ConfigError for a name or a location that is none, both at once.
+    """
+    problems: list[str] = []
+    if name not in connections:
+        known = ", ".join(sorted(connections))
+        problems.append(f"name: {name!r} is not in the profile's aws_connections; known: {known}")
+    place = None
+    try:
+        place = parse_location(str(location or ""))
+    except ValueError as exc:
+        problems.append(f"location {exc}")
+    if problems or place is None:
+        raise ConfigError("validate_aws_connection", problems)
+    return check_permissions(connections[name], place)
+
+
+def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
+    """What the connection may do below `location`, all of it tried; nothing is left there.
+
+    Where an upload may be opened but not aborted, it stays, and its check names it. A bucket with
+    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error,
+    one clear line, for what lets nothing work: no such bucket, another region, an endpoint that
+    does not answer, keys that are not taken, a role that can't be assumed.
+    """
+    require_endpoint(connection)
+    client = s3_client(connection, max_attempts=MAX_ATTEMPTS)
+    return _Trial(client, connection.name, location).run()
+
+
+class _Trial:
+    """The checks of one prefix, on a key that nobody else has."""
+
+    def __init__(self, client: S3Client, name: str, location: S3Location) -> None:
+        self._client = client
+        self._name = name
+        self._location = location
+        self._bucket = location.bucket
+        self._key = location.key(f"{PREFIX}{secrets.token_hex(8)}")
+        self._lists = False
+        self._uri = f"s3://{self._bucket}/{self._key}"
+
+    def run(self) -> list[Check]:
+        """All checks, in the order in which a user reads them."""
+        listed = self._list()
+        self._lists = listed.problem is None
+        return [listed, *self._uploads(), *self._objects()]
+
+    def _list(self) -> Check:
+        def action() -> None:
+            prefix = self._location.prefix
+            self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, MaxKeys=1)
+
+        return self._try(LIST, action)
+
+    def _uploads(self) -> list[Check]:
+        opened: list[str] = []
+
+        def open_upload() -> None:
+            answer = self._client.create_multipart_upload(Bucket=self._bucket, Key=self._key)
+            opened.append(answer["UploadId"])
+
+        checks = [self._try(OPEN, open_upload)]
+        if opened:
+            stays = f". An empty upload of {self._uri} stays open: {opened[0]}"
+            checks.append(self._try(ABORT, lambda: self._abort(opened[0]), stays))
+        else:
+            checks.append(Check(ABORT, "as no upload could be opened", tried=False))
+        checks.append(self._try(LIST_UPLOADS, self._abort_lost))
+        return checks
+
+    def _abort(self, upload_id: str) -> None:
+        try:
+            self._client.abort_multipart_upload(
+                Bucket=self._bucket, Key=self._key, UploadId=upload_id
+            )
+        except AwsFailure as exc:
+            if error_code(exc) != "NoSuchUpload":  # an answer that was lost, and asked for again
+                raise
+
+    def _abort_lost(self) -> None:
+        """Lists uploads; one of ours can be open whose answer never came."""
+        found = self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._key)
+        for upload in found.get("Uploads", []):
+            if upload["Key"] == self._key:
+                with contextlib.suppress(*AwsFailure):  # to abort is another need's check
+                    self._abort(upload["UploadId"])
+
+    def _objects(self) -> list[Check]:
+        # What could not be removed again is not written: S3 lets those who may delete an object
+        # delete one that is not there.
+        delete = self._try(DELETE, self._delete)
+        if delete.problem is not None:
+            put = Check(PUT, "as what it writes could not be deleted", tried=False)
+            return [put, self._get_absent(), delete]
+        put = self._try(PUT, self._put)
+        if put.problem is not None:
+            return [put, self._get_absent(), delete]
+        try:
+            get = self._try(GET, self._get)
+        finally:
+            delete = self._try(DELETE, self._delete, f". {self._uri} is left there")
+        return [put, get, delete]
+
+    def _put(self) -> None:
+        self._client.put_object(Bucket=self._bucket, Key=self._key, Body=b"")
+
+    def _get(self) -> None:
+        self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
+
+    def _get_absent(self) -> Check:
+        if not self._lists:  # S3 denies then whether the object is there, and so all about it
+            why = "as there is no object to get, nor s3:ListBucket to be told so"
+            return Check(GET, why, tried=False)
+
+        def action() -> None:
+            try:
+                self._get()
+            except AwsFailure as exc:
+                if not is_missing(exc):
+                    raise
+
+        return self._try(GET, action)
+
+    def _delete(self) -> None:
+        self._client.delete_object(Bucket=self._bucket, Key=self._key)
+
+    def _try(self, need: Need, action: Callable[[], None], stays: str = "") -> Check:
+        try:
+            action()
+        except AwsFailure as exc:
+            text = describe(exc, f"{need.action} at {self._location.uri}").rstrip(".")
+            if _nothing_works(exc):
+                raise S3Error(f"aws_connections.{self._name}: {text}{stays}") from exc
+            return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
+        return Check(need)
+
+
+def _nothing_works(exc: Exception) -> bool:
+    """Whether every other request would fail in the same way."""
+    codes = REFUSED_CODES | OTHER_REGION_CODES | {"NoSuchBucket"}
+    return not isinstance(exc, ClientError) or error_code(exc) in codes

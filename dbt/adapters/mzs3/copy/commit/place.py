@@ -1,0 +1,116 @@
+"""A location and the client that reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, is_missing
+from dbt.adapters.mzs3.aws.location import S3Location
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MANIFEST = "_manifest.json"
+COMMITTING = "_committing.json"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An object as S3 lists it; the size in bytes."""
+
+    key: str
+    etag: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an export goes; its methods raise what boto3 raises.
+
+    `properties` are S3's arguments for the small objects beside the files.
+    """
+
+    client: S3Client
+    location: S3Location
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def uri(self) -> str:
+        """The location as it is shown."""
+        return self.location.uri
+
+    def key(self, name: str) -> str:
+        """The key of an object `name` below the location."""
+        return self.location.key(name)
+
+    def uri_of(self, key: str) -> str:
+        """The URI of a key."""
+        return f"s3://{self.location.bucket}/{key}"
+
+    def first_page(self) -> list[Listed]:
+        """The first objects below the location: one request."""
+        page = self.client.list_objects_v2(
+            Bucket=self.location.bucket, Prefix=self.location.prefix
+        )
+        return [_listed(entry) for entry in page.get("Contents", [])]
+
+    def objects(self) -> Iterator[Listed]:
+        """Every object below the location."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.location.bucket, Prefix=self.location.prefix
+        )
+        for page in pages:
+            yield from map(_listed, page.get("Contents", []))
+
+    def find(self, key: str) -> Listed | None:
+        """The object with this key, or None; needs no more than s3:ListBucket."""
+        page = self.client.list_objects_v2(Bucket=self.location.bucket, Prefix=key, MaxKeys=1)
+        found = [_listed(entry) for entry in page.get("Contents", [])]
+        return found[0] if found and found[0].key == key else None
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a small object below the location, or None."""
+        try:
+            found = self.client.get_object(Bucket=self.location.bucket, Key=self.key(name))
+        except AwsFailure as exc:
+            if is_missing(exc):
+                return None
+            raise
+        return found["Body"].read()
+
+    def write(self, name: str, body: bytes, **condition: str) -> None:
+        """Write a small JSON object below the location."""
+        put: Any = self.client.put_object
+        put(
+            Bucket=self.location.bucket,
+            Key=self.key(name),
+            Body=body,
+            ContentType="application/json",
+            **self.properties,
+            **condition,
+        )
+
+    def delete(self, key: str) -> None:
+        """Remove an object; one that is not there is fine."""
+        self.client.delete_object(Bucket=self.location.bucket, Key=key)
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """Give an upload up."""
+        self.client.abort_multipart_upload(
+            Bucket=self.location.bucket, Key=key, UploadId=upload_id
+        )
+
+    def uploads(self, prefix: str | None = None) -> Iterator[tuple[str, str]]:
+        """Key and id of every open upload below the location, or whose key begins so."""
+        pages = self.client.get_paginator("list_multipart_uploads").paginate(
+            Bucket=self.location.bucket, Prefix=prefix or self.location.prefix
+        )
+        for page in pages:
+            for upload in page.get("Uploads", []):
+                yield upload["Key"], upload["UploadId"]
+
+
+def _listed(entry: Any) -> Listed:
+    return Listed(entry["Key"], entry.get("ETag", ""), entry["Size"])

@@ -1,0 +1,105 @@
+"""Everything that is asked of a location before any data moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing, prove_deleting
+from dbt.adapters.mzs3.copy.commit.existing import (
+    Existing,
+    read_existing,
+    require_empty,
+    require_ours,
+)
+from dbt.adapters.mzs3.copy.commit.names import first_free_number
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
+from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
+from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.errors import LocationError, S3Error
+
+OnExisting = Literal["fail", "overwrite", "resume"]
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What an export finds at its location, once the location is fit for it.
+
+    `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
+    `reusable` has uploads by key.
+    """
+
+    sweeper: Sweeper
+    existing: Existing | None = None
+    first_number: int = 1
+    reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
+
+
+def prepare(place: Place, on_existing: OnExisting, single_file: str | None = None) -> Ground:
+    """The location, proved fit and writable; nothing but an interrupted commit has changed there.
+
+    Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
+    """
+    finished = finish_interrupted(place)
+    if finished is not None and on_existing == "fail":
+        raise LocationError(
+            f"{finished}. This run has exported nothing; export to another location, or remove "
+            "that export first"
+        )
+    existing = None if on_existing == "fail" else read_existing(place)
+    if existing is None:
+        require_empty(place)
+    elif on_existing == "overwrite":
+        require_ours(place, existing)
+        prove_deleting(place)
+    with proof_of_writing(place) as probe:
+        sweeper = Sweeper(place, probe, single_file=single_file, take_over=on_existing != "fail")
+    return Ground(
+        sweeper,
+        existing,
+        first_number=first_free_number(existing.entries) if existing else 1,
+        reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
+    )
+
+
+def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUpload]:
+    """The open uploads of an interrupted run, the fullest one of each key."""
+    if sweeper.is_blind:
+        raise S3Error(
+            f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
+            "that lists open uploads by prefix: it could not see what an interrupted run left "
+            "open. Set on_existing to fail or overwrite to export without"
+        )
+    ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        listed = list(pool.map(lambda upload: _parts_of(place, *upload), ours))
+    fullest: dict[str, OpenUpload] = {}
+    for (key, _), upload in zip(ours, listed, strict=True):
+        if upload is not None and (
+            key not in fullest or len(upload.parts) > len(fullest[key].parts)
+        ):
+            fullest[key] = upload
+    return fullest
+
+
+def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:
+    """What S3 has of an upload; None if it is gone by now."""
+    pages = place.client.get_paginator("list_parts").paginate(
+        Bucket=place.location.bucket, Key=key, UploadId=upload_id
+    )
+    parts: dict[int, tuple[str, int]] = {}
+    try:
+        for page in pages:
+            for part in page.get("Parts", []):
+                parts[part["PartNumber"]] = (part["ETag"], part["Size"])
+    except AwsFailure as exc:
+        if is_missing(exc):
+            return None
+        doing = f"listing what is uploaded of {place.uri_of(key)}"
+        raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
+    return OpenUpload(upload_id, parts)

@@ -1,0 +1,74 @@
+"""Options that are right by themselves, and wrong together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.mzs3.copy.config.keys import OF_CSV
+from dbt.adapters.mzs3.copy.config.size import format_size
+from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
+
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.copy.config.options import CopyOptions
+
+MIN_PART_SIZE = 5 << 20
+
+
+def contradictions(
+    options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
+) -> list[str]:
+    """Every one of them; `given` is the config as it was written."""
+    return [
+        *_of_where(options, given, connections),
+        *_of_sizes(options),
+        *_of_layout(options, given),
+        *_of_format(options, given),
+        *options.properties.problems(),
+    ]
+
+
+def _of_where(
+    options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
+) -> Iterator[str]:
+    if "location" not in given:
+        yield "location is required: 's3://bucket/prefix' or a SQL expression for one"
+    if options.aws_connection not in connections:
+        yield (
+            f"aws_connection {options.aws_connection!r} is not in the profile; "
+            f"it has {', '.join(sorted(connections))}"
+        )
+
+
+def _of_sizes(options: CopyOptions) -> Iterator[str]:
+    if options.part_size < MIN_PART_SIZE:
+        yield f"part_size must be at least 5MB, not {format_size(options.part_size)}"
+    elif (
+        options.single_file is None
+        and options.max_file_size > options.part_size * MAX_UPLOAD_PARTS
+    ):
+        yield (
+            f"max_file_size {format_size(options.max_file_size)} needs more than "
+            f"{MAX_UPLOAD_PARTS} upload parts of {format_size(options.part_size)}; raise part_size"
+        )
+    if options.max_multi_part_bytes_in_memory < 2 * options.part_size:
+        yield "max_multi_part_bytes_in_memory must be at least twice part_size"
+
+
+def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
+    if options.single_file is not None:
+        for key in ("parts", "partition_by", "max_file_size"):
+            if given.get(key) is not None:
+                yield f"{key} contradicts single_file, which is one file; leave out one of them"
+    twice = sorted({n for n in options.partition_by if options.partition_by.count(n) > 1})
+    if twice:
+        yield f"partition_by names {', '.join(twice)} twice"
+
+
+def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
+    if options.format == "csv":
+        yield from options.dialect.problems()
+        return
+    for key in OF_CSV:
+        if given.get(key) is not None:
+            yield f"{key} is an option of CSV; format is {options.format}"

@@ -1,0 +1,86 @@
+"""Properties of the objects that an export writes, as S3 names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
+STORAGE_CLASSES = (
+    "STANDARD",
+    "STANDARD_IA",
+    "ONEZONE_IA",
+    "INTELLIGENT_TIERING",
+    "GLACIER_IR",
+    "GLACIER",
+    "DEEP_ARCHIVE",
+    "REDUCED_REDUNDANCY",
+    "EXPRESS_ONEZONE",
+    "OUTPOSTS",
+)
+ACLS = (
+    "private",
+    "public-read",
+    "public-read-write",
+    "authenticated-read",
+    "aws-exec-read",
+    "bucket-owner-read",
+    "bucket-owner-full-control",
+)
+# Limits of S3's object tags.
+_MAX_TAGS = 10
+_MAX_TAG_KEY = 128
+_MAX_TAG_VALUE = 256
+
+
+@dataclass(frozen=True)
+class ObjectProperties:
+    """Encryption, storage class, tags and canned ACL; None is the bucket's own default."""
+
+    encryption: str | None = None
+    kms_key_id: str | None = None
+    storage_class: str | None = None
+    object_tags: Mapping[str, str] = field(default_factory=dict)
+    acl: str | None = None
+
+    def for_files(self) -> dict[str, str]:
+        """Arguments of CreateMultipartUpload."""
+        storage = {"StorageClass": self.storage_class} if self.storage_class else {}
+        return {**self.for_notes(), **storage}
+
+    def for_notes(self) -> dict[str, str]:
+        """Arguments of PutObject for the manifest, which is to be read at any time."""
+        given = {
+            "ServerSideEncryption": self.encryption,
+            "SSEKMSKeyId": self.kms_key_id,
+            "Tagging": urlencode(self.object_tags) or None,
+            "ACL": self.acl,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def problems(self) -> list[str]:
+        """What contradicts, in words."""
+        problems = []
+        if self.kms_key_id is not None and not (self.encryption or "").startswith("aws:kms"):
+            problems.append("kms_key_id needs encryption to be aws:kms or aws:kms:dsse")
+        if len(self.object_tags) > _MAX_TAGS:
+            problems.append(f"object_tags has {len(self.object_tags)} tags; S3 takes {_MAX_TAGS}")
+        for key, value in self.object_tags.items():
+            if not 0 < len(key) <= _MAX_TAG_KEY or len(value) > _MAX_TAG_VALUE:
+                problems.append(
+                    f"object_tags has the tag {key!r}; S3 takes keys of 1 to {_MAX_TAG_KEY} "
+                    f"characters and values of up to {_MAX_TAG_VALUE}"
+                )
+        return problems
+
+
+def tag_mapping(value: Any) -> Mapping[str, str]:
+    """Tags as a mapping of texts; raises ValueError."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a mapping of tag to text, not {value!r}")
+    wrong = [k for k, v in value.items() if not isinstance(k, str) or not isinstance(v, str)]
+    if wrong:
+        raise ValueError(f"must map texts to texts; {wrong[0]!r} does not")
+    return dict(value)

@@ -1,0 +1,185 @@
+"""What a COPY tells while it runs: a line for people, plain fields for programs, no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+Phase = Literal["running", "computing", "writing", "committing"]
+
+_BAR = 16
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class CopyEvent:
+    """Something that happened to an export; its fields are those of the dataclass.
+
+    `name` is fixed for each kind, to filter by. `relation` is the model as users name it,
+    `unique_id` as dbt does. Sizes are bytes, times seconds.
+    """
+
+    relation: str
+    unique_id: str
+    location: str
+
+    name: ClassVar[str]
+    level: ClassVar[Literal["debug", "info", "warn"]] = "info"
+
+    @property
+    def message(self) -> str:
+        """The event as a line of a log."""
+        return f"{self.relation}: {self._said()}"
+
+    def fields(self) -> dict[str, Any]:
+        """Texts, numbers, booleans and None, by name."""
+        return asdict(self)
+
+    def _said(self) -> str:
+        raise NotImplementedError
+
+
+Tell = Callable[[CopyEvent], None]
+"""Whoever wants to know; may be called from another thread than the export's."""
+
+
+@dataclass(frozen=True)
+class CopyStarted(CopyEvent):
+    """The location is known, nothing has been asked of it yet."""
+
+    parts: int
+    as_of: int
+
+    name = "mzs3.copy.started"
+    level = "debug"
+
+    def _said(self) -> str:
+        return f"COPY to {self.location} in {_counted(self.parts, 'part')}"
+
+
+@dataclass(frozen=True)
+class CopyProgress(CopyEvent):
+    """How far an export has come; told every few seconds.
+
+    `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
+    `committing`; `running` where workers can't reach the driver: then there are no counts. Parts
+    without rows never report. `bytes_per_second` is the mean since the first part reported.
+    """
+
+    phase: Phase
+    parts_done: int | None
+    parts: int
+    rows: int | None
+    bytes: int | None
+    bytes_per_second: float | None
+    elapsed: float
+
+    name = "mzs3.copy.progress"
+
+    @property
+    def bar(self) -> str:
+        """The share of parts that are done, as a bar of text."""
+        full = _BAR * (self.parts_done or 0) // self.parts
+        return f"[{'#' * full}{'-' * (_BAR - full)}]"
+
+    @property
+    def message_with_bar(self) -> str:
+        """The message for a terminal."""
+        if self.phase != "writing":
+            return self.message
+        return f"{self.relation}: {self.bar} {self._said()}"
+
+    def _said(self) -> str:
+        time = shown_time(self.elapsed)
+        match self.phase:
+            case "computing":
+                return f"Spark is computing the rows, no part has reported yet, {time}"
+            case "committing":
+                return f"all files are uploaded and being committed, {time}"
+            case "running":
+                return f"COPY is running, {time}"
+        said = [f"{self.parts_done} of {_counted(self.parts, 'part')}"]
+        said += [_counted(self.rows or 0, "row"), shown_bytes(self.bytes or 0)]
+        if self.bytes_per_second is not None:
+            said.append(f"{shown_bytes(int(self.bytes_per_second))}/s")
+        return ", ".join([*said, time])
+
+
+@dataclass(frozen=True)
+class CopyCommitted(CopyEvent):
+    """Everything the manifest names is visible."""
+
+    manifest: str
+    rows: int
+    bytes: int
+    files: int
+    elapsed: float
+
+    name = "mzs3.copy.committed"
+
+    def _said(self) -> str:
+        return (
+            f"{_counted(self.rows, 'row')}, {_counted(self.files, 'file')}, "
+            f"{shown_bytes(self.bytes)} in {self.location}, {shown_time(self.elapsed)}"
+        )
+
+
+@dataclass(frozen=True)
+class CopyFailed(CopyEvent):
+    """The export failed; `error` says why, and what is left behind."""
+
+    error: str
+    elapsed: float
+
+    name = "mzs3.copy.failed"
+    level = "debug"  # dbt shows the error of a model itself
+
+    def _said(self) -> str:
+        return f"COPY to {self.location} failed: {self.error}"
+
+
+@dataclass(frozen=True)
+class CopyCancelled(CopyEvent):
+    """The user stopped the run before its commit."""
+
+    error: str
+    elapsed: float
+
+    name = "mzs3.copy.cancelled"
+    level = "debug"
+
+    def _said(self) -> str:
+        return f"COPY to {self.location} was cancelled"
+
+
+@dataclass(frozen=True)
+class CopyWarning(CopyEvent):
+    """Something that the export does not depend on went wrong."""
+
+    warning: str
+
+    name = "mzs3.copy.warning"
+    level = "warn"
+
+    def _said(self) -> str:
+        return self.warning
+
+
+def shown_bytes(size: int) -> str:
+    """The size in the largest unit that it fills, such as `512 MB` or `1.4 GB`; 1 kB is 1024 B."""
+    power = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    if power > 0 and size < 10 << (10 * power):
+        return f"{size / (1 << (10 * power)):.1f} {_UNITS[power]}"
+    return f"{size >> (10 * power):,} {_UNITS[power]}"
+
+
+def shown_time(seconds: float) -> str:
+    """`0:11`, `12:05` or `1:00:00`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

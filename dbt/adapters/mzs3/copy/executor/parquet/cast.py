@@ -1,0 +1,93 @@
+"""Arrow arrays from the types that Spark sends to those of the files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.copy.executor.csv.intervals import interval_text
+from dbt.adapters.mzs3.copy.executor.csv.quoting import TextBytes
+from dbt.adapters.mzs3.copy.executor.parquet.types import child_shapes
+from dbt.adapters.mzs3.copy.executor.shape import Shape
+from dbt.adapters.mzs3.errors import ExecutorError
+
+
+class _NotUtf8(ValueError):
+    """A text column holds bytes that are not UTF-8; Spark does not check its strings."""
+
+
+def file_columns(
+    rows: pa.RecordBatch, schema: pa.Schema, shapes: tuple[Shape, ...]
+) -> list[pa.Array]:
+    """The columns in the types of `schema`, which `file_schema` made for the batch and `shapes`.
+
+    Values stay what they are: what is cast is their width, their zone's name, their unit. Raises
+    ExecutorError if a text is not UTF-8.
+    """
+    described = zip(rows.columns, schema, shapes, strict=True)
+    return [_file_column(values, field, shape) for values, field, shape in described]
+
+
+def _file_column(values: pa.Array, field: pa.Field, shape: Shape) -> pa.Array:
+    try:
+        return _cast(values, field.type, shape)
+    except _NotUtf8 as error:
+        raise ExecutorError(
+            f"column {field.name} holds text that is not valid UTF-8, which Parquet's text can't "
+            "carry. Select make_valid_utf8() of it, or cast it to binary."
+        ) from error
+
+
+def _cast(values: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
+    if shape.kind == "interval":
+        return interval_text(values)
+    if pa.types.is_map(target):
+        return _map(values, target, shape)
+    if pa.types.is_list(target):
+        (element,) = child_shapes(shape, 1)
+        elements = _cast(values.flatten(), target.value_type, element)
+        return pa.ListArray.from_arrays(_offsets(values), elements, type=target)
+    if pa.types.is_struct(target):
+        return _struct(values, target, shape)
+    if pa.types.is_large_string(target):
+        return _text(values)
+    return pc.cast(values, target)
+
+
+def _map(lists: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
+    key_shape, value_shape = child_shapes(shape, 2)
+    keys, values = lists.flatten().flatten()
+    return pa.MapArray.from_arrays(
+        _offsets(lists),
+        _cast(keys, target.key_type, key_shape),
+        _cast(values, target.item_type, value_shape),
+        type=target,
+    )
+
+
+def _struct(structs: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
+    children = child_shapes(shape, target.num_fields)
+    described = zip(structs.flatten(), target, children, strict=True)
+    return pa.StructArray.from_arrays(
+        [_cast(values, field.type, child) for values, field, child in described],
+        fields=list(target),
+        mask=structs.is_null(),
+    )
+
+
+def _offsets(lists: pa.Array) -> pa.Array:
+    """Where each list begins in what `flatten` gives; NULL for a NULL list, and then the end."""
+    lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int32()), 0)
+    ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
+    starts = pc.if_else(lists.is_valid(), ends.slice(0, len(lists)), pa.scalar(None, pa.int32()))
+    return pa.concat_arrays([starts, ends.slice(len(lists))])
+
+
+def _text(values: pa.Array) -> pa.Array:
+    known = TextBytes(pc.cast(values, pa.large_string()))
+    if not known.is_ascii():
+        try:
+            known.values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise _NotUtf8 from error
+    return known.values

@@ -1,0 +1,85 @@
+"""Telling the driver how far a task has come: datagrams that may be lost without harm."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+_EVERY_S = 0.5
+# A name may stand for an address of each family, and the driver listens on one of them.
+_ADDRESSES = 4
+
+
+@dataclass(frozen=True)
+class ProgressTarget:
+    """Where a driver listens; the token tells its tasks' datagrams from anyone else's.
+
+    `host` is a name or an address of either family, an IPv6 one with or without brackets.
+    """
+
+    host: str
+    port: int
+    token: str = field(repr=False)
+
+
+class Meter:
+    """Counts what a task has written, and tells the driver now and then; never raises.
+
+    Holds no socket between two messages, so a task that fails leaves none open.
+    """
+
+    def __init__(self, target: ProgressTarget | None, part: int) -> None:
+        self._target = target
+        self._part = part
+        # Tells what a retried task says from what is still under way of the attempt before it.
+        self._attempt = uuid.uuid4().hex[:8]
+        self._told: float | None = None
+        self._addresses: list[tuple[socket.AddressFamily, Any]] | None = None
+        self.rows = 0
+        self.bytes = 0
+
+    def add(self, rows: int, written: int) -> None:
+        """Count rows and bytes; tells the driver if it has not been told for a while."""
+        self.rows += rows
+        self.bytes += written
+        now = time.monotonic()
+        if self._told is None or now - self._told >= _EVERY_S:
+            self._told = now
+            self._tell(done=False)
+
+    def finish(self) -> None:
+        """Tell the driver that the part is done."""
+        self._tell(done=True)
+
+    def _tell(self, *, done: bool) -> None:
+        if self._target is None:
+            return
+        message = {
+            "token": self._target.token,
+            "part": self._part,
+            "attempt": self._attempt,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "done": done,
+        }
+        if self._addresses is None:
+            self._addresses = _resolved(self._target)
+        for family, address in self._addresses:
+            with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
+                sender.sendto(json.dumps(message).encode(), address)
+
+
+def _resolved(target: ProgressTarget) -> list[tuple[socket.AddressFamily, Any]]:
+    """The target's addresses; none if its name can't be resolved, which is not tried again."""
+    host = target.host.removeprefix("[").removesuffix("]")
+    try:
+        found = socket.getaddrinfo(host, target.port, type=socket.SOCK_DGRAM)
+    except (OSError, ValueError):
+        return []
+    return list(dict.fromkeys((family, address) for family, *_, address in found))[:_ADDRESSES]

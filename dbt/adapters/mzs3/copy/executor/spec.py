@@ -1,0 +1,80 @@
+"""What a worker needs to know; travels to it with the job, and only so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.executor.progress import ProgressTarget
+from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.shape import Shape
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+
+EVERY_COLUMN = "*"
+_MAX_PARTS_IN_FLIGHT = 4
+
+
+@dataclass(frozen=True)
+class ExportedColumn:
+    """A column of the query: its name, and what its values mean."""
+
+    name: str
+    shape: Shape = field(default_factory=Shape)
+
+
+@dataclass(frozen=True)
+class CsvSpec:
+    """How CSV files are written; `force_quote` holds column names, or `*` for all."""
+
+    dialect: CsvDialect
+    header: bool = False
+    force_quote: tuple[str, ...] = ()
+    compression: Literal["none", "gzip", "zstd"] = "none"
+
+    @property
+    def quoted_columns(self) -> frozenset[str] | Literal["*"]:
+        """The columns whose values are quoted whatever they are."""
+        return "*" if EVERY_COLUMN in self.force_quote else frozenset(self.force_quote)
+
+
+@dataclass(frozen=True)
+class ParquetSpec:
+    """How Parquet files are written."""
+
+    compression: Literal["none", "snappy", "gzip", "zstd", "lz4"] = "snappy"
+
+
+@dataclass(frozen=True)
+class WriteSpec:
+    """What to write, and where to; sizes in bytes.
+
+    `columns` are those of the query, in order; `partition_by` are indexes into them, and what
+    they name becomes folders instead of content. Files are numbered from `first_number`.
+    `single_file` is the name of the one file. `properties` are S3's arguments for each object.
+    `reusable` has the uploads, by key, that an interrupted run left open. With `dry`, nothing is
+    uploaded, and the reports say what would have been.
+    """
+
+    connection: AwsConnection = field(repr=False)
+    bucket: str
+    prefix: str
+    columns: tuple[ExportedColumn, ...]
+    format: CsvSpec | ParquetSpec
+    max_file_size: int
+    part_size: int
+    max_bytes_in_memory: int
+    partition_by: tuple[int, ...] = ()
+    first_number: int = 1
+    single_file: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
+    dry: bool = False
+    progress: ProgressTarget | None = None
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """How many bytes may wait for S3 at a time; at least one upload part always may."""
+        room = self.max_bytes_in_memory - 2 * self.part_size
+        return min(room, _MAX_PARTS_IN_FLIGHT * self.part_size)

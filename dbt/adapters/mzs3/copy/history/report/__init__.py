@@ -1,0 +1,1 @@
+"""A page about past exports: how often, how reliable, how long, how large."""

@@ -1,0 +1,74 @@
+"""What a reader takes away from the first glance: a sentence, and five numbers."""
+
+from __future__ import annotations
+
+from dbt.adapters.mzs3.copy.history.report import units
+from dbt.adapters.mzs3.copy.history.report.cards import model_id
+from dbt.adapters.mzs3.copy.history.report.markup import Markup, tag
+from dbt.adapters.mzs3.copy.history.report.summary import MAX_RUNS, Summary
+
+_NAMED = 6
+_NAME = 60
+
+
+def lead(summary: Summary) -> Markup:
+    """How the latest export of each model ended, with links to those that did not succeed."""
+    models = summary.models
+    bad = [(number, model) for number, model in enumerate(models) if model.last.status != "ok"]
+    if len(models) == 1:
+        said = "did not succeed" if bad else "succeeded"
+        return tag("p", f"The latest export {said}.", class_="lead bad" if bad else "lead")
+    if not bad:
+        return tag("p", "The latest export of every model succeeded.", class_="lead")
+    links = [
+        tag("a", _short(model.model), href=f"#{model_id(number)}")
+        for number, model in bad[:_NAMED]
+    ]
+    named: list[str] = [part for link in links for part in (", ", link)][1:]
+    more = f" and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
+    said = f"The latest export of {len(bad):,} of {units.plural(len(models), 'model')}"
+    return tag("p", said, " did not succeed: ", *named, more, ".", class_="lead bad")
+
+
+def _short(model: str) -> str:
+    name = model.rpartition(".")[2] or model
+    return name if len(name) <= _NAME else name[:_NAME] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def headline(summary: Summary) -> Markup:
+    """Five numbers; beside the short ones the exact ones."""
+    totals = summary.totals
+    failed = totals.runs["error"], totals.runs["cancelled"]
+    tiles = (
+        ("Exports", units.format_count(totals.count), _cut(summary)),
+        (
+            "Succeeded",
+            units.format_share(totals.runs["ok"], totals.count),
+            f"{failed[0]:,} failed, {failed[1]:,} cancelled",
+        ),
+        (
+            "Median duration",
+            units.format_duration(summary.median_seconds),
+            "of those that succeeded",
+        ),
+        ("Rows", _rows(totals.rows), f"{units.format_count(totals.rows)} exported"),
+        ("Size", units.format_bytes(totals.bytes), f"{units.format_count(totals.bytes)} bytes"),
+    )
+    return tag(
+        "dl",
+        *(
+            tag("div", tag("dt", name), tag("dd", value, class_="big"), tag("dd", more))
+            for name, value, more in tiles
+        ),
+        class_="headline",
+    )
+
+
+def _rows(count: int) -> str:
+    return units.format_count(count) if count < 100_000 else units.format_compact(count)
+
+
+def _cut(summary: Summary) -> str:
+    if summary.is_cut:
+        return f"the newest {units.format_count(MAX_RUNS)}; older ones are left out"
+    return f"of {units.plural(len(summary.models), 'model')}"

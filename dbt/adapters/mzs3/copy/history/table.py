@@ -1,0 +1,129 @@
+"""The table that has a row for every run of an export."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Status = Literal["rows", "error", "cancelled"]
+"""How a run ended. (Materialize's design "Copy to S3", CopyResponse.)"""
+
+TABLE = "mzs3_copy_history"
+MAX_ERROR = 2000
+_PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
+
+# Each column, its type, and the expression for its value, in which `:name` is a value of the row.
+_COLUMNS = (
+    ("model", "string", ":model"),
+    ("location", "string", ":location"),
+    ("as_of", "bigint", ":as_of"),
+    ("started", "timestamp", "timestamp_millis(:started)"),
+    ("ended", "timestamp", "timestamp_millis(:ended)"),
+    ("status", "string", ":status"),
+    ("rows", "bigint", ":rows"),
+    ("bytes", "bigint", ":bytes"),
+    ("files", "bigint", ":files"),
+    ("error", "string", ":error"),
+    ("invocation_id", "string", ":invocation_id"),
+    ("format", "string", ":format"),
+    ("on_existing", "string", ":on_existing"),
+)
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """One run; times are ms since the epoch, sizes bytes.
+
+    `rows`, `bytes` and `files` are None unless the export was committed; `error` says what
+    failed, or what was cancelled, its first 2,000 characters.
+    """
+
+    model: str
+    location: str
+    as_of: int
+    started: int
+    ended: int
+    status: Status
+    format: str
+    on_existing: str
+    invocation_id: str
+    rows: int | None = None
+    bytes: int | None = None
+    files: int | None = None
+    error: str | None = None
+
+    def values(self) -> dict[str, Any]:
+        """The row by column, as it is stored."""
+        values: dict[str, Any] = {name: getattr(self, name) for name, *_ in _COLUMNS}
+        values["error"] = None if self.error is None else self.error[:MAX_ERROR]
+        return values
+
+
+def history_table(schema: str) -> str:
+    """The table's name as SQL spells it."""
+    return f"{quote_identifier(schema)}.{quote_identifier(TABLE)}"
+
+
+def append_history(spark: SparkSession, schema: str, row: HistoryRow) -> None:
+    """The row is in the schema's table, which is made if there is none; one job of Spark.
+
+    Any number of threads and processes may append at once: each row is a partition of its own,
+    `day` (of the start, UTC) and `run`. Readers see it once the metastore lists it, which is one
+    step. Raises what Spark raises, and SparkJobError if the name is taken by something else.
+    """
+    table = history_table(schema)
+    day = datetime.fromtimestamp(row.started / 1000, tz=timezone.utc).date().isoformat()
+    run = uuid.uuid4().hex
+    selected = ", ".join(
+        f"CAST({value} AS {kind}) AS {quote_identifier(name)}" for name, kind, value in _COLUMNS
+    )
+    # Not INSERT: those that run at once share a folder for unfinished files, which the first one
+    # to commit removes.
+    folder = f"{_location(spark, schema)}/day={day}/run={run}"
+    spark.sql(f"SELECT {selected}", args=row.values()).write.parquet(folder)
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION (day = '{day}', run = '{run}')")
+
+
+def _location(spark: SparkSession, schema: str) -> str:
+    """Where the table's files are; makes the table if there is none."""
+    describe = f"DESCRIBE TABLE EXTENDED {history_table(schema)}"
+    try:
+        described = spark.sql(describe).collect()
+    except AnalysisException as exc:
+        # Trying comes before looking, as every run but the first finds the table.
+        if exc.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        _make(spark, history_table(schema))
+        described = spark.sql(describe).collect()
+    names = [described_row[0] for described_row in described]
+    places = [value for name, value, *_ in described if name == "Location"]
+    partitions = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
+    if not places or names[partitions : partitions + 2] != ["day", "run"]:
+        raise SparkJobError(
+            f"{schema}.{TABLE} is not the table that dbt-mzs3 makes under this name; rename or "
+            "drop it, and the next run makes the table"
+        )
+    return str(places[-1])
+
+
+def _make(spark: SparkSession, table: str) -> None:
+    columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind, _ in _COLUMNS)
+    try:
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {table} ({columns}, day string, run string) "
+            "USING parquet PARTITIONED BY (day, run) COMMENT 'Every run of copy_to_s3 (dbt-mzs3)'"
+        )
+    except PySparkException:
+        # Another run may have made it, and put a row in its folder, since it was looked for.
+        if not spark.catalog.tableExists(table):
+            raise

@@ -1,0 +1,1 @@
+"""Reads what an export has written, and compares it with its manifest."""

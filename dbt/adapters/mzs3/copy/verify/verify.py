@@ -1,0 +1,162 @@
+"""Every object that a manifest names, compared with what the manifest says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.copy.commit.existing import Existing, read_existing
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Listed, Place
+from dbt.adapters.mzs3.copy.verify.check import Entry, check_object
+from dbt.adapters.mzs3.copy.verify.layout import Layout
+from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
+
+_THREADS = 8
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found; the totals are the manifest's, whose files are all there without problems.
+
+    `problems` are lines, each of one object; `strangers` are the URIs of objects that are no part
+    of the export, and that readers of the whole location would take for it.
+    """
+
+    uri: str
+    files: int
+    rows: int
+    bytes: int
+    problems: tuple[str, ...]
+    strangers: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line: the totals, and whether they are so."""
+        files = "1 file" if self.files == 1 else f"{self.files} files"
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        found = "all as the manifest says"
+        if self.problems:
+            count = len(self.problems)
+            found = "1 problem" if count == 1 else f"{count} problems"
+        return f"{self.uri}: {files}, {rows}, {_readable(self.bytes)}: {found}"
+
+
+def verify_copy(
+    connections: Mapping[str, AwsConnection], name: str, location: str | None
+) -> Verification:
+    """Reads the export at `location`, a literal `s3://…`, back through the connection `name`.
+
+    Raises ConfigError for a connection or location that is none, both at once; LocationError
+    where there is no manifest of ours, and S3Error where it can't be read.
+    """
+    problems = []
+    if name not in connections:
+        known = ", ".join(sorted(connections))
+        problems.append(f"aws_connection {name!r} is not in the profile; it has {known}")
+    parsed = None
+    try:
+        parsed = parse_location(str(location or ""))
+    except ValueError as exc:
+        problems.append(f"location {exc}")
+    if problems or parsed is None:
+        raise ConfigError("verify_copy", problems)
+    return verify(Place(s3_client(connections[name]), parsed))
+
+
+def verify(place: Place) -> Verification:
+    """As `verify_copy`; each object is read once, streamed, some at a time."""
+    existing = _export_at(place)
+    layout, entries = _told(place, existing)
+    listed, strangers = _listed(place, existing)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            found = pool.map(lambda e: check_object(place, layout, e, listed.get(e.name)), entries)
+            problems = [problem for one in found for problem in one]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    _require_unchanged(place, existing)
+    rows, size = sum(e.rows for e in entries), sum(e.bytes for e in entries)
+    totals = {"content_length": size, "record_count": rows}
+    if existing.manifest.get("meta") != totals:
+        problems.append(
+            f"{place.uri_of(place.key(MANIFEST))}: totals: its files add up to {totals}, "
+            f"it says {existing.manifest.get('meta')}"
+        )
+    return Verification(place.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
+
+
+def _export_at(place: Place) -> Existing:
+    uri = place.uri_of(place.key(MANIFEST))
+    try:
+        existing = read_existing(place)
+    except LocationError as exc:
+        raise LocationError(f"{uri} is not a manifest of dbt-mzs3: {exc.__cause__}") from exc
+    if existing is not None:
+        return existing
+    begun = ""
+    try:
+        if place.find(place.key(COMMITTING)) is not None:
+            begun = (
+                f" {COMMITTING} is there: an export is being committed, or was cut off while it "
+                "was; then its next run finishes it"
+            )
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    raise LocationError(
+        f"there is no {uri}: no export to {place.uri} has been committed.{begun}".rstrip(".")
+    )
+
+
+def _told(place: Place, existing: Existing) -> tuple[Layout, list[Entry]]:
+    try:
+        layout = Layout.of(existing.manifest.get("options", {}))
+        entries = [Entry.of(name, entry["meta"]) for name, entry in existing.entries.items()]
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        uri = place.uri_of(place.key(MANIFEST))
+        raise LocationError(f"{uri} lacks what dbt-mzs3 writes of each file: {exc}") from exc
+    return layout, entries
+
+
+def _listed(place: Place, existing: Existing) -> tuple[dict[str, Listed], list[str]]:
+    """The files by name, and the URIs of what else a reader of the location would read."""
+    names = existing.entries.keys()
+    files: dict[str, Listed] = {}
+    strangers = []
+    try:
+        for found in place.objects():
+            name = found.key.removeprefix(place.location.prefix)
+            if name in names:
+                files[name] = found
+            elif not name.endswith("/") and not name.split("/")[-1].startswith(("_", ".")):
+                strangers.append(place.uri_of(found.key))
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    return files, strangers
+
+
+def _require_unchanged(place: Place, existing: Existing) -> None:
+    """Raises LocationError if another export has taken this one's place meanwhile."""
+    key = place.key(MANIFEST)
+    try:
+        found = place.find(key)
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    if found is None or found.etag != existing.etag:
+        raise LocationError(
+            f"{place.uri_of(key)} was replaced while its files were read; verify again"
+        )
+
+
+def _readable(size: int) -> str:
+    """`29.1 MB`, in steps of 1024 as sizes in options are."""
+    amount, unit = float(size), 0
+    while amount >= 1024 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size} B"

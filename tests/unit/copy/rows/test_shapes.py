@@ -1,0 +1,86 @@
+"""What is said of a query's columns before anything runs."""
+
+import pytest
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
+from dbt.adapters.mzs3.copy.executor.spec import ExportedColumn
+from dbt.adapters.mzs3.copy.rows.ordering import SIGNED
+from dbt.adapters.mzs3.copy.rows.shapes import column_problems, exported_columns
+
+LONG, TEXT = T.LongType(), T.StringType()
+PLACE = T.GeographyType(4326)
+
+
+def columns(**kinds):
+    return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        (LONG, PLAIN),
+        (T.NullType(), PLAIN),
+        (T.StringType("UTF8_LCASE"), PLAIN),
+        (T.VariantType(), Shape("variant")),
+        (T.CalendarIntervalType(), Shape("interval")),
+        (T.YearMonthIntervalType(), Shape("interval")),
+        (T.DayTimeIntervalType(), Shape("interval")),
+        (T.ArrayType(T.ArrayType(LONG)), Shape("list", (Shape("list", (PLAIN,)),))),
+        (T.MapType(TEXT, T.VariantType()), Shape("map", (PLAIN, Shape("variant")))),
+        (
+            columns(a=LONG, b=columns(c=T.DayTimeIntervalType())),
+            Shape("struct", (PLAIN, Shape("struct", (Shape("interval"),)))),
+        ),
+        (columns(), Shape("struct")),
+    ],
+)
+def test_shape_of_a_type(kind, shape):
+    assert exported_columns(columns(x=kind)) == (ExportedColumn("x", shape),)
+    assert column_problems(columns(x=kind), []) == []
+
+
+def test_columns_of_one_name_are_columns():
+    schema = T.StructType([T.StructField("a", LONG), T.StructField("a", TEXT)])
+    assert exported_columns(schema) == (ExportedColumn("a"), ExportedColumn("a"))
+    assert column_problems(schema, ["a"]) == []
+
+
+def test_a_query_without_columns_is_a_problem():
+    assert column_problems(columns(), []) == ["the query has no columns"]
+
+
+def test_every_problem_is_listed_with_its_place():
+    schema = columns(
+        fine=LONG,
+        here=PLACE,
+        list=T.ArrayType(PLACE),
+        deep=columns(b=T.ArrayType(columns(c=PLACE, fine=LONG))),
+        map=T.MapType(TEXT, T.GeometryType(0)),
+    )
+    assert column_problems(schema, ["fine", "x", "y", "*"]) == [
+        *(
+            f"column {path} has the type {kind}, which an export can't write; "
+            "select it as another type, such as string or binary"
+            for path, kind in [
+                ("here", "geography(4326)"),
+                ("list[]", "geography(4326)"),
+                ("deep.b[].c", "geography(4326)"),
+                ("map.value", "geometry(0)"),
+            ]
+        ),
+        "force_quote names x, y, but the columns are fine, here, list, deep, map",
+    ]
+
+
+def test_fields_of_a_struct_must_have_names_of_their_own():
+    twice = T.StructType([T.StructField(name, LONG) for name in ("a", "A", "b")])
+    assert column_problems(columns(s=T.ArrayType(twice)), []) == [
+        "column s[] is a struct with 2 fields named a; rename them"
+    ]
+
+
+def test_what_a_change_does_not_concern_stays_the_reference_it_is():
+    column = object()
+    for kind in (LONG, TEXT, T.ArrayType(LONG), columns(a=LONG, b=T.ArrayType(TEXT))):
+        assert SIGNED.of(column, kind) is column
