@@ -29,7 +29,7 @@ lint: .venv/.test ## Style and types
 	MYPYPATH=scripts:benchmarks $(BIN)/mypy scripts benchmarks
 
 bench: .venv/.benchmark ## Export against Spark's own writer, as ratios
-	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_csv.py
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_to_s3.py
 
 clean: ## Remove what these targets made
 	rm -rf .venv .java_home .demo sample_project/target sample_project/logs

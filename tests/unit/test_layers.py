@@ -20,6 +20,7 @@ DOORS = {
     "impl.py",
     "python_job.py",
     "response.py",
+    "run_operations.py",
     "source_nodes.py",
     "staging.py",
 }

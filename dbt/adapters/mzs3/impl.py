@@ -20,13 +20,11 @@ from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
 from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3 import run_operations
 from dbt.adapters.mzs3.aws.check import check_connection
-from dbt.adapters.mzs3.aws.permissions import check_prefix
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.copy.config.options import parse_options
-from dbt.adapters.mzs3.copy.history.report.read import write_report
 from dbt.adapters.mzs3.copy.script import render_job
-from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
@@ -218,32 +216,22 @@ class Mzs3Adapter(SparkAdapter):
         except Mzs3Error as exc:
             raise as_dbt_error(exc) from exc
 
-    @available.parse_none
-    def verify_copy(self, location: str | None, aws_connection: str) -> None:
-        """Compare an export with its manifest; fails with all that differs."""
-        try:
-            found = verify_copy(self.config.credentials.connections, aws_connection, location)
-        except Mzs3Error as exc:
-            raise as_dbt_error(exc) from exc
-        for stranger in found.strangers:
-            logger.warning(f"{stranger} is not in the manifest; readers of the location read it")
-        if found.problems:
-            raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
-        logger.info(f"  {found.summary}")
+    # --- run-operations --------------------------------------------------------------------
 
     @available.parse_none
-    def copy_report(self, schema: str, path: str, days: int) -> None:
-        """Write a page about the exports of the last days, from their history in the schema."""
-        method = self.config.credentials.method
-        if method != Mzs3ConnectionMethod.SESSION:
-            raise DbtRuntimeError(
-                "copy_report needs `method: session` in the profile, as copy_to_s3 does; "
-                f"`method: {method}` runs SQL only in this version of dbt-mzs3"
-            )
-        with self.connections.exception_handler("writing the report of exports"):
-            session = self.connections.get_thread_connection().handle.session
-            written = write_report(session, schema, path, days=days)
-        logger.info(f"  the exports of the last {days} days: {written}")
+    def validate_aws_connection(self, name: Any, location: Any) -> None:
+        """Try what exports need on a prefix."""
+        run_operations.validate(self, name, location)
+
+    @available.parse_none
+    def verify_copy(self, location: Any, aws_connection: Any) -> None:
+        """Compare an export with its manifest."""
+        run_operations.verify(self, location, aws_connection)
+
+    @available.parse_none
+    def copy_report(self, schema: Any, path: Any, days: Any) -> None:
+        """Write a page about the exports of the last days."""
+        run_operations.report(self, schema, path, days)
 
     # --- S3 CSV sources --------------------------------------------------------------------
 
@@ -323,19 +311,6 @@ class Mzs3Adapter(SparkAdapter):
                 problems.append(str(exc))
         if problems:
             raise DbtRuntimeError("\n".join(problems))
-
-    @available.parse_none
-    def validate_aws_connection(self, name: str, location: str | None) -> None:
-        """Try what exports need on a prefix; fails if a plain export could not do without it."""
-        try:
-            checks = check_prefix(self.config.credentials.connections, name, location)
-        except Mzs3Error as exc:
-            raise as_dbt_error(exc) from exc
-        for check in checks:
-            logger.info(f"  {check.line}")
-        problems = [check.line for check in checks if check.stops_every_export]
-        if problems:
-            raise DbtRuntimeError("\n".join([f"exports to {location} can't work:", *problems]))
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:

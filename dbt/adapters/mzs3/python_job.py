@@ -10,7 +10,7 @@ from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.events.base_types import EventLevel
 from dbt_common.events.functions import fire_event
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtRuntimeError, env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 
 from dbt.adapters.mzs3.connections import as_dbt_error
@@ -37,7 +37,8 @@ class SessionJobHelper(PythonJobHelper):
 
     The job finds the globals `spark`, `aws_connections` (by name), `as_of` (the run's start in
     ms), `cancelled` (an Event that is set when the user cancels), `tell` (which puts an event of
-    an export into dbt's log) and `invocation_id`.
+    an export into dbt's log), `scrub` (which takes secrets of the environment out of a text) and
+    `invocation_id`.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class SessionJobHelper(PythonJobHelper):
             "as_of": run_started_ms(),
             "cancelled": handle.cancelled,
             "tell": log_copy_event,
+            "scrub": lambda text: scrub_secrets(text, env_secrets()),
             "invocation_id": get_invocation_id(),
         }
         name = str(self._model["original_file_path"])

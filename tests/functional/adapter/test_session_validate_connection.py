@@ -39,7 +39,7 @@ class TestValidate:
 
         assert ok
         assert "ok: list (s3:ListBucket)" in log
-        assert log.count("ok: ") == 7
+        assert log.count("ok: ") == 8
         assert "Contents" not in s3.list_objects_v2(Bucket=BUCKET)
         assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
 

@@ -203,6 +203,13 @@ def random_rows(seed: int, count: int = 150) -> list[Row]:
     ]
 
 
+ROWS: dict[str, list[Row]] = {
+    "extremes": fixed_rows(),
+    "seed 1": random_rows(1),
+    "seed 2": random_rows(2),
+}
+
+
 def spark_schema(names: Iterable[str] = COLUMNS) -> str:
     """The DDL of the whole table."""
     listed = ", ".join(f"{name} {COLUMNS[name].spark}" for name in names)

@@ -13,14 +13,12 @@ import duckdb
 import psycopg
 import pyarrow.dataset as ds
 import pytest
-from dbt.tests.util import run_dbt
 from downstream_rows import (
     COLUMNS,
     DUCKDB_TEXT_ARRAY,
+    ROWS,
     Row,
     comparable,
-    fixed_rows,
-    random_rows,
     spark_schema,
 )
 from faulty_s3 import connection_to
@@ -29,11 +27,6 @@ from dbt.adapters.mzs3.copy.job import copy_to_s3
 
 pytestmark = pytest.mark.spark
 
-ROWS: dict[str, list[Row]] = {
-    "extremes": fixed_rows(),
-    "seed 1": random_rows(1),
-    "seed 2": random_rows(2),
-}
 EXPORTS: dict[str, dict[str, Any]] = {
     "csv": {"header": True, "parts": 3},
     "gzip": {"header": True, "parts": 2, "compression": "gzip"},
@@ -77,7 +70,7 @@ def exported(session: Any, s3: Any, s3_endpoint: str, tmp_path_factory: Any) -> 
     @cache
     def run(rows: str, name: str) -> Path:
         schema = spark_schema()
-        columns = [field.split()[0] for field in ("id", "kind", *COLUMNS)]
+        columns = ["id", "kind", *COLUMNS]
         values = [tuple(row[column] for column in columns) for row in ROWS[rows]]
         session.createDataFrame(values, schema).createOrReplaceTempView("everything")
         prefix = f"{rows}/{name}".replace(" ", "-")
@@ -214,70 +207,3 @@ def duckdb_rows(query: str) -> list[Row]:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-EXPORT = """
-{{ config(
-    materialized='copy_to_s3', location='s3://round-trip/' ~ var('name'), header=true,
-    compression=var('compression')
-) }}
-select * from {{ target.schema }}.everything
-"""
-BACK = "{{ config(materialized='table') }} select * from {{ source('lake', 'back') }}"
-SOURCE = """
-sources:
-  - name: lake
-    schema: "{schema}"
-    tables:
-      - name: back
-        external:
-          type: s3_csv_source
-          location: "s3://round-trip/{name}/"
-        columns:
-{columns}
-"""
-# What sources have types for.
-SOURCED = [
-    name for name, c in COLUMNS.items() if not c.spark.startswith(("time ", "array", "interval"))
-    and c.spark != "time"
-]  # fmt: skip
-
-
-class TestRoundTripThroughDbt:
-    """An export that `s3_csv_source` reads again, in one project."""
-
-    @pytest.fixture(scope="class")
-    def models(self) -> dict[str, str]:
-        columns = {"id": "bigint", "kind": "string"} | {n: COLUMNS[n].spark for n in SOURCED}
-        listed = "\n".join(
-            f"          - {{name: {n}, data_type: '{kind}'}}" for n, kind in columns.items()
-        )
-        source = SOURCE.replace("{columns}", listed)
-        source = source.replace("{name}", "{{ var('name') }}")
-        return {
-            "export.sql": EXPORT,
-            "back.sql": BACK,
-            "sources.yml": source.replace("{schema}", "{{ target.schema }}_{{ var('name') }}"),
-        }
-
-    @pytest.fixture(scope="class", autouse=True)
-    def the_bucket(self, s3: Any) -> None:
-        s3.create_bucket(Bucket="round-trip")
-
-    @pytest.mark.parametrize(
-        ("rows", "compression"), [("extremes", "none"), ("seed 1", "gzip"), ("seed 2", "none")]
-    )
-    def test_it_is_the_same_table(
-        self, project: Any, spark: Any, rows: str, compression: str
-    ) -> None:
-        table = f"{project.test_schema}.everything"
-        values = [(r["id"], r["kind"], *(r[n] for n in SOURCED)) for r in ROWS[rows]]
-        frame = spark.createDataFrame(values, spark_schema(SOURCED))
-        frame.write.mode("overwrite").saveAsTable(table)
-        arguments = json.dumps({"name": rows.replace(" ", "_"), "compression": compression})
-        run_dbt(["run", "--select", "export", "--vars", arguments])
-        run_dbt(["run", "--select", "back", "--vars", arguments])
-        back = spark.table(f"{project.test_schema}.back").select("id", "kind", *SOURCED)
-        assert back.schema.simpleString() == frame.schema.simpleString()
-        assert back.count() == len(values)
-        assert back.exceptAll(frame).collect() == frame.exceptAll(back).collect() == []

@@ -46,6 +46,11 @@ class TestCopyHistory:
             "elsewhere.sql": ELSEWHERE,
         }
 
+    def test_before_any_run_the_report_says_what_to_do(self, project: Any) -> None:
+        path = Path(project.project_root) / "early.html"
+        run_dbt(["run-operation", "copy_report", "--args", f"{{path: '{path}'}}"])
+        assert "copy_to_s3" in path.read_text()
+
     def test_all_models_of_a_run_are_recorded(self, project: Any) -> None:
         results = run_dbt(["run", "--full-refresh", "--exclude", "elsewhere"], expect_pass=False)
         response = {r.node.name: r.adapter_response for r in results}["good"]
@@ -100,6 +105,16 @@ class TestCopyHistory:
             )
         [row] = [r for r in project.run_sql(HISTORY, fetch="all") if "cancelled" in r[0]]
         assert tuple(row[1:4]) == ("cancelled", None, None)
+
+    def test_the_report_is_of_these_runs(self, project: Any) -> None:
+        path = Path(project.project_root) / "report.html"
+        arguments = f"{{path: '{path}', schema: '{project.test_schema}', days: 2}}"
+        run_dbt(["run-operation", "copy_report", "--args", arguments])
+        page = path.read_text()
+        assert "s3://copy-history/good/" in page
+        assert "is not empty" in page
+        with pytest.raises(Exception, match="days must be a whole number"):
+            run_dbt(["run-operation", "copy_report", "--args", "{days: 0}"])
 
     def test_a_history_that_cannot_be_written_stops_no_export(self, project: Any, s3: Any) -> None:
         project.run_sql("drop table {schema}.mzs3_copy_history")

@@ -26,6 +26,7 @@ Refuse = Callable[..., None]
 ALL_FINE = [
     "ok: list (s3:ListBucket)",
     "ok: open an upload (s3:PutObject)",
+    "ok: list the parts of an upload (s3:ListMultipartUploadParts)",
     "ok: abort an upload (s3:AbortMultipartUpload)",
     "ok: list open uploads (s3:ListBucketMultipartUploads)",
     "ok: put an object (s3:PutObject)",
@@ -97,11 +98,12 @@ def test_a_whole_bucket_is_a_location(s3: Any) -> None:
         (
             "ListMultipartUploads",
             "s3:ListBucketMultipartUploads",
-            "Needed for aborting what lost tasks leave open",
+            "Needed for on_existing: resume, and for aborting what lost tasks leave open",
             False,
         ),
+        ("ListParts", "s3:ListMultipartUploadParts", "Needed for on_existing: resume", False),
         ("PutObject", "s3:PutObject", "Needed for every export", True),
-        ("GetObject", "s3:GetObject", "Needed for on_existing: resume", False),
+        ("GetObject", "s3:GetObject", "Needed for on_existing: overwrite and resume", False),
     ],
 )
 def test_one_denial_is_one_line_that_says_what_it_costs(
@@ -122,11 +124,11 @@ def test_what_can_not_be_deleted_is_not_written(s3: Any, refuse: Refuse) -> None
     refuse("DeleteObject")
     checks = check_permissions(CONNECTION, LOCATION)
     lines = [check.line for check in checks]
-    assert lines[:4] == ALL_FINE[:4]
-    assert lines[4].startswith("not tried: put an object (s3:PutObject), as what it writes could")
-    assert lines[5] == ALL_FINE[5]
-    assert lines[6].startswith("DENIED: delete an object (s3:DeleteObject); ")
-    assert "on_existing: overwrite" in lines[6]
+    assert lines[:5] == ALL_FINE[:5]
+    assert lines[5].startswith("not tried: put an object (s3:PutObject), as what it writes could")
+    assert lines[6] == ALL_FINE[6]
+    assert lines[7].startswith("DENIED: delete an object (s3:DeleteObject); ")
+    assert "on_existing: overwrite" in lines[7]
     assert not any(check.stops_every_export for check in checks)
     assert left(s3) == []
 
@@ -146,6 +148,7 @@ def test_who_may_do_nothing_hears_of_everything_at_once(s3: Any, refuse: Refuse)
     assert [check.line.split(":")[0] for check in checks] == [
         "DENIED",
         "DENIED",
+        "not tried",
         "not tried",
         "DENIED",
         "not tried",

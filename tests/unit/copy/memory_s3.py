@@ -33,10 +33,14 @@ class MemoryS3:
         self.uploads[upload_id] = (key, size)
         return PendingFile(0, 1, key, upload_id, ("etag",), 5, size, "sum")
 
-    def put_object(self, *, Key: str, Body: bytes, IfNoneMatch: str = "", **_: Any) -> None:
+    def put_object(
+        self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
+    ) -> None:
         self.before("PutObject", Key)
         with self._lock:
             if IfNoneMatch and Key in self.objects:
+                raise failure("PreconditionFailed", "PutObject")
+            if IfMatch and IfMatch != self._etag(Key):
                 raise failure("PreconditionFailed", "PutObject")
             self.objects[Key] = Body
 
@@ -56,9 +60,15 @@ class MemoryS3:
         return {"Contents": [self._listed(key) for key in keys]}
 
     def _listed(self, key: str) -> dict[str, Any]:
-        content = self.objects[key]
-        etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        return {"Key": key, "Size": len(content), "ETag": f'"{etag}"'}
+        return {"Key": key, "Size": len(self.objects[key]), "ETag": self._etag(key)}
+
+    def _etag(self, key: str) -> str:
+        md5 = hashlib.md5(self.objects.get(key, b""), usedforsecurity=False)
+        return f'"{md5.hexdigest()}"'
+
+    def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, str]:
+        self.before("CreateMultipartUpload", Key)
+        return {"UploadId": self.opened(Key).upload_id}
 
     def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
         self.before("CompleteMultipartUpload", Key)

@@ -24,6 +24,7 @@ def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
             "as_of": 5,
             "cancelled": None,
             "tell": print,
+            "scrub": str.upper,
             "invocation_id": "i-1",
         }
         exec(compile(source, "job.py", "exec"), provided)
@@ -44,7 +45,9 @@ def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any])
         "as_of": 5,
         "full_refresh": False,
         "cancelled": None,
-        "audience": Audience(schema="a", identifier="m", invocation_id="i-1", tell=print),
+        "audience": Audience(
+            schema="a", identifier="m", invocation_id="i-1", tell=print, scrub=str.upper
+        ),
     }
     assert spark == "SPARK"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
+from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.errors import ConfigError
 
@@ -58,6 +59,13 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
+def _has_a_port_or_none(endpoint: str) -> bool:
+    try:
+        return urlsplit(endpoint).port != 0
+    except ValueError:
+        return False
+
+
 def _problems_of(name: str, values: Any) -> list[str]:
     where = f"aws_connections.{name}"
     if not isinstance(values, Mapping):
@@ -85,6 +93,8 @@ def _problems_of(name: str, values: Any) -> list[str]:
     endpoint = values.get("endpoint")
     if endpoint and not _text(endpoint).startswith(("http://", "https://")):
         problems.append(f"{where}.endpoint must start with http:// or https://")
+    elif endpoint and not _has_a_port_or_none(_text(endpoint)):
+        problems.append(f"{where}.endpoint has a port that is none; a port is 1 to 65535")
     role = values.get("assume_role_arn")
     if role and not _text(role).startswith("arn:"):
         problems.append(f"{where}.assume_role_arn must be an ARN, arn:aws:iam::…:role/…")

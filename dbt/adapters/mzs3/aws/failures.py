@@ -92,7 +92,7 @@ def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
     if attempts is not None and attempts > 1:
         text = f"{text.rstrip('.')}; gave up after {attempts} attempts"
     advice = _advice(exc)
-    return f"{text}{advice}" if advice else text
+    return f"{text.rstrip('.')}{advice}" if advice else text
 
 
 def _advice(exc: Exception) -> str:
@@ -110,6 +110,11 @@ def _advice(exc: Exception) -> str:
         return (
             "; a session_token can't be renewed: give a new one, or keys without one, or an "
             "assume_role_arn, whose credentials are renewed while a run lasts"
+        )
+    if code == "NoSuchUpload":
+        return (
+            "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
+            "upload: give each model a location of its own, and run again"
         )
     if code in REFUSED_CODES:
         return "; check the keys under aws_connections in the profile"

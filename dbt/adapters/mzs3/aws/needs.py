@@ -30,16 +30,22 @@ LIST_UPLOADS = Need(
     "list open uploads",
     "s3:ListBucketMultipartUploads",
     False,
-    "aborting what lost tasks leave open; without it those uploads stay, which cost storage but "
-    "are not visible",
+    "on_existing: resume, and for aborting what lost tasks leave open; without it those uploads "
+    "stay, which cost storage but are not visible",
+)
+LIST_PARTS = Need(
+    "list the parts of an upload",
+    "s3:ListMultipartUploadParts",
+    False,
+    "on_existing: resume, to send only what is missing",
 )
 PUT = Need("put an object", "s3:PutObject", True, "every export, to write its manifest")
 GET = Need(
     "get an object",
     "s3:GetObject",
     False,
-    "on_existing: resume, and for finishing a commit that was interrupted; without it an "
-    "interrupted export has to be removed by hand",
+    "on_existing: overwrite and resume, and for finishing a commit that was interrupted; without "
+    "it an interrupted export has to be removed by hand",
 )
 DELETE = Need(
     "delete an object",

@@ -27,6 +27,7 @@ from dbt.adapters.mzs3.aws.needs import (
     DELETE,
     GET,
     LIST,
+    LIST_PARTS,
     LIST_UPLOADS,
     OPEN,
     PUT,
@@ -110,12 +111,17 @@ class _Trial:
 
         checks = [self._try(OPEN, open_upload)]
         if opened:
+            checks.append(self._try(LIST_PARTS, lambda: self._list_parts(opened[0])))
             stays = f". An empty upload of {self._uri} stays open: {opened[0]}"
             checks.append(self._try(ABORT, lambda: self._abort(opened[0]), stays))
         else:
-            checks.append(Check(ABORT, "as no upload could be opened", tried=False))
+            why = "as no upload could be opened"
+            checks += [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
         checks.append(self._try(LIST_UPLOADS, self._abort_lost))
         return checks
+
+    def _list_parts(self, upload_id: str) -> None:
+        self._client.list_parts(Bucket=self._bucket, Key=self._key, UploadId=upload_id)
 
     def _abort(self, upload_id: str) -> None:
         try:

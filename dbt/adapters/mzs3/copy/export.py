@@ -11,17 +11,26 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit.manifest import build_manifest
+from dbt.adapters.mzs3.copy.commit.manifest import build_manifest, schema_of
+from dbt.adapters.mzs3.copy.commit.names import first_number_of
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport, PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.preflight import Ground
-from dbt.adapters.mzs3.copy.commit.replacement import Replacement, plan_replacement
+from dbt.adapters.mzs3.copy.commit.replacement import (
+    Replacement,
+    plan_replacement,
+    require_same_reading,
+)
 from dbt.adapters.mzs3.copy.config.options import CopyOptions
 from dbt.adapters.mzs3.copy.executor.progress import ProgressTarget
 from dbt.adapters.mzs3.copy.executor.spec import CsvSpec, ParquetSpec, WriteSpec
 from dbt.adapters.mzs3.copy.rows.partitions import partition_indexes, partition_problems
 from dbt.adapters.mzs3.copy.rows.plan import is_ordered
-from dbt.adapters.mzs3.copy.rows.shapes import column_problems, exported_columns
+from dbt.adapters.mzs3.copy.rows.shapes import (
+    column_problems,
+    exported_columns,
+    parquet_problems,
+)
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.failure import explain
 
@@ -53,7 +62,7 @@ class Export:
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
             partition_by=partition_indexes(self.schema, options.partition_by),
-            first_number=ground.first_number if not dry else 1,
+            first_number=self._first_number(ground, dry=dry),
             single_file=options.single_file,
             properties=options.properties.for_files(),
             reusable=ground.reusable,
@@ -83,8 +92,23 @@ class Export:
 
     def writes_empty_file(self, ground: Ground) -> bool:
         """Whether an export without rows writes a file: unless it only replaces partitions."""
-        keeps_partitions = bool(self.options.partition_by) and not self.full_refresh
-        return not (keeps_partitions and ground.existing is not None)
+        return ground.existing is None or not self._keeps_partitions()
+
+    def check_kept_partitions(self, ground: Ground) -> None:
+        """Raises LocationError if partitions that may stay are not like the new ones."""
+        existing = ground.existing
+        if existing is None or self.options.on_existing != "overwrite":
+            return
+        if self._keeps_partitions():
+            require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
+
+    def _keeps_partitions(self) -> bool:
+        return bool(self.options.partition_by) and not self.full_refresh
+
+    def _first_number(self, ground: Ground, *, dry: bool) -> int:
+        if dry and ground.existing is not None:
+            return first_number_of(ground.existing.entries)
+        return ground.first_number
 
     def _replaced(self, files: Sequence[PendingFile], ground: Ground) -> Replacement:
         if ground.existing is None:
@@ -121,6 +145,8 @@ def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptio
         frame = spark.sql(query)
         problems = column_problems(frame.schema, options.force_quote)
         problems += partition_problems(frame.schema, options.partition_by)
+        if options.format == "parquet":
+            problems += parquet_problems(frame.schema)
         if is_ordered(spark, query):
             problems.append(
                 "the query ends in ORDER BY, which would cost a sort and promise nothing: within "

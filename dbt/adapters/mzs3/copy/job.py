@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.abort import abort_all
 from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
@@ -67,7 +67,13 @@ def copy_to_s3(
     )
     with Watch(spark, export, audience, cancelled) as watch:
         place = Place(s3_client(connection), location, parsed.properties.for_notes())
-        ground = prepare(place, parsed.on_existing, parsed.single_file)
+        ground = prepare(
+            place,
+            parsed.on_existing,
+            single_file=parsed.single_file,
+            partition_by=parsed.partition_by,
+        )
+        export.check_kept_partitions(ground)
         with watch.progress() as progress:
             if parsed.on_existing == "resume" and ground.existing is not None:
                 result = _already_there(export, frame, place, ground, progress)
@@ -90,6 +96,7 @@ def _already_there(
     spec = export.write_spec(ground, dry=True, progress=progress.target)
     files, _ = upload_parts(frame, spec, export.options.parts or 1)
     require_same(place, ground.existing, files)
+    ground.sweeper.sweep()  # what the runs before have left open
     return _result(export, files, int(ground.existing.manifest["as_of"]))
 
 
@@ -120,6 +127,11 @@ class _Run:
             self._commit()
         except StaleFilesError as exc:
             raise CopyError(f"{self._export.node}: {exc}") from exc
+        except CommitError as exc:
+            if not exc.goes_on:
+                left = _clean_up(self._place, self._ground.sweeper, self._files)
+                raise _with_remains(self._export, exc, left) from exc
+            raise _to_be_continued(self._export, exc) from exc
         except BaseException as exc:
             left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left) from exc
@@ -139,10 +151,11 @@ class _Run:
 
     def _commit(self) -> None:
         self._progress.committing()
-        # What lost attempts of tasks have opened goes now; it needs no mention if it can't.
-        self._ground.sweeper.sweep(keep={file.upload_id for file in self._files})
         claim = Claim(self._place, self._export.pending(self._files, self._ground, self._place))
-        Commit(self._place, claim).run()
+        keep = {file.upload_id for file in self._files}
+        # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
+        # under the claim: two runs would else abort each other's uploads, and both fail.
+        Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled is not None and self._cancelled.is_set():
@@ -164,16 +177,17 @@ def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str |
     """Abort every upload of a failed export; None, or what may be left."""
     if not files:
         return sweeper.sweep_until_quiet()  # its tasks may still be ending
-    problems: list[str] = []
-    for file in files:
-        try:
-            place.abort(file.key, file.upload_id)
-        except AwsFailure as exc:
-            if not is_missing(exc):
-                doing = f"aborting the upload of {place.uri_of(file.key)}"
-                problems.append(describe(exc, doing, "s3:AbortMultipartUpload"))
-    sweeper.sweep()
-    return "; ".join(problems) or None
+    problems = abort_all(place, [(file.key, file.upload_id) for file in files])
+    return "; ".join(problems) or sweeper.sweep()
+
+
+def _to_be_continued(export: Export, exc: CommitError) -> CopyError:
+    """The failure of a commit that the next run finishes."""
+    listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+    return CopyError(
+        f"{export.node}: the export to {export.location.uri} failed half-way: {exc}. Remove "
+        f"nothing, and run it again: the next run to this location goes on from here.{listed}"
+    )
 
 
 def _with_remains(export: Export, exc: BaseException, left: str | None) -> BaseException:

@@ -9,7 +9,8 @@ from typing import Any
 _TEMPLATE = '''\
 # COPY TO S3 of {node}, compiled by dbt-mzs3.
 # Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
-# epoch), `cancelled` (an event), `tell` (called with what happens) and `invocation_id`.
+# epoch), `cancelled` (an event), `tell` (called with what happens),
+# `scrub` (which takes secrets out of a text) and `invocation_id`.
 # It names an AWS connection of the profile, and no secret.
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.watch import Audience
@@ -34,6 +35,7 @@ result = copy_to_s3(
         identifier={identifier!r},
         invocation_id=invocation_id,
         tell=tell,
+        scrub=scrub,
     ),
 )
 '''

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -39,13 +40,15 @@ class Audience:
     """Who learns of an export, and as what.
 
     `schema` and `identifier` are the model's relation; the history is a table of that schema, and
-    without one there is no history. `tell` hears of events, from more than one thread.
+    without one there is no history. `tell` hears of events, from more than one thread. `scrub`
+    takes secrets out of the text of an error.
     """
 
     schema: str | None = None
     identifier: str | None = None
     invocation_id: str = ""
     tell: Tell = _tell_nobody
+    scrub: Callable[[str], str] = str
 
 
 class Watch:
@@ -114,7 +117,8 @@ class Watch:
             stopped = self._cancelled is not None and self._cancelled.is_set()
             status = "cancelled" if stopped or not isinstance(failure, Exception) else "error"
             ended = CopyCancelled if status == "cancelled" else CopyFailed
-            self._tell(ended(**self._about, error=str(failure), elapsed=self._elapsed()))
+            error = self._audience.scrub(str(failure))
+            self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))
         self._record(status, failure)
 
     def _record(self, status: Status, failure: BaseException | None) -> None:
@@ -139,7 +143,7 @@ class Watch:
             rows=result.rows if result else None,
             bytes=result.bytes if result else None,
             files=result.files if result else None,
-            error=(str(failure) or None) if failure else None,
+            error=(self._audience.scrub(str(failure)) or None) if failure else None,
             invocation_id=self._audience.invocation_id,
             format=options.format,
             on_existing=options.on_existing,

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.copy.commit.names import GENERATION, first_free_number, is_file_name
+from dbt.adapters.mzs3.copy.commit.names import (
+    GENERATION,
+    first_free_number,
+    first_number_of,
+    is_file_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +25,14 @@ from dbt.adapters.mzs3.copy.commit.names import GENERATION, first_free_number, i
     ],
 )
 def test_names_of_files(name: str) -> None:
-    assert is_file_name(name)
+    folders = [folder.partition("=")[0] for folder in name.split("/")[:-1]]
+    assert is_file_name(name, partition_by=folders)
+
+
+def test_folders_of_another_export_are_not_ours() -> None:
+    assert not is_file_name("day=1/part-0000-0001.csv")
+    assert not is_file_name("day=1/part-0000-0001.csv", partition_by=["country"])
+    assert is_file_name("in%3Dside=1/part-0000-0001.csv", partition_by=["in=side"])
 
 
 @pytest.mark.parametrize(
@@ -45,3 +57,5 @@ def test_overwrites_go_back_and_forth() -> None:
     assert first_free_number([]) == 1
     assert first_free_number(["part-0000-0001.csv"]) == 5001
     assert first_free_number(["d=1/part-0000-5001.csv"]) == 1
+    assert first_number_of(["d=1/part-0000-5001.csv", "d=1/part-0000-5002.csv"]) == 5001
+    assert first_number_of([]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from dbt.adapters.mzs3.copy.commit.existing import Existing, read_existing, requ
 from dbt.adapters.mzs3.copy.commit.manifest import to_json
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport, PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.preflight import prepare
 from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError, StaleFilesError
 from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
-from dbt.adapters.mzs3.copy.commit.replacement import plan_replacement
+from dbt.adapters.mzs3.copy.commit.replacement import plan_replacement, require_same_reading
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 LOCATION = S3Location("b", "x/")
@@ -116,7 +118,7 @@ def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_
         commit.run()
     except DeathError:
         died = True
-    assert died == (dies_at < 9)  # of nine requests
+    assert died == (dies_at < 10)  # of ten requests
     s3.before = lambda action, key: None
     finish_interrupted(place(s3))
     names = seen(s3)
@@ -178,6 +180,35 @@ def test_old_files_that_can_not_be_removed_are_removed_by_the_next_run(s3: Memor
     assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
 
 
+def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None:
+    slow = overwrite(s3, holding(s3, OLD), NEW)
+
+    def next_run(action: str, key: str) -> None:
+        if (action, key) == ("DeleteObject", "x/part-0000-0001.csv"):
+            s3.before = lambda action, key: None
+            ground = prepare(place(s3), "overwrite")
+            assert ground.existing is not None
+            name = f"part-0000-{ground.first_number:04d}.csv"
+            overwrite(s3, ground.existing, {name: 30}).run()
+
+    s3.before = next_run
+    slow.run()
+    assert seen(s3) == ["part-0000-10001.csv"]
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-10001.csv"]
+
+
+def test_a_slow_run_leaves_the_claim_of_the_next_one(s3: MemoryS3) -> None:
+    slow = overwrite(s3, holding(s3, OLD), NEW)
+
+    def claim_of_the_next(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            s3.objects["x/_committing.json"] = b"of another run"
+
+    s3.before = claim_of_the_next
+    slow.run()
+    assert s3.objects["x/_committing.json"] == b"of another run"
+
+
 def test_a_run_that_another_overtook_leaves_that_one_alone(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     late = overwrite(s3, existing, NEW)
@@ -219,11 +250,71 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
     with pytest.raises(CommitError) as raised:
         commit.run()
     [left] = raised.value.remains
-    assert left.startswith("s3://b/x/all.csv is the new file already, and the claim")
+    assert left.startswith("s3://b/x/all.csv is the new file already")
+    assert raised.value.goes_on
     s3.before = lambda action, key: None
     finish_interrupted(place(s3))
     assert seen(s3) == ["all.csv"]
     assert len(s3.objects["x/all.csv"]) == 20
+
+
+def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
+    commit._claim.take()
+    s3.uploads.clear()  # by a lifecycle rule, or another run
+    assert finish_interrupted(place(s3)) is None
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
+    assert len(s3.objects["x/all.csv"]) == 10
+
+
+def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
+    """It was taken for dead before its manifest; another run finished it, and wrote its own."""
+    slow = overwrite(s3, holding(s3, OLD), NEW)
+    third = {"part-0000-0001.csv": 30}
+
+    def another_run(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_manifest.json"):
+            s3.before = lambda action, key: None
+            finish_interrupted(place(s3))
+            existing = read_existing(place(s3))
+            assert existing is not None
+            overwrite(s3, existing, third).run()
+
+    s3.before = another_run
+    with pytest.raises(CommitError, match="another run has committed an export") as raised:
+        slow.run()
+    assert raised.value.remains == ()
+    assert seen(s3) == list(third)
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0001.csv"]
+
+
+def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> None:
+    files = [s3.opened(f"x/{name}", size) for name, size in OLD.items()]
+    first = Commit(place(s3), Claim(place(s3), PendingExport(tuple(files), manifest_of(OLD))))
+
+    def another_run(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_manifest.json"):
+            s3.before = lambda action, key: None
+            finish_interrupted(place(s3))
+            existing = read_existing(place(s3))
+            assert existing is not None
+            overwrite(s3, existing, NEW).run()
+            raise failure("InternalError")
+
+    s3.before = another_run
+    with pytest.raises(CommitError, match="InternalError"):
+        first.run()
+    assert seen(s3) == list(NEW)
+
+
+def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+    commit._claim.take()
+    s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
+    client: Any = s3
+    with pytest.raises(CopyError, match="it names files elsewhere"):
+        finish_interrupted(Place(client, S3Location("b", "y/")))
+    assert seen(s3) == list(OLD)
 
 
 def partitioned(name: str, folder: str) -> PendingFile:
@@ -241,6 +332,16 @@ def test_partitions_are_replaced_one_by_one(s3: MemoryS3) -> None:
     every = plan_replacement(existing, files, partitioned=True, everything=True)
     assert every.kept == ()
     assert len(every.stale) == 3
+
+
+def test_partitions_that_stay_are_read_as_the_new_ones_are(s3: MemoryS3) -> None:
+    existing = holding(s3, {"d=1/part-0000-0001.csv": 1})
+    options = {"format": "csv", "header": True, "on_existing": "overwrite"}
+    columns = {"elements": [{"name": "a"}]}
+    old = replace(existing, manifest={**existing.manifest, "options": options, "schema": columns})
+    require_same_reading(old, {**options, "on_existing": "fail"}, columns)
+    with pytest.raises(LocationError, match="other header, columns, and partitions without new"):
+        require_same_reading(old, {**options, "header": False}, {"elements": []})
 
 
 def test_new_files_never_have_the_names_of_old_ones(s3: MemoryS3) -> None:

@@ -33,7 +33,7 @@ def place(s3: MemoryS3) -> Place:
 def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
     """A run that has uploaded its files and goes on to commit them."""
     files = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
-    manifest = {"of": name, "meta": {"record_count": 15}}
+    manifest = {"of": name, "entries": [], "meta": {"record_count": 15}}
     claim = Claim(place(s3), PendingExport(tuple(files), manifest))
     return Commit(place(s3), claim), files
 
@@ -126,6 +126,21 @@ def test_a_claim_that_a_late_run_can_not_remove_is_named(s3: MemoryS3) -> None:
     ]
 
 
+def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    seen: list[bool] = []
+    commit.run(once_claimed=lambda: seen.append("x/_committing.json" in s3.objects))
+    assert seen == [True]
+
+
+def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others(s3: MemoryS3) -> None:
+    export(s3, "a")[0]._claim.take()
+    swept: list[bool] = []
+    with pytest.raises(LocationError):
+        export(s3, "b")[0].run(once_claimed=lambda: swept.append(True))
+    assert not swept
+
+
 def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
     first, _ = export(s3, "a")
     second, _ = export(s3, "b")
@@ -158,9 +173,9 @@ def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     commit._claim.take()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
-    text = finish_interrupted(place(s3))
-    assert text is not None
-    assert "has been completed now: 15 rows" in text
+    finished = finish_interrupted(place(s3))
+    assert finished is not None
+    assert "has been completed now: 15 rows" in finished.text
     assert sorted(s3.objects) == EXPORT
 
 

@@ -9,6 +9,8 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit import sweep as module
+from dbt.adapters.mzs3.copy.commit.claim import Claim
+from dbt.adapters.mzs3.copy.commit.pending import PendingExport
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 
@@ -21,10 +23,14 @@ def s3() -> MemoryS3:
     return MemoryS3()
 
 
-def sweeper(s3: MemoryS3) -> Sweeper:
-    probe = s3.opened("x/_manifest.json")
+def place(s3: MemoryS3) -> Place:
     client: Any = s3
-    made = Sweeper(Place(client, LOCATION), probe.upload_id)
+    return Place(client, LOCATION)
+
+
+def sweeper(s3: MemoryS3, *, take_over: bool = False) -> Sweeper:
+    probe = s3.opened("x/_mzs3_probe")
+    made = Sweeper(place(s3), probe.upload_id, take_over=take_over)
     s3.abort_multipart_upload(Key=probe.key, UploadId=probe.upload_id)
     return made
 
@@ -48,6 +54,27 @@ def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
     ]
 
 
+def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
+    made = sweeper(s3)
+    claimed = s3.opened(PART)
+    Claim(place(s3), PendingExport((claimed,), {"entries": []})).take()
+    s3.opened("x/part-0001-0001.csv")
+    assert made.sweep_until_quiet() is None
+    assert left_open(s3) == [PART]
+
+
+@pytest.mark.parametrize("take_over", [True, False])
+def test_probes_of_dead_runs_go_with_their_uploads(s3: MemoryS3, take_over: bool) -> None:
+    dead = ["x/_mzs3_dead", PART]
+    for key in dead:
+        s3.opened(key)
+    made = sweeper(s3, take_over=take_over)
+    s3.opened("x/_mzs3_of_a_run_that_lives")
+    assert made.sweep() is None
+    left = [] if take_over else dead
+    assert left_open(s3) == [*left, "x/_mzs3_of_a_run_that_lives"]
+
+
 def test_an_upload_that_a_dying_task_opens_late_is_swept(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +91,7 @@ def test_an_upload_that_a_dying_task_opens_late_is_swept(
                 s3.opened(PART)
 
     monkeypatch.setattr(module, "time", Clock())
-    monkeypatch.setattr(module.threading, "Event", Pause)
+    monkeypatch.setattr(module, "Event", Pause)
     assert sweeper(s3).sweep_until_quiet() is None
     assert left_open(s3) == []
     assert now[0] > 6

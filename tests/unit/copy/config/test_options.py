@@ -140,6 +140,7 @@ def test_all_problems_are_named_at_once() -> None:
         ({"null": "\n"}, "null representation cannot use newline or carriage return"),
         ({"max_file_size": "1TB"}, "raise part_size"),
         ({"max_multi_part_bytes_in_memory": "9MB"}, "must be at least twice part_size"),
+        ({"location": "s3://b/x/ || mz_now()"}, "in a SQL expression the texts are in quotes"),
         ({"location": 5}, "location must be a text, not 5"),
     ],
 )

@@ -12,8 +12,8 @@ from dbt.adapters.mzs3.errors import LocationError
 
 _FORWARD = "committing"
 _BACK = "taking back"
-_TAKEN_CODES = ("PreconditionFailed", "412", "ConditionalRequestConflict")
-_NO_CONDITIONS_CODES = ("NotImplemented", "501")
+TAKEN_CODES = ("PreconditionFailed", "412", "ConditionalRequestConflict")
+NO_CONDITIONS_CODES = ("NotImplemented", "501")
 
 
 class Claim:
@@ -37,9 +37,9 @@ class Claim:
         try:
             self._write(_FORWARD, IfNoneMatch="*")
         except AwsFailure as exc:
-            if error_code(exc) in _NO_CONDITIONS_CODES:
+            if error_code(exc) in NO_CONDITIONS_CODES:
                 self._write(_FORWARD)
-            elif error_code(exc) not in _TAKEN_CODES:
+            elif error_code(exc) not in TAKEN_CODES:
                 raise
             elif not self.is_standing():  # else the answer was lost, and asked for again
                 raise LocationError(
@@ -65,11 +65,34 @@ class Claim:
         if self._place.read(COMMITTING) in ours:
             self.release()
 
+    def is_others(self) -> bool:
+        """Whether there is a claim of another run, or none; False where it can't be read."""
+        try:
+            found = self._place.read(COMMITTING)
+        except AwsFailure:
+            return False
+        return found not in (self._document(_FORWARD), self._document(_BACK))
+
+    def release_unless_others(self) -> None:
+        """Remove the claim; needs no right to read. Raises AwsFailure."""
+        if not self.is_others():
+            self.release()
+
     def _document(self, state: str) -> bytes:
         return to_json({"state": state, **self.pending.as_dict()})
 
     def _write(self, state: str, **condition: str) -> None:
         self._place.write(COMMITTING, self._document(state), **condition)
+
+
+def _require_keys_below(place: Place, pending: PendingExport) -> None:
+    """Raises ValueError for a claim of another location, which somebody has copied here."""
+    keys = [*(file.key for file in pending.files), *pending.stale]
+    urls = [str(entry["url"]) for entry in pending.manifest["entries"]]
+    if not all(key.startswith(place.location.prefix) for key in keys) or not all(
+        url.startswith(place.uri) for url in urls
+    ):
+        raise ValueError("it names files elsewhere")
 
 
 def read_claim(place: Place) -> tuple[Claim, bool] | None:
@@ -83,6 +106,7 @@ def read_claim(place: Place) -> tuple[Claim, bool] | None:
     try:
         document = json.loads(found)
         pending = PendingExport.from_dict(document)
+        _require_keys_below(place, pending)
         return Claim(place, pending), document["state"] == _FORWARD
     except (KeyError, TypeError) as exc:
         raise ValueError(f"it lacks {exc}") from exc

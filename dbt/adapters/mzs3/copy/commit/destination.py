@@ -16,6 +16,8 @@ from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
 
+_PROBE = "_mzs3_"
+
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
     """The location that a literal `s3://…` or a SQL scalar expression gives.
@@ -50,20 +52,29 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
+def is_probe(place: Place, key: str) -> bool:
+    """Whether the key is that of a probe, of this run or of another one."""
+    return key.startswith(place.key(_PROBE))
+
+
+def _probe_key(place: Place) -> str:
+    return place.key(f"{_PROBE}{uuid.uuid4().hex}")
+
+
 @contextmanager
 def proof_of_writing(place: Place) -> Iterator[str]:
     """Opens an upload and aborts it: nothing is left. Its id while it is open.
 
     Raises S3Error, which names the missing permission.
     """
-    key = place.key(f"_mzs3_{uuid.uuid4().hex}")
+    key = _probe_key(place)
     try:
         create: Any = place.client.create_multipart_upload
         # As files are made: what a KMS key or an ACL denies is found here.
         opened = create(Bucket=place.location.bucket, Key=key, **place.properties)
     except AwsFailure as exc:
         doing = f"opening an upload at {place.uri}"
-        raise S3Error(describe(exc, doing, "s3:PutObject")) from exc
+        raise S3Error(describe(exc, doing, place.permissions)) from exc
     try:
         yield opened["UploadId"]
     finally:
@@ -88,7 +99,7 @@ def _abort_probe(place: Place, key: str, upload_id: str) -> None:
 def prove_deleting(place: Place) -> None:
     """Deletes an object that is not there; raises S3Error where that is denied."""
     try:
-        place.delete(place.key(f"_mzs3_{uuid.uuid4().hex}"))
+        place.delete(_probe_key(place))
     except AwsFailure as exc:
         doing = f"deleting below {place.uri}, as on_existing: overwrite has to"
         raise S3Error(describe(exc, doing, "s3:DeleteObject")) from exc

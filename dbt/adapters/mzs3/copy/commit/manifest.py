@@ -22,6 +22,7 @@ _REDSHIFT_TYPES: dict[type[T.DataType], str] = {
     T.FloatType: "real",
     T.DoubleType: "double precision",
     T.DateType: "date",
+    T.TimeType: "time without time zone",
     T.TimestampType: "timestamp with time zone",
     T.TimestampNTZType: "timestamp without time zone",
     T.BinaryType: "binary varying",
@@ -49,7 +50,7 @@ def build_manifest(
     metas = [entry["meta"] for entry in entries]
     return {
         "entries": entries,
-        "schema": {"elements": [_element(field) for field in schema.fields]},
+        "schema": schema_of(schema),
         "meta": {
             "content_length": sum(meta["content_length"] for meta in metas),
             "record_count": sum(meta["record_count"] for meta in metas),
@@ -59,6 +60,11 @@ def build_manifest(
         "as_of": as_of,
         "options": dict(options),
     }
+
+
+def schema_of(schema: T.StructType) -> dict[str, Any]:
+    """The columns, in Redshift's words and in Spark's."""
+    return {"elements": [_element(field) for field in schema.fields]}
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:

@@ -37,6 +37,18 @@ class Place:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def permissions(self) -> str:
+        """What it takes to write objects with these properties."""
+        more = {
+            "Tagging": "s3:PutObjectTagging",
+            "ACL": "s3:PutObjectAcl",
+            "SSEKMSKeyId": "kms:GenerateDataKey and kms:Decrypt on the key",
+        }
+        return ", ".join(
+            ["s3:PutObject", *(need for name, need in more.items() if name in self.properties)]
+        )
+
+    @property
     def uri(self) -> str:
         """The location as it is shown."""
         return self.location.uri

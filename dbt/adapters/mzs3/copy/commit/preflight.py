@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -40,7 +40,13 @@ class Ground:
     reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
 
 
-def prepare(place: Place, on_existing: OnExisting, single_file: str | None = None) -> Ground:
+def prepare(
+    place: Place,
+    on_existing: OnExisting,
+    *,
+    single_file: str | None = None,
+    partition_by: Sequence[str] = (),
+) -> Ground:
     """The location, proved fit and writable; nothing but an interrupted commit has changed there.
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
@@ -48,8 +54,8 @@ def prepare(place: Place, on_existing: OnExisting, single_file: str | None = Non
     finished = finish_interrupted(place)
     if finished is not None and on_existing == "fail":
         raise LocationError(
-            f"{finished}. This run has exported nothing; export to another location, or remove "
-            "that export first"
+            f"{finished.text}. This run has exported nothing; export to another location, or "
+            "remove that export first"
         )
     existing = None if on_existing == "fail" else read_existing(place)
     if existing is None:
@@ -58,11 +64,19 @@ def prepare(place: Place, on_existing: OnExisting, single_file: str | None = Non
         require_ours(place, existing)
         prove_deleting(place)
     with proof_of_writing(place) as probe:
-        sweeper = Sweeper(place, probe, single_file=single_file, take_over=on_existing != "fail")
+        sweeper = Sweeper(
+            place,
+            probe,
+            single_file=single_file,
+            partition_by=partition_by,
+            take_over=on_existing != "fail",
+        )
+    # Where a run that is finished here in fact lives, its late deletions must meet no new file.
+    taken = [*existing.entries, *(finished.stale if finished else ())] if existing else []
     return Ground(
         sweeper,
         existing,
-        first_number=first_free_number(existing.entries) if existing else 1,
+        first_number=first_free_number(taken),
         reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
     )
 

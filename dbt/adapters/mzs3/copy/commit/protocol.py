@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.commit.claim import Claim
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.copy.commit.claim import NO_CONDITIONS_CODES, TAKEN_CODES, Claim
 from dbt.adapters.mzs3.copy.commit.complete import complete
+from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.existing import require_empty
 from dbt.adapters.mzs3.copy.commit.manifest import to_json
 from dbt.adapters.mzs3.copy.commit.place import MANIFEST, Place
 from dbt.adapters.mzs3.copy.commit.take_back import take_back
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
-_THREADS = 16
-
 
 class CommitError(CopyError):
-    """A commit that was refused, with what of it could not be taken back."""
+    """A commit that was refused, with what of it could not be taken back.
 
-    def __init__(self, reason: str, remains: Sequence[str]) -> None:
+    `goes_on` says that its claim stays, for the next run to finish it: then nothing of it is to be
+    removed.
+    """
+
+    def __init__(self, reason: str, remains: Sequence[str], *, goes_on: bool = False) -> None:
         self.remains = tuple(remains)
+        self.goes_on = goes_on
         super().__init__(reason)
+
+
+class OvertakenError(CopyError):
+    """Another run has committed to the location; nothing of this one is to be seen there."""
 
 
 class StaleFilesError(CopyError):
@@ -46,14 +52,16 @@ class Commit:
         self._claim = claim
         self._pending = claim.pending
 
-    def run(self) -> None:
+    def run(self, once_claimed: Callable[[], object] = lambda: None) -> None:
         """Everything is visible afterwards; on an exception nothing is, or the error says what.
 
+        `once_claimed` is what must be done while no other run can commit, before it begins.
         Uploads that are still open after an exception are the caller's to abort.
         """
         self._take_claim()
         try:
             self._require_unchanged()
+            once_claimed()
             if not self._complete_all():
                 raise CopyError(
                     "uploads of this run are gone; another run to this location has aborted them"
@@ -99,16 +107,13 @@ class Commit:
             return
         manifest = self._place.find(self._place.key(MANIFEST))
         if manifest is None or manifest.etag != self._pending.replaces:
-            raise LocationError(
-                f"another run has committed an export to {self._place.uri} since this one began; "
-                "that one stays. Give each model a location of its own, or run this one again"
-            )
+            raise LocationError(self._overtaken())
 
     def _complete_all(self) -> bool:
         """In parallel; waits for all. False if an upload is gone, else raises what failed."""
         files = self._pending.files
         finish = partial(complete, self._place, instead_of=self._pending.in_place)
-        return all(_each(files, finish))
+        return all(each(files, finish))
 
     def _is_committed_after(self, exc: BaseException) -> bool:
         """Whether only the answer was lost; else the commit is taken back, and CommitError."""
@@ -122,17 +127,37 @@ class Commit:
                     f"{describe(second, doing, 's3:GetObject')}; the next run to this location "
                     "finishes the commit"
                 ]
-                raise CommitError(self._reason(exc), left) from exc
-        left = take_back(self._place, self._claim)
+                raise CommitError(self._reason(exc), left, goes_on=True) from exc
+        taken = take_back(self._place, self._claim)
         if not isinstance(exc, Exception):
             return False
-        raise CommitError(self._reason(exc), left) from exc
+        raise CommitError(self._reason(exc), taken.problems, goes_on=taken.goes_on) from exc
 
     def _is_written(self) -> bool:
         return self._place.read(MANIFEST) == to_json(self._pending.manifest)
 
     def _write_manifest(self) -> None:
-        self._place.write(MANIFEST, to_json(self._pending.manifest))
+        """The commit itself: only over the manifest that it was made to replace.
+
+        A run that was taken for dead, and finished by another one, may come back this late.
+        """
+        body, before = to_json(self._pending.manifest), self._pending.replaces
+        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
+        try:
+            self._place.write(MANIFEST, body, **condition)
+        except AwsFailure as exc:
+            if error_code(exc) in NO_CONDITIONS_CODES:
+                self._place.write(MANIFEST, body)
+            elif error_code(exc) not in TAKEN_CODES and not is_missing(exc):
+                raise
+            elif not self._is_written():  # else it was asked for twice
+                raise OvertakenError(self._overtaken()) from exc
+
+    def _overtaken(self) -> str:
+        return (
+            f"another run has committed an export to {self._place.uri} since this one began; "
+            "that one stays. Give each model a location of its own, or run this one again"
+        )
 
     def _clear_up(self) -> None:
         """Delete what the new manifest does not name any more, and then the claim."""
@@ -149,7 +174,8 @@ class Commit:
                 "run to this location tries again to remove them"
             )
         with contextlib.suppress(*AwsFailure):  # beside its manifest, a claim does no harm
-            self._claim.release()
+            # The next run may have finished this commit, and claimed one of its own.
+            self._claim.release_unless_others()
 
     def _delete_stale(self) -> list[Exception | None]:
         def attempt(key: str) -> Exception | None:
@@ -159,11 +185,11 @@ class Commit:
                 return exc
             return None
 
-        return _each(self._pending.stale, attempt)
+        return each(self._pending.stale, attempt)
 
     def _release_after(self, exc: LocationError) -> None:
         try:
-            self._claim.release()
+            self._claim.release_unless_others()
         except AwsFailure as second:
             doing = f"removing {self._uri_of_claim()}"
             left = [describe(second, doing, "s3:DeleteObject")]
@@ -177,10 +203,3 @@ class Commit:
 
     def _uri_of_claim(self) -> str:
         return self._place.uri_of(self._claim.key)
-
-
-def _each(items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
-    """The work's answers, done in parallel; waits for all, then raises the first failure."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        outcomes = [pool.submit(work, item) for item in items]
-    return [outcome.result() for outcome in outcomes]

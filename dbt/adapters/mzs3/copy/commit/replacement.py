@@ -9,7 +9,10 @@ from typing import Any
 from dbt.adapters.mzs3.copy.commit.existing import Existing
 from dbt.adapters.mzs3.copy.commit.names import GENERATION
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+
+# The options that tell a reader how to read the files.
+_READING = ("format", "partition_by", "header", "delimiter", "quote", "escape", "null")
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,24 @@ class Replacement:
     kept: tuple[Mapping[str, Any], ...] = ()
     stale: tuple[str, ...] = ()
     in_place: bool = False
+
+
+def require_same_reading(
+    existing: Existing, options: Mapping[str, Any], schema: Mapping[str, Any]
+) -> None:
+    """Raises LocationError unless old and new files can be read as one table.
+
+    `options` and `schema` are what the new manifest will have of them.
+    """
+    old = existing.manifest
+    differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
+    if old["schema"] != schema:
+        differ.append("columns")
+    if differ:
+        raise LocationError(
+            f"the export that stands there has other {', '.join(differ)}, and partitions without "
+            "new rows would stay as they are; run with --full-refresh to replace all of them"
+        )
 
 
 def plan_replacement(

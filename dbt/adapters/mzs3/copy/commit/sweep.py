@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from threading import Event
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.claim import read_claim
+from dbt.adapters.mzs3.copy.commit.destination import is_probe
+from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.names import is_file_name
 from dbt.adapters.mzs3.copy.commit.place import Place
 
@@ -20,7 +23,8 @@ class Sweeper:
     """Aborts open uploads of an export's files, but for those that others had open before it.
 
     With `take_over`, those of interrupted runs are the export's too. `found` are all that were
-    open when it began: key and id.
+    open when it began: key and id. What the claim of a commit names is never aborted here,
+    whosever it is: of two runs to one location, the one that claims it comes through.
 
     Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
     store that lists them by prefix, which not all do: `probe` is the id of an upload that is open
@@ -34,11 +38,14 @@ class Sweeper:
         probe: str,
         *,
         single_file: str | None = None,
+        partition_by: Sequence[str] = (),
         take_over: bool = False,
     ) -> None:
         self._place = place
         self._single_file = single_file
+        self._partition_by = tuple(partition_by)
         self._others: frozenset[str] = frozenset()
+        self._probes: frozenset[str] = frozenset()
         self._blind: str | None = None
         try:
             # Every upload below the location, so that the probe is among them.
@@ -48,7 +55,10 @@ class Sweeper:
             self._blind = self._remains(_describe(exc))
             return
         seen = frozenset(upload_id for _, upload_id in self.found)
-        if not take_over:
+        if take_over:
+            # Only those that were there before: of runs that died while they looked around.
+            self._probes = frozenset(i for k, i in self.found if is_probe(place, k)) - {probe}
+        else:
             self._others = seen
         if probe not in seen:
             self._blind = self._remains("the store does not list open uploads by prefix")
@@ -61,7 +71,7 @@ class Sweeper:
     def is_ours(self, key: str) -> bool:
         """Whether an export to this location could write this key."""
         name = key.removeprefix(self._place.location.prefix)
-        return is_file_name(name, self._single_file)
+        return is_file_name(name, self._single_file, self._partition_by)
 
     def sweep(self, keep: Collection[str] = ()) -> str | None:
         """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
@@ -81,7 +91,7 @@ class Sweeper:
         if self._blind is not None:
             return self._blind
         started = quiet_since = time.monotonic()
-        pause = threading.Event()
+        pause = Event()
         try:
             while time.monotonic() - started < _MAX_S:
                 if self._abort_open():
@@ -98,15 +108,30 @@ class Sweeper:
         found = [
             (key, upload_id)
             for key, upload_id in self._place.uploads()
-            if upload_id not in self._others and upload_id not in keep and self.is_ours(key)
+            if upload_id not in self._others and upload_id not in keep
+            if self.is_ours(key) or upload_id in self._probes
         ]
-        for key, upload_id in found:
-            try:
-                self._place.abort(key, upload_id)
-            except AwsFailure as exc:
-                if not is_missing(exc):  # its own task may have aborted it first
-                    raise
+        # Read after listing: what is claimed in between is among it, what is released is done.
+        claimed = self._claimed() if found else frozenset()
+        found = [upload for upload in found if upload[1] not in claimed]
+        each(found, self._abort)
         return len(found)
+
+    def _abort(self, upload: tuple[str, str]) -> None:
+        try:
+            self._place.abort(*upload)
+        except AwsFailure as exc:
+            if not is_missing(exc):  # its own task may have aborted it first
+                raise
+
+    def _claimed(self) -> frozenset[str]:
+        try:
+            claim = read_claim(self._place)
+        except (*AwsFailure, ValueError):  # an export can do without the right to read
+            claim = None
+        return (
+            frozenset(file.upload_id for file in claim[0].pending.files) if claim else frozenset()
+        )
 
     def _remains(self, reason: str) -> str:
         bucket, prefix = self._place.location.bucket, self._place.location.prefix

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.abort import abort_all
 from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.place import MANIFEST, Place
 
 
-def take_back(place: Place, claim: Claim) -> list[str]:
-    """Abort what is open, delete what has become visible; what could not be, and why.
+@dataclass(frozen=True)
+class TakenBack:
+    """What could not be taken back, and why; `goes_on`: nothing was, the claim stands."""
 
-    An older export's files and manifest are not touched. A file that has replaced an older one
-    of its name can't be taken back; then the claim stays, for the next run to go forward.
+    problems: list[str]
+    goes_on: bool = False
+
+
+def take_back(place: Place, claim: Claim) -> TakenBack:
+    """Abort what is open, delete what has become visible.
+
+    An older export's files and manifest are not touched, nor anything of a run that has finished
+    this commit in the meantime, or has claimed the location since. A file that has replaced an
+    older one of its name can't be taken back; then the claim stays, for the next run to go on.
     """
     pending = claim.pending
-    if pending.in_place is not None and not _abort_in_place(place, claim):
-        return [
-            f"{place.uri_of(pending.files[0].key)} is the new file already, and the claim "
-            f"{place.uri_of(claim.key)} stays: the next run to this location writes its manifest"
-        ]
+    uploads = [(file.key, file.upload_id) for file in pending.files]
+    if claim.is_others():
+        return TakenBack(abort_all(place, uploads))
+    if pending.in_place is not None and _is_replaced(place, claim):
+        file = place.uri_of(pending.files[0].key)
+        text = (
+            f"{file} is the new file already; its manifest, {place.uri}{MANIFEST}, is the old one"
+        )
+        return TakenBack([text], goes_on=True)
     problems: list[str] = []
 
     def attempt(action: Callable[[], object], doing: str, permission: str) -> None:
@@ -32,19 +47,14 @@ def take_back(place: Place, claim: Claim) -> list[str]:
                 problems.append(describe(exc, doing, permission))
 
     attempt(claim.turn_back, "marking the commit as taken back", "s3:PutObject")
-    for file in pending.files:
-        attempt(
-            partial(place.abort, file.key, file.upload_id),
-            f"aborting the upload of {place.uri_of(file.key)}",
-            "s3:AbortMultipartUpload",
-        )
+    problems += abort_all(place, uploads)
     visible: list[str] = []
     attempt(
         lambda: visible.extend(_visible(place, claim)), f"listing {place.uri}", "s3:ListBucket"
     )
     for key in visible:
         attempt(partial(place.delete, key), f"removing {place.uri_of(key)}", "s3:DeleteObject")
-    return problems
+    return TakenBack(problems)
 
 
 def _visible(place: Place, claim: Claim) -> list[str]:
@@ -56,11 +66,13 @@ def _visible(place: Place, claim: Claim) -> list[str]:
     return [key for key in [*manifest, *files, claim.key] if key in there]
 
 
-def _abort_in_place(place: Place, claim: Claim) -> bool:
-    """Whether no file has replaced an older one yet, and none can any more."""
+def _is_replaced(place: Place, claim: Claim) -> bool:
+    """Whether the one file has replaced the older one; else it can't any more, afterwards."""
+    [file] = claim.pending.files
     try:
-        for file in claim.pending.files:
-            place.abort(file.key, file.upload_id)
-    except AwsFailure:
-        return False
-    return True
+        place.abort(file.key, file.upload_id)
+    except AwsFailure as exc:
+        if not is_missing(exc):
+            return True  # it may still do so
+    found = place.find(file.key)
+    return found is not None and found.etag != claim.pending.in_place

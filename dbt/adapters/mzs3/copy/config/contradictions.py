@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.mzs3.aws.location import SCHEME
 from dbt.adapters.mzs3.copy.config.keys import OF_CSV
 from dbt.adapters.mzs3.copy.config.size import format_size
 from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.copy.config.options import CopyOptions
 
 MIN_PART_SIZE = 5 << 20
+MAX_PART_SIZE = 5 << 30
 
 
 def contradictions(
@@ -33,6 +35,12 @@ def _of_where(
 ) -> Iterator[str]:
     if "location" not in given:
         yield "location is required: 's3://bucket/prefix' or a SQL expression for one"
+    if options.location.startswith(SCHEME) and ("||" in options.location):
+        yield (
+            f"location {options.location!r} is a literal, as it starts with {SCHEME}; in a SQL "
+            "expression the texts are in quotes of their own: "
+            "location=\"'s3://bucket/prefix/' || mz_now()\""
+        )
     if options.aws_connection not in connections:
         yield (
             f"aws_connection {options.aws_connection!r} is not in the profile; "
@@ -43,6 +51,8 @@ def _of_where(
 def _of_sizes(options: CopyOptions) -> Iterator[str]:
     if options.part_size < MIN_PART_SIZE:
         yield f"part_size must be at least 5MB, not {format_size(options.part_size)}"
+    elif options.part_size > MAX_PART_SIZE:
+        yield f"part_size can be 5GB at most, not {format_size(options.part_size)}"
     elif (
         options.single_file is None
         and options.max_file_size > options.part_size * MAX_UPLOAD_PARTS

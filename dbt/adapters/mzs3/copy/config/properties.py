@@ -17,8 +17,6 @@ STORAGE_CLASSES = (
     "GLACIER",
     "DEEP_ARCHIVE",
     "REDUCED_REDUNDANCY",
-    "EXPRESS_ONEZONE",
-    "OUTPOSTS",
 )
 ACLS = (
     "private",

@@ -13,8 +13,10 @@ from dbt.adapters.mzs3.copy.executor.csv.values import NotUtf8, value_text
 from dbt.adapters.mzs3.errors import ExecutorError
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-# What stands in a folder's name as it is; all else is percent-encoded, as UTF-8.
+# What stands in a folder's name as it is, beside letters, digits and all that is not ASCII: Hive
+# and Spark take each percent-encoded byte for a character of its own.
 _SAFE = " !()@,;$&'~"
+_LAST_ASCII = 127
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
     Raises ExecutorError for texts that no folder can stand for.
     """
     return "".join(
-        f"{_escaped(name)}={_value(name, text)}/" for name, text in zip(names, texts, strict=True)
+        f"{escaped(name)}={_value(name, text)}/" for name, text in zip(names, texts, strict=True)
     )
 
 
@@ -63,7 +65,7 @@ def _value(name: str, text: str | None) -> str:
             f"partition_by: column {name} holds {what}; no folder can stand for it. "
             f"Select nullif({name}, '{text}')"
         )
-    return _escaped(text)
+    return escaped(text)
 
 
 def _starts(keys: Sequence[pa.Array]) -> list[int]:
@@ -93,5 +95,6 @@ def _folder_text(values: pa.Array) -> pa.Array:
         ) from error
 
 
-def _escaped(text: str) -> str:
-    return quote(text, safe=_SAFE)
+def escaped(text: str) -> str:
+    """A column's name or value as it stands in a folder's name."""
+    return "".join(c if ord(c) > _LAST_ASCII else quote(c, safe=_SAFE) for c in text)

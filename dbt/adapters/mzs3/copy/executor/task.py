@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.copy.executor.formats import format_of
 from dbt.adapters.mzs3.copy.executor.progress import Meter
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.executor.upload import FileUpload, Uploader
+from dbt.adapters.mzs3.errors import ExecutorError
 
 PART_COLUMN = "_mz_part"
 REPORT_DDL = (
@@ -53,7 +54,7 @@ def write_parts(spec: WriteSpec) -> Callable[[Batches], Batches]:
             for batch in batches:
                 for run in runs(batch, spec.partition_by):
                     writer.write(run)
-                yield from writer.reports(keep=_CLOSED)
+                    yield from writer.reports(keep=_CLOSED)
             writer.finish()
             yield from writer.reports(keep=0)
 
@@ -122,8 +123,7 @@ class _Writer:
         while row < rows:
             file = self._current()
             before = file.upload.bytes
-            end = file.content.take(piece, row)
-            file.rows += end - row
+            end = file.take(piece, row)
             if self._meter is not None:
                 self._meter.add(end - row, file.upload.bytes - before)
             row = end
@@ -137,6 +137,11 @@ class _Writer:
 
     def _roll(self) -> None:
         file = self._current()
+        if self._spec.single_file is not None:
+            raise ExecutorError(
+                f"{file.upload.uri} would pass the size that S3 takes as one object; leave out "
+                "single_file, and set max_file_size"
+            )
         self._close()
         self._begin(file.part, file.folder, file.number + 1)
 
@@ -150,10 +155,13 @@ class _Writer:
 
     def _close(self) -> None:
         if self._open is not None:
-            self._open.content.close()
-            self._open.upload.finish()
-            self._closed.append(self._open)
-            self._open = None
+            file, self._open = self._open, None
+            before = file.upload.bytes
+            file.close()
+            file.upload.finish()
+            if self._meter is not None:
+                self._meter.add(0, file.upload.bytes - before)
+            self._closed.append(file)
 
 
 class _NumberedFile:
@@ -164,8 +172,22 @@ class _NumberedFile:
         self.number = number
         self.folder = folder
         self.upload = upload
-        self.content = content
+        self._content: OpenFile | None = content
         self.rows = 0
+
+    def take(self, piece: Any, start: int) -> int:
+        """As `OpenFile.take`; counts the rows."""
+        if self._content is None:
+            raise RuntimeError("the file is closed")
+        end = self._content.take(piece, start)
+        self.rows += end - start
+        return end
+
+    def close(self) -> None:
+        """No more rows; lets go of what a compressor holds, as many closed files may wait."""
+        if self._content is not None:
+            self._content.close()
+            self._content = None
 
     def report(self) -> dict[str, object]:
         """A row of the reports; waits until S3 has the file."""

@@ -29,7 +29,7 @@ class Uploader:
     """The uploads of one task: whatever their number, they share one bound on memory.
 
     At most `spec.bytes_in_flight` bytes wait for S3 at a time, but always one upload part. On a
-    failure, whatever was opened here is aborted; what can't be aborted here, the driver sweeps.
+    failure, whatever was opened here is aborted; what isn't aborted here, the driver sweeps.
     """
 
     def __init__(self, spec: WriteSpec) -> None:
@@ -37,7 +37,8 @@ class Uploader:
         self._pool = ThreadPoolExecutor(_THREADS)
         self._waiting: deque[tuple[Future[Any], int]] = deque()
         self._in_flight = 0
-        self._files: list[FileUpload] = []
+        self._files: dict[str, FileUpload] = {}
+        self._reported: list[tuple[str, str]] = []
         self.client = None if spec.dry else _client(spec)
 
     def __enter__(self) -> Uploader:
@@ -45,15 +46,33 @@ class Uploader:
 
     def __exit__(self, failure: object, *_: object) -> None:
         if failure is not None:
-            for file in self._files:
+            for file in self._files.values():
+                file.cancel()
+            for file in self._files.values():
                 file.abort()
+            for key, upload_id in self._reported:
+                self.abort(key, upload_id)
         self._pool.shutdown()
 
     def open(self, key: str, content_type: str) -> FileUpload:
         """Begin a file; S3 hears of it with its first part."""
         file = FileUpload(self, key, content_type)
-        self._files.append(file)
+        self._files[key] = file
         return file
+
+    def reported(self, key: str, upload_id: str, *, ours: bool) -> None:
+        """The file is whole in S3; of it, no more is kept than it takes to abort it if `ours`."""
+        del self._files[key]
+        if ours:
+            self._reported.append((key, upload_id))
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """Give an upload up, as far as S3 lets us."""
+        if self.client is not None:
+            with contextlib.suppress(*AwsFailure):
+                self.client.abort_multipart_upload(
+                    Bucket=self.spec.bucket, Key=key, UploadId=upload_id
+                )
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
         """Have `work` done by a thread; waits while too many bytes are under way."""
@@ -119,28 +138,38 @@ class FileUpload:
 
     def report(self) -> Mapping[str, object]:
         """What the driver needs to complete the upload; waits until S3 has all of its parts."""
+        upload_id = self._opened.result() if self._opened else ""
+        etags = [etag.result() for etag in self._etags]
+        self._uploader.reported(
+            self.key, upload_id, ours=self._opened is not None and self._known is None
+        )
         return {
             "key": self.key,
-            "upload_id": self._opened.result() if self._opened else "",
-            "etags": [etag.result() for etag in self._etags],
+            "upload_id": upload_id,
+            "etags": etags,
             "bytes": self._bytes,
             "sha256": self._sha256.hexdigest(),
         }
 
+    def cancel(self) -> None:
+        """Send no more of it."""
+        for future in (self._opened, *self._etags):
+            if future is not None:
+                future.cancel()
+
     def abort(self) -> None:
-        """Give the upload up, as far as S3 lets us."""
-        if self._opened is None or self._uploader.client is None:
-            return
+        """Give the upload up, after `cancel`; one of an interrupted run stays open.
+
+        The task's next attempt, or one that runs beside this, continues the same upload.
+        """
         for future in self._etags:
-            future.cancel()
-        for future in self._etags:
-            with contextlib.suppress(Exception):
-                if not future.cancelled():
+            if not future.cancelled():
+                with contextlib.suppress(Exception):
                     future.result()
-        with contextlib.suppress(*AwsFailure, ExecutorError):
-            self._uploader.client.abort_multipart_upload(
-                Bucket=self._spec.bucket, Key=self.key, UploadId=self._opened.result()
-            )
+        if self._opened is None or self._opened.cancelled() or self._known is not None:
+            return
+        with contextlib.suppress(ExecutorError):
+            self._uploader.abort(self.key, self._opened.result())
 
     def _next_part_size(self) -> int:
         size = self._spec.part_size

@@ -45,7 +45,8 @@ def in_parts(df: DataFrame, parts: int, partition_by: Sequence[int] = ()) -> Dat
 
 def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> tuple[DataFrame, Column]:
     """The rows, and their part: one of the parts that their folder is spread over."""
-    counted = rows.groupBy(*folder).agg(F.count(F.lit(1)).alias("_mz_rows"))
+    # With no other column: Spark groups no rows that have one of type TIME.
+    counted = rows.select(*folder).groupBy(*folder).agg(F.count(F.lit(1)).alias("_mz_rows"))
     total = F.sum("_mz_rows").over(Window.partitionBy())
     share = F.ceil(F.col("_mz_rows") * F.lit(parts) / total).cast("int")
     names = {name: f"_mz_{name}" for name in folder}

@@ -61,6 +61,15 @@ def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[st
     return problems
 
 
+def parquet_problems(schema: T.StructType) -> list[str]:
+    """Everything in the columns that CSV can hold, and Parquet can't."""
+    return [
+        f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
+        for field in schema.fields
+        for path in _empty_structs(field.name, field.dataType)
+    ]
+
+
 def normalised(df: DataFrame) -> DataFrame:
     """The same rows under the names c0, c1, …, in types that Spark can hash, sort and send.
 
@@ -106,6 +115,19 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"
         )
+
+
+def _empty_structs(path: str, kind: T.DataType) -> Iterator[str]:
+    """Where a column, or a part of one, is a struct without fields."""
+    if isinstance(kind, T.ArrayType):
+        yield from _empty_structs(f"{path}[]", kind.elementType)
+    elif isinstance(kind, T.MapType):
+        yield from _empty_structs(f"{path}.value", kind.valueType)
+    elif isinstance(kind, T.StructType):
+        if not kind.fields:
+            yield path
+        for field in kind.fields:
+            yield from _empty_structs(f"{path}.{field.name}", field.dataType)
 
 
 def _is_abnormal(kind: T.DataType) -> bool:

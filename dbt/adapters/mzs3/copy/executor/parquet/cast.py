@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,8 +23,8 @@ def file_columns(
 ) -> list[pa.Array]:
     """The columns in the types of `schema`, which `file_schema` made for the batch and `shapes`.
 
-    Values stay what they are: what is cast is their width, their zone's name, their unit. Raises
-    ExecutorError if a text is not UTF-8.
+    Values stay what they are: what is cast is their width, their zone's name, their unit. All
+    NaNs get the same bits. Raises ExecutorError if a text is not UTF-8.
     """
     described = zip(rows.columns, schema, shapes, strict=True)
     return [_file_column(values, field, shape) for values, field, shape in described]
@@ -51,6 +53,8 @@ def _cast(values: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
         return _struct(values, target, shape)
     if pa.types.is_large_string(target):
         return _text(values)
+    if pa.types.is_floating(target):
+        return _with_one_nan(pc.cast(values, target))
     return pc.cast(values, target)
 
 
@@ -73,6 +77,14 @@ def _struct(structs: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
         fields=list(target),
         mask=structs.is_null(),
     )
+
+
+def _with_one_nan(values: pa.Array) -> pa.Array:
+    """The bits of a NaN are the processor's choice, and Spark doesn't order rows by them."""
+    are_nan = pc.is_nan(values)
+    if not pc.any(are_nan).as_py():
+        return values
+    return pc.if_else(are_nan, pa.scalar(math.nan, values.type), values)
 
 
 def _offsets(lists: pa.Array) -> pa.Array:

@@ -1,0 +1,174 @@
+"""How long an export takes, as a ratio to what Spark itself does with the same table.
+
+`copy_to_s3` writes to an S3 server on this machine; Spark's own writers write to a local folder,
+and `noop` only computes the rows. All run in one session, in turn, so that whatever slows this
+machine slows them alike: read the ratios, not the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rclone import serve_s3
+from table import BYTES_PER_ROW, PARTITIONED, TABLE
+from worker_memory import WorkerMemory
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.config.size import parse_size
+from dbt.adapters.mzs3.copy.job import copy_to_s3
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.spark.session import get_or_create
+
+BUCKET = "bench"
+
+
+def main() -> None:
+    arguments = _arguments()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
+        bench = Bench(Path(name))
+        with serve_s3(bench.s3_folder) as bench.connection:
+            if arguments.measure == "ratios":
+                bench.ratios(arguments.rows, arguments.rounds)
+            elif arguments.measure == "memory":
+                bench.memory(parse_size(arguments.bytes))
+            elif arguments.measure == "linear":
+                bench.linear(arguments.rows)
+            else:
+                bench.partitions()
+        bench.spark.stop()
+
+
+class Bench:
+    """One Spark session, one S3 server, and what is measured with them."""
+
+    connection: AwsConnection
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.s3_folder = folder / "s3"
+        (self.s3_folder / BUCKET).mkdir(parents=True)
+        self.spark = get_or_create(
+            {
+                "spark.master": "local[2]",
+                "spark.driver.memory": "3g",
+                "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+            }
+        )
+
+    def ratios(self, rows: int, rounds: int) -> None:
+        """Print the median of each way to write the table, and its ratio to Spark's writer."""
+        query = self._stored(rows)
+        ways: dict[str, Callable[[str], object]] = {
+            "noop": lambda _: self.spark.sql(query).write.format("noop").mode("overwrite").save(),
+            "df.write.csv": lambda path: self.spark.sql(query).write.csv(path),
+            "copy_to_s3 csv": lambda _: self.export(query, format="csv"),
+            "df.write.parquet": lambda path: self.spark.sql(query).write.parquet(path),
+            "copy_to_s3 parquet": lambda _: self.export(query, format="parquet"),
+        }
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        size = 0
+        for turn in range(rounds + 1):  # the first one warms up
+            for way, run in ways.items():
+                written = self.folder / "written"
+                started = time.perf_counter()
+                run(str(written))
+                if turn:
+                    seconds[way].append(time.perf_counter() - started)
+                if way == "df.write.csv":
+                    size = sum(file.stat().st_size for file in written.glob("*.csv"))
+                shutil.rmtree(written, ignore_errors=True)
+                shutil.rmtree(self.s3_folder / BUCKET / "x", ignore_errors=True)
+        medians = {way: statistics.median(times) for way, times in seconds.items()}
+        print(f"{rows:,} rows, {size / 1e6:,.0f} MB as CSV, medians of {rounds}")
+        for way, median in medians.items():
+            base = medians["df.write.parquet" if "parquet" in way else "df.write.csv"]
+            print(f"{way:<20}{median:>8.2f} s {median / base:>8.2f} x")
+
+    def memory(self, size: int) -> None:
+        """Print the most memory a Python worker had while it exported about `size` bytes alone."""
+        query = TABLE.format(rows=size // BYTES_PER_ROW)
+        for kind in ("csv", "parquet"):
+            memory = WorkerMemory()
+            with memory.watched():
+                result = self.export(query, parts=1, format=kind)
+            print(
+                f"{kind}: {result.rows:,} rows, {result.bytes / 1e6:,.0f} MB in one part, "
+                f"{result.files} files: at most {memory.peak / 1e6:,.0f} MB resident in a worker"
+            )
+
+    def linear(self, rows: int) -> None:
+        """Print seconds and memory for a tenth, a third and all of `rows`, twice each."""
+        self.export(TABLE.format(rows=100_000))  # warms up
+        for count in (rows // 30, rows // 10, rows // 3, rows):
+            memory = WorkerMemory()
+            with memory.watched():
+                started = time.perf_counter()
+                result = self.export(TABLE.format(rows=count), parts=8)
+                seconds = time.perf_counter() - started
+            print(
+                f"{result.rows:>12,} rows {seconds:>8.1f} s {seconds / count * 1e6:>8.2f} s per "
+                f"million, {memory.peak / 1e6:,.0f} MB in a worker"
+            )
+
+    def partitions(self) -> None:
+        """Print seconds and memory for folders of 200 rows each."""
+        self.export(PARTITIONED.format(partitions=10), partition_by="day")  # warms up
+        for count in (625, 1_250, 2_500, 5_000):
+            memory = WorkerMemory()
+            with memory.watched():
+                started = time.perf_counter()
+                query = PARTITIONED.format(partitions=count)
+                result = self.export(query, partition_by="day", parts=8)
+                seconds = time.perf_counter() - started
+            print(
+                f"{count:>6,} partitions {result.files:>6,} files {seconds:>8.1f} s "
+                f"{seconds / count * 1e3:>8.2f} ms per file, "
+                f"{memory.peak / 1e6:,.0f} MB in a worker"
+            )
+
+    def export(self, query: str, **options: object) -> CopyResult:
+        """One export; what an earlier one has left is gone."""
+        shutil.rmtree(self.s3_folder / BUCKET / "x", ignore_errors=True)
+        return copy_to_s3(
+            self.spark,
+            query,
+            node="benchmark",
+            options={"location": f"s3://{BUCKET}/x", **options},
+            connections={self.connection.name: self.connection},
+            as_of=0,
+        )
+
+    def _stored(self, rows: int) -> str:
+        stored = str(self.folder / "table")
+        self.spark.sql(TABLE.format(rows=rows)).write.parquet(stored)
+        return f"select * from parquet.`{stored}`"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "measure",
+        nargs="?",
+        choices=("ratios", "memory", "linear", "partitions"),
+        default="ratios",
+        help="ratios to Spark's writers; memory of a worker; time by rows; many partitions",
+    )
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--bytes", default="1GB", help="how much to export for `memory`")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

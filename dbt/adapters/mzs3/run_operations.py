@@ -1,0 +1,78 @@
+"""The run-operations about connections and exports: arguments in, log lines or an error out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.aws.permissions import check_prefix
+from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.copy.history.report.read import write_report
+from dbt.adapters.mzs3.copy.verify.verify import verify_copy
+from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.impl import Mzs3Adapter
+
+logger = AdapterLogger("mzs3")
+
+
+def validate(adapter: Mzs3Adapter, name: Any, location: Any) -> None:
+    """Try what exports need on a prefix; fails if a plain export could not do without it."""
+    with _operation("validate_aws_connection", name=name, location=location):
+        checks = check_prefix(adapter.config.credentials.connections, name, location)
+    for check in checks:
+        logger.info(f"  {check.line}")
+    problems = [check.line for check in checks if check.stops_every_export]
+    if problems:
+        raise DbtRuntimeError("\n".join([f"exports to {location} can't work:", *problems]))
+
+
+def verify(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
+    """Compare an export with its manifest; fails with all that differs."""
+    with _operation("verify_copy", location=location, aws_connection=aws_connection):
+        connections = adapter.config.credentials.connections
+        found = verify_copy(connections, aws_connection, location)
+    for stranger in found.strangers:
+        logger.warning(f"{stranger} is not in the manifest; readers of the location read it")
+    if found.problems:
+        raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
+    logger.info(f"  {found.summary}")
+
+
+def report(adapter: Mzs3Adapter, schema: Any, path: Any, days: Any) -> None:
+    """Write a page about the exports of the last days, from their history in the schema."""
+    method = adapter.config.credentials.method
+    if method != Mzs3ConnectionMethod.SESSION:
+        raise DbtRuntimeError(
+            "copy_report needs `method: session` in the profile, as copy_to_s3 does; "
+            f"`method: {method}` runs SQL only in this version of dbt-mzs3"
+        )
+    with (
+        _operation("copy_report", schema=schema),
+        adapter.connections.exception_handler("writing the report of exports"),
+    ):
+        session = adapter.connections.get_thread_connection().handle.session
+        written = write_report(session, schema, path, days=days)
+    logger.info(f"  the exports of the last {days} days: {written}")
+
+
+@contextmanager
+def _operation(operation: str, **texts: Any) -> Iterator[None]:
+    """Arguments that are given are texts; what our own errors say is told as dbt's."""
+    wrong = [
+        f"{name} must be a text, not {value!r}"
+        for name, value in texts.items()
+        if value is not None and not isinstance(value, str)
+    ]
+    try:
+        if wrong:
+            raise ConfigError(operation, wrong)
+        yield
+    except Mzs3Error as exc:
+        raise as_dbt_error(exc) from exc
