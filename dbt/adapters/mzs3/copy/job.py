@@ -156,6 +156,7 @@ class _Run:
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
         Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+        self._ground.sweeper.sweep()  # of an attempt that Spark has given up, and that was late
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled is not None and self._cancelled.is_set():

@@ -175,6 +175,23 @@ def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
     assert s3.aborted == set(s3.uploads) == {"exports/part-0000-0001.csv"}
 
 
+def test_a_failure_leaves_the_upload_of_an_interrupted_run_to_the_next_attempt(
+    s3: FakeS3,
+) -> None:
+    key = "exports/part-0000-0001.csv"
+    s3.uploads[key] = {}
+    s3.fail_at = 2
+    settings = spec(part_size=4, reusable={key: OpenUpload("old id")})
+    with pytest.raises(ExecutorError):
+        run(settings, batch([0] * 9, ["abc"] * 9))
+    assert not s3.aborted
+
+
+def test_a_single_file_never_becomes_two(s3: FakeS3) -> None:
+    with pytest.raises(ExecutorError, match="would pass the size that S3 takes as one object"):
+        run(spec(single_file="all.csv", max_file_size=6), batch([0] * 4, ["abc"] * 4))
+
+
 def test_a_part_without_rows_is_one_empty_file_or_a_header(s3: FakeS3) -> None:
     schema = pa.schema([("c0", pa.string())])
     [report] = write_empty_part(spec(), schema)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from parquet_files import files_of, format_of, opened, read
 
+from dbt.adapters.mzs3.copy.executor.parquet.cast import file_columns
 from dbt.adapters.mzs3.copy.executor.parquet.types import distinct, file_schema
 from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -175,3 +176,18 @@ def test_compression(compression):
     codec = opened(data).metadata.row_group(0).column(0).compression
     assert codec == {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
     assert pq.read_table(pa.BufferReader(data)).num_rows == 1000
+
+
+def test_all_nans_have_the_same_bits():
+    """Spark orders them alike, so rows with either may come in any order."""
+    bits = pa.array([0x7FF8000000000000, 0xFFF8000000000000 - (1 << 64)], pa.int64())
+    doubles = pa.Array.from_buffers(pa.float64(), 2, bits.buffers())
+    lists = pa.ListArray.from_arrays([0, 1, 2], doubles)
+    columns = file_columns(
+        pa.RecordBatch.from_arrays([doubles, lists], names=["d", "l"]),
+        file_schema(pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN)),
+        (PLAIN, PLAIN),
+    )
+    for values in (columns[0], columns[1].flatten()):
+        written = pa.Array.from_buffers(pa.int64(), 2, values.buffers(), offset=values.offset)
+        assert len(set(written.to_pylist())) == 1
