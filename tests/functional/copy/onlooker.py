@@ -110,8 +110,8 @@ class Onlooker:
 
 
 def canonical(sums: Sums) -> Sums:
-    """By names that do not tell which overwrite it was: its numbers begin at 1 or at 5001."""
+    """By names that do not tell which overwrite it was: numbers begin at 1, 5001 or 10001."""
     return {
-        re.sub(r"(\d{4})(?=\.csv$)", lambda m: f"{(int(m[1]) - 1) % 5000 + 1:04d}", key): found
+        re.sub(r"(\d{4,})(?=\.csv$)", lambda m: f"{(int(m[1]) - 1) % 5000 + 1:04d}", key): found
         for key, found in sums.items()
     }
