@@ -10,17 +10,20 @@ WITH_JAVA := JAVA_HOME="$$($(BIN)/python scripts/java_home.py .java_home)" && ex
 # Spark would otherwise need a host name that resolves, and listen on every interface.
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test test-long lint bench clean
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
 demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this machine
 	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
 
 test: .venv/.test lint ## All checks and tests
 	@# Two processes, each with a Spark of its own; a file's tests stay together.
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" --durations 20
+
+test-long: .venv/.test ## Tests that take minutes each: a cluster, and 20 kills of large exports
+	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 $(BIN)/python -m pytest -m long
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .

@@ -201,6 +201,7 @@ def _folder(request: Request) -> str:
     return request.key.split("/")[2] if request.key.count("/") > 1 else ""
 
 
+@pytest.mark.long
 def test_a_cluster_whose_tasks_fail_race_and_die_writes_what_one_core_does(
     expected: dict[str, Objects],
     s3: Any,

@@ -103,7 +103,7 @@ def test_partitions_are_folders_and_are_replaced_one_by_one(
     assert result.rows == 60
 
     # New rows for one folder: the others stay as they are, and in the manifest.
-    one = copy("select 7 as id, 1 as d, 'a/b' as c", f"s3://{bucket}/x", **options)
+    one = copy("select 7L as id, 1L as d, 'a/b' as c", f"s3://{bucket}/x", **options)
     after = objects(bucket)
     changed = {key for key in {*found, *after} if found.get(key) != after.get(key)}
     assert {key.rsplit("/", 1)[0] for key in changed} == {"x", "x/d=1/c=a%2Fb"}

@@ -78,20 +78,21 @@ class First:
         return self._fault
 
 
-@pytest.mark.parametrize("fault", [Fault.LOST, Fault.CUT])
 @pytest.mark.parametrize(
-    ("action", "name"),
+    ("fault", "action", "name"),
     [
-        ("ListObjectsV2", ""),
-        ("CreateMultipartUpload", ""),  # of the proof of writing, as the next
-        ("AbortMultipartUpload", ""),
-        ("ListMultipartUploads", ""),
-        ("CreateMultipartUpload", "part-0001-0001.csv"),
-        ("UploadPart", "part-0001-0001.csv"),
-        ("PutObject", "_committing.json"),
-        ("CompleteMultipartUpload", "part-0001-0001.csv"),
-        ("PutObject", "_manifest.json"),
-        ("DeleteObject", "_committing.json"),
+        (Fault.LOST, "ListObjectsV2", ""),
+        (Fault.LOST, "CreateMultipartUpload", ""),  # of the proof of writing, as the next
+        (Fault.LOST, "AbortMultipartUpload", ""),
+        (Fault.LOST, "ListMultipartUploads", ""),
+        (Fault.LOST, "CreateMultipartUpload", "part-0001-0001.csv"),
+        (Fault.LOST, "UploadPart", "part-0001-0001.csv"),
+        (Fault.LOST, "PutObject", "_committing.json"),
+        (Fault.LOST, "CompleteMultipartUpload", "part-0001-0001.csv"),
+        (Fault.LOST, "PutObject", "_manifest.json"),
+        (Fault.LOST, "DeleteObject", "_committing.json"),
+        (Fault.CUT, "UploadPart", "part-0001-0001.csv"),
+        (Fault.CUT, "PutObject", "_manifest.json"),
     ],
 )
 def test_an_answer_or_a_request_that_is_lost_changes_nothing(

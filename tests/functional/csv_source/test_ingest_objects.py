@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from dbt.adapters.mzs3.copy.commit.destination import COMMITTING, MANIFEST
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 
 pytestmark = pytest.mark.spark
