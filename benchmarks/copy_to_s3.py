@@ -54,6 +54,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.exports = 0
         self.s3_folder = folder / "s3"
         (self.s3_folder / BUCKET).mkdir(parents=True)
         self.spark = get_or_create(
@@ -88,7 +89,6 @@ class Bench:
                 if way == "df.write.csv":
                     size = sum(file.stat().st_size for file in written.glob("*.csv"))
                 shutil.rmtree(written, ignore_errors=True)
-                shutil.rmtree(self.s3_folder / BUCKET / "x", ignore_errors=True)
         medians = {way: statistics.median(times) for way, times in seconds.items()}
         print(f"{rows:,} rows, {size / 1e6:,.0f} MB as CSV, medians of {rounds}")
         for way, median in medians.items():
@@ -138,13 +138,14 @@ class Bench:
             )
 
     def export(self, query: str, **options: object) -> CopyResult:
-        """One export; what an earlier one has left is gone."""
-        shutil.rmtree(self.s3_folder / BUCKET / "x", ignore_errors=True)
+        """One export, to a location of its own, as the server remembers what was in a folder."""
+        shutil.rmtree(self.s3_folder / BUCKET / str(self.exports), ignore_errors=True)
+        self.exports += 1
         return copy_to_s3(
             self.spark,
             query,
             node="benchmark",
-            options={"location": f"s3://{BUCKET}/x", **options},
+            options={"location": f"s3://{BUCKET}/{self.exports}", **options},
             connections={self.connection.name: self.connection},
             as_of=0,
         )
