@@ -65,7 +65,7 @@ class TestValidate:
     @pytest.mark.parametrize(
         ("args", "says"),
         [
-            ({"name": "lak", "location": "s3://b/x"}, "known: default, lake"),
+            ({"name": "lak", "location": "s3://b/x"}, "it has default, lake"),
             ({"name": "lake", "location": "b/x"}, "location must start with s3://"),
             ({"name": "lake"}, "location must start with s3://"),
             ({"name": "lake", "location": "s3://no-such-bucket/x"}, "failed: NoSuchBucket"),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,10 +63,12 @@ class Victim:
     def wait(self) -> int:
         """How the driver ended; all processes below it, Python workers too, are gone by then."""
         ended = self._process.wait(DEADLINE_S)
-        deadline = time.monotonic() + DEADLINE_S
         while left := session_members(self._process.pid):
-            assert time.monotonic() < deadline, f"still alive: {left}"
-            time.sleep(0.05)
+            with contextlib.suppress(ProcessLookupError):
+                process = os.pidfd_open(left[0])
+                gone, _, _ = select.select([process], [], [], DEADLINE_S)
+                os.close(process)
+                assert gone, f"still alive: {left}"
         return ended
 
     def __enter__(self) -> Victim:

@@ -220,7 +220,7 @@ def test_a_wrong_name_and_a_wrong_location_are_one_error() -> None:
     with pytest.raises(ConfigError) as failure:
         check_prefix({"default": AwsConnection(), "lake": CONNECTION}, "lak", "b/x")
     assert failure.value.problems == (
-        "name: 'lak' is not in the profile's aws_connections; known: default, lake",
+        "name 'lak' is not in the profile; it has default, lake",
         "location must start with s3://, not 'b/x'",
     )
 

@@ -21,7 +21,8 @@ from dbt.adapters.mzs3.aws.failures import (
     is_denied,
     is_missing,
 )
-from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.aws.needs import (
     ABORT,
     DELETE,
@@ -34,7 +35,7 @@ from dbt.adapters.mzs3.aws.needs import (
     Check,
     Need,
 )
-from dbt.adapters.mzs3.errors import ConfigError, S3Error
+from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -50,18 +51,8 @@ def check_prefix(
 
     Raises ConfigError for a name or a location that is none, both at once.
     """
-    problems: list[str] = []
-    if name not in connections:
-        known = ", ".join(sorted(connections))
-        problems.append(f"name: {name!r} is not in the profile's aws_connections; known: {known}")
-    place = None
-    try:
-        place = parse_location(str(location or ""))
-    except ValueError as exc:
-        problems.append(f"location {exc}")
-    if problems or place is None:
-        raise ConfigError("validate_aws_connection", problems)
-    return check_permissions(connections[name], place)
+    operation = "validate_aws_connection"
+    return check_permissions(*named_target(operation, connections, "name", name, location))
 
 
 def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:

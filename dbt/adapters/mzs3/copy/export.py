@@ -34,6 +34,9 @@ from dbt.adapters.mzs3.copy.rows.shapes import (
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.failure import explain
 
+# What S3 takes as one object.
+_MAX_OBJECT = 5 << 40
+
 
 @dataclass(frozen=True)
 class Export:
@@ -130,10 +133,6 @@ class Export:
 def _etag(place: Place, key: str) -> str | None:
     found = place.find(key)
     return found.etag if found else None
-
-
-# What S3 takes as one object.
-_MAX_OBJECT = 5 << 40
 
 
 def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:

@@ -127,14 +127,12 @@ class _Run:
             self._commit()
         except StaleFilesError as exc:
             raise CopyError(f"{self._export.node}: {exc}") from exc
-        except CommitError as exc:
-            if not exc.goes_on:
-                left = _clean_up(self._place, self._ground.sweeper, self._files)
-                raise _with_remains(self._export, exc, left) from exc
-            raise _to_be_continued(self._export, exc) from exc
         except BaseException as exc:
+            if isinstance(exc, CommitError) and exc.goes_on:
+                raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left) from exc
+        self._ground.sweeper.sweep()  # of an attempt that Spark has given up, and that was late
         return _result(self._export, self._files, self._export.as_of)
 
     def _upload(self) -> None:
@@ -156,7 +154,6 @@ class _Run:
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
         Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
-        self._ground.sweeper.sweep()  # of an attempt that Spark has given up, and that was late
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled is not None and self._cancelled.is_set():

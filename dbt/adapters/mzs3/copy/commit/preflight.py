@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing, prove_deleting
+from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.existing import (
     Existing,
     read_existing,
@@ -23,7 +23,6 @@ from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 
 OnExisting = Literal["fail", "overwrite", "resume"]
-_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,7 @@ def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUploa
             "open. Set on_existing to fail or overwrite to export without"
         )
     ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        listed = list(pool.map(lambda upload: _parts_of(place, *upload), ours))
+    listed = each(ours, lambda upload: _parts_of(place, *upload))
     fullest: dict[str, OpenUpload] = {}
     for (key, _), upload in zip(ours, listed, strict=True):
         if upload is not None and (

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.aws.named import unknown_connection
 from dbt.adapters.mzs3.copy.config.keys import OF_CSV
 from dbt.adapters.mzs3.copy.config.size import format_size
 from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
@@ -42,10 +43,7 @@ def _of_where(
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         )
     if options.aws_connection not in connections:
-        yield (
-            f"aws_connection {options.aws_connection!r} is not in the profile; "
-            f"it has {', '.join(sorted(connections))}"
-        )
+        yield unknown_connection("aws_connection", options.aws_connection, connections)
 
 
 def _of_sizes(options: CopyOptions) -> Iterator[str]:

@@ -76,7 +76,8 @@ class Uploader:
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
         """Have `work` done by a thread; waits while too many bytes are under way."""
-        while self._waiting and self._in_flight + size > self.spec.bytes_in_flight:
+        limit = self.spec.bytes_in_flight
+        while self._waiting and (self._waiting[0][0].done() or self._in_flight + size > limit):
             future, done = self._waiting.popleft()
             self._in_flight -= done
             future.result()

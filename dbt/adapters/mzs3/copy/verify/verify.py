@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.copy.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Listed, Place
 from dbt.adapters.mzs3.copy.verify.check import Entry, check_object
 from dbt.adapters.mzs3.copy.verify.layout import Layout
-from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
+from dbt.adapters.mzs3.errors import LocationError, S3Error
 
 _THREADS = 8
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -55,18 +55,8 @@ def verify_copy(
     Raises ConfigError for a connection or location that is none, both at once; LocationError
     where there is no manifest of ours, and S3Error where it can't be read.
     """
-    problems = []
-    if name not in connections:
-        known = ", ".join(sorted(connections))
-        problems.append(f"aws_connection {name!r} is not in the profile; it has {known}")
-    parsed = None
-    try:
-        parsed = parse_location(str(location or ""))
-    except ValueError as exc:
-        problems.append(f"location {exc}")
-    if problems or parsed is None:
-        raise ConfigError("verify_copy", problems)
-    return verify(Place(s3_client(connections[name]), parsed))
+    connection, place = named_target("verify_copy", connections, "aws_connection", name, location)
+    return verify(Place(s3_client(connection), place))
 
 
 def verify(place: Place) -> Verification:

@@ -1,0 +1,38 @@
+"""A connection and a location as users name them, in a config or as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.errors import ConfigError
+
+
+def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
+    """What is wrong with a connection's name that the profile does not have."""
+    return f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
+
+
+def named_target(
+    operation: str,
+    connections: Mapping[str, AwsConnection],
+    key: str,
+    name: str,
+    location: str | None,
+) -> tuple[AwsConnection, S3Location]:
+    """The connection and the literal location that a run-operation is given.
+
+    Raises ConfigError for a name (the argument `key`) or a location that is none, both at once.
+    """
+    problems: list[str] = []
+    if name not in connections:
+        problems.append(unknown_connection(key, name, connections))
+    parsed = None
+    try:
+        parsed = parse_location(location or "")
+    except ValueError as exc:
+        problems.append(f"location {exc}")
+    if problems or parsed is None:
+        raise ConfigError(operation, problems)
+    return connections[name], parsed
