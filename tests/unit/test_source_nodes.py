@@ -106,6 +106,15 @@ def test_a_name_that_is_no_source_is_an_error_with_a_hint(manifest):
         selected_sources(manifest, ["lake.orders", "lake.order"])
 
 
+def test_all_names_that_are_no_source_are_told(manifest):
+    with pytest.raises(DbtRuntimeError) as raised:
+        selected_sources(manifest, ["lake.order", "lake", "bnk"])
+    assert [line.split()[0] for line in str(raised.value.msg).splitlines()] == [
+        "lake.order",
+        "bnk",
+    ]
+
+
 def test_a_relation_is_found_by_its_place(manifest):
     relation = SimpleNamespace(schema="raw", identifier="items")
     assert source_of(manifest, relation).name == "items"

@@ -32,7 +32,6 @@ from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.staging import (
     freshness_from_s3,
-    ingest_sources,
     make_source_relation,
     stage_for_node,
 )
@@ -233,6 +232,11 @@ class Mzs3Adapter(SparkAdapter):
         """Write a page about the exports of the last days."""
         run_operations.report(self, schema, path, days)
 
+    @available.parse_none
+    def ingest_s3_sources(self, select: Any) -> None:
+        """Ingest the named sources, or all."""
+        run_operations.ingest(self, select)
+
     # --- S3 CSV sources --------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
@@ -246,11 +250,6 @@ class Mzs3Adapter(SparkAdapter):
         if not columns and make_source_relation(self, relation):
             columns = super().get_columns_in_relation(relation)
         return columns
-
-    @available.parse_none
-    def ingest_s3_sources(self, select: str | list[str] | None) -> None:
-        """Ingest the named sources, or all."""
-        ingest_sources(self, select)
 
     def clear_transaction(self) -> None:
         """Nothing: Spark has no transactions, and dbt's way of clearing one would start Spark."""

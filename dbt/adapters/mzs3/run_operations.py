@@ -1,4 +1,4 @@
-"""The run-operations about connections and exports: arguments in, log lines or an error out."""
+"""The run-operations: arguments in, log lines or an error out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.aws.permissions import check_prefix
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.copy.history.report.read import write_report
+from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.staging import ingest_sources
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.impl import Mzs3Adapter
@@ -53,13 +55,36 @@ def report(adapter: Mzs3Adapter, schema: Any, path: Any, days: Any) -> None:
             "copy_report needs `method: session` in the profile, as copy_to_s3 does; "
             f"`method: {method}` runs SQL only in this version of dbt-mzs3"
         )
-    with (
-        _operation("copy_report", schema=schema),
-        adapter.connections.exception_handler("writing the report of exports"),
-    ):
+    with _operation("copy_report"):
+        request = ReportRequest.of(schema, path, days)
+    with adapter.connections.exception_handler("writing the report of exports"):
         session = adapter.connections.get_thread_connection().handle.session
-        written = write_report(session, schema, path, days=days)
+        written = write_report(session, request)
     logger.info(f"  the exports of the last {days} days: {written}")
+
+
+def ingest(adapter: Mzs3Adapter, select: Any) -> None:
+    """Ingest the named sources, or all; fails with the errors of all that failed."""
+    with _operation("ingest_s3_sources"):
+        names = _names(select)
+    ingest_sources(adapter, names)
+
+
+def _names(select: Any) -> list[str] | None:
+    """One name or several; None is all. Raises ConfigError with all that are none."""
+    if select is None:
+        return None
+    if isinstance(select, str):
+        return [select]
+    expected = "a source or a table of one, such as lake or lake.orders"
+    if not isinstance(select, (list, tuple)):
+        problem = f"select must be {expected}, or a list of them, not {select!r}"
+        raise ConfigError("ingest_s3_sources", [problem])
+    wrong = [name for name in select if not isinstance(name, str)]
+    if wrong:
+        problems = [f"each of select must be {expected}, not {name!r}" for name in wrong]
+        raise ConfigError("ingest_s3_sources", problems)
+    return list(select)
 
 
 @contextmanager

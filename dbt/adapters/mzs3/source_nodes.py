@@ -39,19 +39,22 @@ def needed_sources(manifest: Any, node: Any) -> list[Any]:
 def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[Any]:
     """The S3 CSV sources of these names: tables (`lake.orders`) or whole sources (`lake`).
 
-    None is all of them. Raises DbtRuntimeError for a name that is neither.
+    None is all of them. Raises DbtRuntimeError with all names that are neither.
     """
     by_name = {source_name(node): node for node in manifest.sources.values() if _is_ours(node)}
     if select is None:
         return list(by_name.values())
     chosen: dict[str, Any] = {}
+    unknown: list[str] = []
     for wanted in [select] if isinstance(select, str) else select:
         matching = {
             name: node for name, node in by_name.items() if wanted in (name, node.source_name)
         }
         if not matching:
-            raise DbtRuntimeError(_unknown_text(str(wanted), by_name))
+            unknown.append(_unknown_text(wanted, by_name))
         chosen |= matching
+    if unknown:
+        raise DbtRuntimeError("\n".join(unknown))
     return list(chosen.values())
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
-from dbt.adapters.mzs3.copy.rows.shapes import exported_columns
+from dbt.adapters.mzs3.copy.rows.shapes import exported_columns, normalised
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
@@ -134,7 +134,7 @@ def encoding(frame: DataFrame) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 def lines(frame: DataFrame) -> list[str]:
     """The lines of an export in one part."""
     ship_executor_code()
-    encoded = in_parts(frame, 1).mapInArrow(encoding(frame), "line string")
+    encoded = in_parts(normalised(frame), 1).mapInArrow(encoding(frame), "line string")
     return [row[0].removesuffix("\n") for row in encoded.collect()]
 
 

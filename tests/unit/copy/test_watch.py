@@ -113,6 +113,18 @@ def test_a_commit_that_outran_the_cancellation_is_a_commit(witness: Witness) -> 
     assert [row.status for _, row in witness.rows] == ["rows"]
 
 
+def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
+    witness: Witness,
+) -> None:
+    with pytest.raises(CopyError), witness.watch() as watch:
+        watch.committed(RESULT)
+        raise CopyError("files of the one before it are still there")
+    assert witness.names == ["started", "committed"]
+    [(_, row)] = witness.rows
+    assert (row.status, row.rows, row.bytes, row.files) == ("rows", 12, 45, 3)
+    assert row.error == "files of the one before it are still there"
+
+
 def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None:
     witness.failure = RuntimeError("no permission")
     with witness.watch() as watch:

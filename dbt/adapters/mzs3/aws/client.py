@@ -108,7 +108,21 @@ def _base_session(connection: AwsConnection, region: str | None) -> boto3.Sessio
         aws_secret_access_key=connection.secret_access_key,
         aws_session_token=connection.session_token,
         region_name=region,
+        botocore_session=_botocore_session(),
     )
+
+
+def _botocore_session() -> Any:
+    """A session of its own, but for the descriptions of services: slow to read, and always alike.
+
+    boto3's default session keeps them, which a worker process still has in its next task.
+    """
+    if boto3.DEFAULT_SESSION is None:
+        boto3.setup_default_session()
+    default: Any = boto3.DEFAULT_SESSION
+    session: Any = BotocoreSession()
+    session.register_component("data_loader", default._session.get_component("data_loader"))
+    return session
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
@@ -123,6 +137,6 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
         config = _sts_config(STS_MAX_ATTEMPTS)
         return create(service, endpoint_url=connection.endpoint, config=config, **kwargs)
 
-    inner: Any = BotocoreSession()
+    inner = _botocore_session()
     inner._credentials = role_credentials(source, role_arn, connection.external_id, create_client)
     return boto3.Session(botocore_session=inner, region_name=base.region_name)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
+from dbt.adapters.mzs3.copy.magnitude import shown_bytes
+
 Phase = Literal["running", "computing", "writing", "committing"]
 
 _BAR = 16
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class CopyProgress(CopyEvent):
         said = [f"{self.parts_done} of {_counted(self.parts, 'part')}"]
         said += [_counted(self.rows or 0, "row"), shown_bytes(self.bytes or 0)]
         if self.bytes_per_second is not None:
-            said.append(f"{shown_bytes(int(self.bytes_per_second))}/s")
+            said.append(f"{shown_bytes(self.bytes_per_second)}/s")
         return ", ".join([*said, time])
 
 
@@ -164,14 +165,6 @@ class CopyWarning(CopyEvent):
 
     def _said(self) -> str:
         return self.warning
-
-
-def shown_bytes(size: int) -> str:
-    """The size in the largest unit that it fills, such as `512 MB` or `1.4 GB`; 1 kB is 1024 B."""
-    power = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    if power > 0 and size < 10 << (10 * power):
-        return f"{size / (1 << (10 * power)):.1f} {_UNITS[power]}"
-    return f"{size >> (10 * power):,} {_UNITS[power]}"
 
 
 def shown_time(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +78,8 @@ def copy_to_s3(
             if parsed.on_existing == "resume" and ground.existing is not None:
                 result = _already_there(export, frame, place, ground, progress)
             else:
-                result = _Run(export, frame, place, ground, progress, cancelled).to_the_end()
+                run = _Run(export, frame, place, ground, progress, cancelled)
+                result = run.to_the_end(watch.committed)
         return watch.committed(result)
 
 
@@ -120,12 +121,16 @@ class _Run:
         self._cancelled = cancelled
         self._files: list[PendingFile] = []
 
-    def to_the_end(self) -> CopyResult:
-        """What was committed; raises what a user is to read."""
+    def to_the_end(self, committed: Callable[[CopyResult], object]) -> CopyResult:
+        """What was committed; raises what a user is to read.
+
+        `committed` is told of the result where it is visible, and yet an error follows.
+        """
         try:
             self._upload()
             self._commit()
         except StaleFilesError as exc:
+            committed(_result(self._export, self._files, self._export.as_of))
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
             if isinstance(exc, CommitError) and exc.goes_on:

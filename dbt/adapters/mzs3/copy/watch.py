@@ -21,8 +21,9 @@ from dbt.adapters.mzs3.copy.events import (
     Tell,
 )
 from dbt.adapters.mzs3.copy.history.table import TABLE, HistoryRow, Status, append_history
-from dbt.adapters.mzs3.copy.progress import Progress, Snapshot, driver_address
+from dbt.adapters.mzs3.copy.progress import Progress, driver_address
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.tally import Snapshot
 from dbt.adapters.mzs3.spark.failure import explain
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ class Watch:
         return Progress(self._tell_progress, self._parts, driver_address(self._spark))
 
     def committed(self, result: CopyResult) -> CopyResult:
-        """The run's result, which is visible from now on."""
+        """The run's result, which is visible from now on, whatever the run still fails with.
+
+        A failure after it is recorded beside the result: as what is left to be done.
+        """
         self._result = result
         return result
 

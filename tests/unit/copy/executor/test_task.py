@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.copy.executor import upload
+from dbt.adapters.mzs3.copy.executor import uploader
 from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
 from dbt.adapters.mzs3.copy.executor.spec import CsvSpec, ExportedColumn, WriteSpec
 from dbt.adapters.mzs3.copy.executor.task import write_empty_part, write_parts
@@ -54,7 +54,7 @@ class FakeS3:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
     fake = FakeS3()
-    monkeypatch.setattr(upload, "s3_client", lambda _: fake)
+    monkeypatch.setattr(uploader, "s3_client", lambda _: fake)
     return fake
 
 
@@ -132,14 +132,14 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
     texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
 ) -> None:
     fake = FakeS3()
-    original, upload.s3_client = upload.s3_client, lambda _: fake  # type: ignore[assignment]
+    original, uploader.s3_client = uploader.s3_client, lambda _: fake  # type: ignore[assignment]
     try:
         settings = spec(max_file_size=limit, header=header, part_size=part_size)
         cuts = range(0, len(texts), batch_rows)
         pieces = [texts[i : i + batch_rows] for i in cuts]
         reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
     finally:
-        upload.s3_client = original
+        uploader.s3_client = original
     lines = [(text or '""') + "\n" for text in texts]
     head = "text\n" if header else ""
     contents = [fake.content(report["key"]).decode() for report in reports]
@@ -167,7 +167,7 @@ def test_a_refused_part_aborts_the_tasks_uploads(s3: FakeS3) -> None:
 
 def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
-        yield batch([0, 1], ["a", "b"])
+        yield batch([0] * 10_000 + [1], ["a"] * 10_001)  # so many that none is held back
         raise RuntimeError("the query failed")
 
     with pytest.raises(RuntimeError, match="the query failed"):

@@ -9,6 +9,7 @@ from memory_s3 import failure
 from readable_s3 import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.verify import verify as module
 from dbt.adapters.mzs3.copy.verify.verify import verify, verify_copy
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
 
@@ -187,6 +188,28 @@ def test_a_location_that_is_denied(s3, denied, said):
     with pytest.raises(S3Error, match=said) as raised:
         verify(s3.place)
     assert re.search("s3:ListBucket|s3:GetObject", str(raised.value))
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["s3://b/exports/orders", "s3://b/exports/orders/", "s3://b/exports/orders/_manifest.json"],
+)
+def test_a_location_is_named_by_itself_or_by_its_manifest(s3, monkeypatch, location):
+    monkeypatch.setattr(module, "s3_client", lambda _: s3)
+    found = verify_copy({"default": AwsConnection()}, "default", location)
+    assert (found.uri, found.files) == ("s3://b/exports/orders/", 4)
+
+
+def test_a_manifest_may_be_at_the_top_of_a_bucket(monkeypatch):
+    monkeypatch.setattr(module, "s3_client", lambda _: ReadableS3())
+    with pytest.raises(LocationError, match=r"^there is no s3://b/_manifest\.json"):
+        verify_copy({"default": AwsConnection()}, "default", "s3://b/_manifest.json")
+
+
+def test_a_folder_whose_name_ends_as_a_manifests_does_is_a_folder(s3, monkeypatch):
+    monkeypatch.setattr(module, "s3_client", lambda _: s3)
+    with pytest.raises(LocationError, match=r"no s3://b/old_manifest\.json/_manifest\.json"):
+        verify_copy({"default": AwsConnection()}, "default", "s3://b/old_manifest.json")
 
 
 def test_names_that_are_none():

@@ -40,7 +40,7 @@ def count(text, dialect, size):
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_any_rows(name, data):
     dialect = DIALECTS[name]
@@ -63,7 +63,6 @@ def test_text_larger_than_a_block(name, monkeypatch):
     assert count(text, dialect, len(text)) == 40
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.just(""), min_size=1))
 @example([None])
 def test_a_single_null_is_an_empty_line_and_a_row(values):

@@ -11,9 +11,11 @@ import pyarrow as pa
 from dbt.adapters.mzs3.copy.executor.folders import Run, folder_of, runs
 from dbt.adapters.mzs3.copy.executor.format import FileFormat, OpenFile
 from dbt.adapters.mzs3.copy.executor.formats import format_of
+from dbt.adapters.mzs3.copy.executor.gather import gathered
 from dbt.adapters.mzs3.copy.executor.progress import Meter
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
-from dbt.adapters.mzs3.copy.executor.upload import FileUpload, Uploader
+from dbt.adapters.mzs3.copy.executor.upload import FileUpload
+from dbt.adapters.mzs3.copy.executor.uploader import Uploader
 from dbt.adapters.mzs3.errors import ExecutorError
 
 PART_COLUMN = "_mz_part"
@@ -51,7 +53,7 @@ def write_parts(spec: WriteSpec) -> Callable[[Batches], Batches]:
     def copy_rows(batches: Batches) -> Batches:
         with Uploader(spec) as uploader:
             writer = _Writer(spec, uploader)
-            for batch in batches:
+            for batch in gathered(batches):
                 for run in runs(batch, spec.partition_by):
                     writer.write(run)
                     yield from writer.reports(keep=_CLOSED)

@@ -45,7 +45,8 @@ class HistoryRow:
     """One run; times are ms since the epoch, sizes bytes.
 
     `rows`, `bytes` and `files` are None unless the export was committed; `error` says what
-    failed, or what was cancelled, its first 2,000 characters.
+    failed, what was cancelled, or what a committed export has left of the one before it; its
+    first 2,000 characters.
     """
 
     model: str
@@ -70,8 +71,9 @@ class HistoryRow:
 
 
 def history_table(schema: str) -> str:
-    """The table's name as SQL spells it."""
-    return f"{quote_identifier(schema)}.{quote_identifier(TABLE)}"
+    """The table's name as SQL spells it; the schema may be in a catalog: `catalog.schema`."""
+    # dbt-spark renders a schema as it is, so a dot in it separates names for models too.
+    return ".".join(quote_identifier(name) for name in (*schema.split("."), TABLE))
 
 
 def append_history(spark: SparkSession, schema: str, row: HistoryRow) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.executor.task import REPORT_DDL, write_empty_part, write_parts
+from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, batches, can_be_narrow
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.errors import CopyError
@@ -23,14 +25,34 @@ def upload_parts(
     raises; tasks may then still be opening uploads for some seconds.
     """
     ship_executor_code()
-    counted = Observation()
-    rows = in_parts(frame, parts, spec.partition_by)
-    rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
-    reports = [row.asDict() for row in rows.mapInArrow(write_parts(spec), REPORT_DDL).collect()]
+    rows = normalised(frame)
+    reports, counted = _write_rows(rows, spec, parts)
     if not reports and empty_file:
-        schema = normalised(frame).limit(0).toArrow().schema
-        reports = write_empty_part(spec, schema)
-    return [PendingFile.from_dict(report) for report in reports], int(counted.get["rows"])
+        reports = write_empty_part(spec, rows.limit(0).toArrow().schema)
+    return [PendingFile.from_dict(report) for report in reports], counted
+
+
+def _write_rows(
+    rows: DataFrame, spec: WriteSpec, parts: int
+) -> tuple[list[dict[str, object]], int]:
+    if can_be_narrow(rows.schema):
+        try:
+            return _write_batches(rows, spec, parts, only_narrow=True)
+        except PySparkException as exc:
+            if WIDE_ROW not in str(exc):
+                raise
+    return _write_batches(rows, spec, parts, only_narrow=False)
+
+
+def _write_batches(
+    rows: DataFrame, spec: WriteSpec, parts: int, *, only_narrow: bool
+) -> tuple[list[dict[str, object]], int]:
+    counted = Observation()
+    ordered = in_parts(rows, parts, spec.partition_by, only_narrow=only_narrow)
+    ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
+    with batches(rows.sparkSession, measured=not only_narrow):
+        reports = ordered.mapInArrow(write_parts(spec), REPORT_DDL).collect()
+    return [report.asDict() for report in reports], int(counted.get["rows"])
 
 
 def check_count(written: int, counted: int) -> None:

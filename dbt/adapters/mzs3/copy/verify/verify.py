@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.copy.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Listed, Place
+from dbt.adapters.mzs3.copy.magnitude import shown_bytes
 from dbt.adapters.mzs3.copy.verify.check import Entry, check_object
 from dbt.adapters.mzs3.copy.verify.layout import Layout
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 
 _THREADS = 8
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Verification:
         if self.problems:
             count = len(self.problems)
             found = "1 problem" if count == 1 else f"{count} problems"
-        return f"{self.uri}: {files}, {rows}, {_readable(self.bytes)}: {found}"
+        return f"{self.uri}: {files}, {rows}, {shown_bytes(self.bytes)}: {found}"
 
 
 def verify_copy(
@@ -52,11 +53,12 @@ def verify_copy(
 ) -> Verification:
     """Reads the export at `location`, a literal `s3://…`, back through the connection `name`.
 
+    The location's manifest may stand for it, as that is what a run's response names.
     Raises ConfigError for a connection or location that is none, both at once; LocationError
     where there is no manifest of ours, and S3Error where it can't be read.
     """
     connection, place = named_target("verify_copy", connections, "aws_connection", name, location)
-    return verify(Place(s3_client(connection), place))
+    return verify(Place(s3_client(connection), _folder(place)))
 
 
 def verify(place: Place) -> Verification:
@@ -80,6 +82,12 @@ def verify(place: Place) -> Verification:
             f"it says {existing.manifest.get('meta')}"
         )
     return Verification(place.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
+
+
+def _folder(named: S3Location) -> S3Location:
+    """What has the manifest, where it is the manifest that is named."""
+    above, _, name = named.prefix.rstrip("/").rpartition("/")
+    return replace(named, prefix=f"{above}/" if above else "") if name == MANIFEST else named
 
 
 def _export_at(place: Place) -> Existing:
@@ -142,11 +150,3 @@ def _require_unchanged(place: Place, existing: Existing) -> None:
         raise LocationError(
             f"{place.uri_of(key)} was replaced while its files were read; verify again"
         )
-
-
-def _readable(size: int) -> str:
-    """`29.1 MB`, in steps of 1024 as sizes in options are."""
-    amount, unit = float(size), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size} B"

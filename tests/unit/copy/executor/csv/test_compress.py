@@ -54,7 +54,7 @@ def test_files_are_almost_full_and_never_larger(codec, texts, limit):
     assert min(sizes[:-1]) > 0.95 * limit
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_limit_holds_and_bytes_do_not_depend_on_the_cuts(data):
     """Small chunks, so that all of it is exercised; sizes from nothing to several chunks."""

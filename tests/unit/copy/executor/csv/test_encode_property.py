@@ -135,7 +135,7 @@ def stored(kind):
     return pa.int64() if pa.types.is_temporal(kind) else kind
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), DIALECTS, st.sets(st.sampled_from("abcd")) | st.just("*"))
 def test_lines_equal_the_plain_encoder(table, dialect, force):
     kinds, shapes, rows, batch = table
@@ -145,13 +145,13 @@ def test_lines_equal_the_plain_encoder(table, dialect, force):
     assert lines.to_pylist() == [plain_line(kinds, row, dialect, forced, shapes) for row in rows]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats() | LONG.map(float), min_size=1))
 def test_doubles_equal_the_plain_encoder(values):
     check_floats(pa.float64(), values)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(width=32), min_size=1))
 def test_floats_equal_the_plain_encoder(values):
     check_floats(pa.float32(), values)

@@ -89,7 +89,7 @@ def test_footers_count_where_they_are_most_of_the_file():
     assert int.from_bytes(files[0][-8:-4], "little") > 200_000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(0, 100) | st.integers(0, 100_000), max_size=60),
     limit=st.integers(64 << 10, 400 << 10),

@@ -108,7 +108,7 @@ def as_read(value, shape):
     return value
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(1, 5), st.sampled_from([1, 300, 2000, 256 << 20]))
 def test_round_trip_whatever_the_batches(table, size, limit):
     shapes, batch = table
@@ -123,7 +123,7 @@ def test_round_trip_whatever_the_batches(table, size, limit):
     assert [column.to_pylist() for column in read(files).columns] == expected
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
 def test_size_of_a_row_is_its_own(table):
     _, batch = table

@@ -57,6 +57,12 @@ def test_an_outlier_makes_lines_logarithmic_and_keeps_zero_at_the_bottom():
     assert axis.at(0) == 0 < axis.at(10) < 0.5 < axis.at(86_400) <= 1
 
 
+def test_a_logarithmic_axis_has_a_bottom_and_a_top_however_small_its_values():
+    axis = line_axis([1, 0.03125, 0.03125], COUNT)
+    assert (axis.is_log, axis.bottom, axis.top) == (True, 1, 10)
+    assert 0 < axis.at(0.03125) <= axis.at(1) < 1
+
+
 def test_without_an_outlier_lines_are_linear():
     axis = line_axis([20, 30, 41], SECONDS)
     assert not axis.is_log

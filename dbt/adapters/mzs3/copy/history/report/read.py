@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.copy.history.report.page import render_report
+from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.history.report.run import ReportedRun, Status
 from dbt.adapters.mzs3.copy.history.report.summary import MAX_RUNS
 from dbt.adapters.mzs3.copy.history.table import Status as Ending
@@ -19,33 +20,28 @@ from dbt.adapters.mzs3.copy.history.table import history_table
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.failure import explain
 
-MOST_DAYS = 3660
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STATUSES: dict[Ending, Status] = {"rows": "ok", "error": "error", "cancelled": "cancelled"}
 
 
 def write_report(
-    spark: SparkSession, schema: str, path: str, *, days: int, now: datetime | None = None
+    spark: SparkSession, request: ReportRequest, *, now: datetime | None = None
 ) -> Path:
-    """The page about the exports of the last `days` days, whole, at `path`; where that is.
+    """The page that was asked for, whole, at its path; where that is.
 
     A file that is there is replaced; folders on the way are made. A schema without a history gets
-    a page that says so. Raises ConfigError for options that can't be, and an Mzs3Error where
-    Spark can't read the table.
+    a page that says so. Raises ConfigError for a path that can't be written, and an Mzs3Error
+    where Spark can't read the table.
     """
-    problems = []
-    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
-        problems.append(f"days must be a whole number from 1 to {MOST_DAYS}, not {days!r}")
-    if not isinstance(path, str) or not path.strip():
-        problems.append(f"path must name a file, such as target/copy_report.html, not {path!r}")
-    if problems:
-        raise ConfigError("copy_report", problems)
     now = now or datetime.now(timezone.utc)
-    since = now - timedelta(days=days)
+    since = now - timedelta(days=request.days)
     page = render_report(
-        read_runs(spark, schema, since=since), now=now, since=since, subject=f"Schema {schema}"
+        read_runs(spark, request.schema, since=since),
+        now=now,
+        since=since,
+        subject=f"Schema {request.schema}",
     )
-    return _replace(Path(path), page)
+    return _replace(request.path, page)
 
 
 def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[ReportedRun]:
@@ -95,7 +91,7 @@ def _replace(path: Path, page: str) -> Path:
         whole = path.with_name(f".{path.name}.{os.getpid()}")
         whole.write_text(page, encoding="utf-8")
         whole.replace(path)
-    except OSError as exc:
+    except (OSError, ValueError) as exc:  # the latter of a name that no file can have
         problem = f"path {str(path)!r} can't be written: {exc}"
         raise ConfigError("copy_report", [problem]) from exc
     return path

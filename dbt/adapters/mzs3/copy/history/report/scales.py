@@ -72,7 +72,7 @@ def _log_axis(positive: Sequence[float], unit: Unit, *, has_zero: bool) -> Axis:
     marks: list[float] = []
     for decade in unit.decades():
         marks.append(decade)
-        if decade >= positive[-1]:
+        if decade >= positive[-1] and len(marks) > 1:
             break
     below = sum(mark <= positive[0] for mark in marks)
     marks = marks[max(0, below - 1) :]

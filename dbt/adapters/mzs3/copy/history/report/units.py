@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 
+from dbt.adapters.mzs3.copy.magnitude import shown_bytes, shown_count
+
 NBSP = "\u00a0"
 MISSING = "\N{EN DASH}"
-_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-_COUNT_UNITS = ("", "k", "M", "G", "T", "P", "E")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -18,12 +18,12 @@ def format_count(count: float | None) -> str:
 
 def format_compact(count: float) -> str:
     """Three digits: `84.2 M`."""
-    return _scaled(count, 1000, _COUNT_UNITS)
+    return shown_count(count).replace(" ", NBSP)
 
 
 def format_bytes(size: float | None) -> str:
     """Three digits, units of 1024 as the options of exports have them: `31.4 GB`."""
-    return MISSING if size is None else _scaled(size, 1024, _BYTE_UNITS)
+    return MISSING if size is None else shown_bytes(size).replace(" ", NBSP)
 
 
 def format_duration(seconds: float | None) -> str:
@@ -73,14 +73,3 @@ def format_time(moment: datetime) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 export`, `2,000 exports`."""
     return f"{count:,}{NBSP}{noun}" + ("" if count == 1 else "s")
-
-
-def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
-    power = 0
-    # From the rounded value on, so that 1023.9 kB is 1 MB and not 1024 kB.
-    while power + 1 < len(units) and round(value, 0 if value >= 100 else 1) >= base:
-        value /= base
-        power += 1
-    digits = f"{value:.0f}" if value >= 99.95 or power == 0 else f"{value:.1f}"
-    unit = units[power]
-    return digits.removesuffix(".0") + (f"{NBSP}{unit}" if unit else "")

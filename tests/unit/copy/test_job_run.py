@@ -1,0 +1,43 @@
+"""A run of an export that fails after its commit: whoever watches it has the result."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.copy.commit.protocol import StaleFilesError
+from dbt.adapters.mzs3.copy.job import _Run
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.errors import CopyError
+
+EXPORT: Any = SimpleNamespace(
+    node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
+)
+
+
+def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise StaleFilesError("files of the one before it are still there")
+
+    nothing: Any = None
+    run = _Run(EXPORT, nothing, nothing, nothing, nothing, None)
+    file: Any = SimpleNamespace(rows=12, bytes=45)
+    monkeypatch.setattr(run, "_upload", lambda: run._files.append(file))
+    monkeypatch.setattr(run, "_commit", refuse)
+    committed: list[CopyResult] = []
+    with pytest.raises(CopyError, match=r"^model\.shop\.orders: files of the one before it"):
+        run.to_the_end(committed.append)
+    assert committed == [
+        CopyResult(
+            rows=12,
+            location="s3://b/p/",
+            manifest="s3://b/p/_manifest.json",
+            files=1,
+            bytes=45,
+            as_of=17,
+        )
+    ]

@@ -1,0 +1,113 @@
+"""What users give a run-operation: every problem in one error, and Spark not started for it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3 import run_operations
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
+
+SESSION: Any = object()
+
+
+class Connections:
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def get_thread_connection(self) -> Any:
+        self.opened += 1
+        return SimpleNamespace(handle=SimpleNamespace(session=SESSION))
+
+    def exception_handler(self, _: str) -> Any:
+        return nullcontext()
+
+
+@pytest.fixture
+def adapter() -> Any:
+    credentials = SimpleNamespace(method="session", connections={"default": AwsConnection()})
+    return SimpleNamespace(
+        config=SimpleNamespace(credentials=credentials), connections=Connections()
+    )
+
+
+def refused(operation: Any, *arguments: Any) -> list[str]:
+    with pytest.raises(DbtRuntimeError) as caught:
+        operation(*arguments)
+    head, *problems = str(caught.value.msg).splitlines()
+    noun = "problem" if len(problems) == 1 else "problems"
+    assert head.endswith(f" has {len(problems)} {noun} in its configuration:")
+    return [problem.removeprefix("  - ") for problem in problems]
+
+
+def test_a_report_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
+    problems = refused(run_operations.report, adapter, "lake.", ".", "7")
+    assert [problem.split()[0] for problem in problems] == ["schema", "days", "path"]
+    assert adapter.connections.opened == 0
+
+
+def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def write(*arguments: Any) -> Path:
+        asked.extend(arguments)
+        return Path("r.html")
+
+    monkeypatch.setattr(run_operations, "write_report", write)
+    run_operations.report(adapter, "lake.sales", "r.html", 7)
+    assert asked == [SESSION, ReportRequest("lake.sales", Path("r.html"), 7)]
+
+
+def test_a_report_needs_a_session(adapter: Any) -> None:
+    adapter.config.credentials.method = "thrift"
+    with pytest.raises(DbtRuntimeError, match="copy_report needs `method: session`"):
+        run_operations.report(adapter, "s", "r.html", 7)
+
+
+@pytest.mark.parametrize("operation", [run_operations.verify, run_operations.validate])
+def test_names_and_locations_are_texts(adapter: Any, operation: Any) -> None:
+    problems = refused(operation, adapter, 5, ["s3://b/x"])
+    assert len(problems) == 2
+    assert all("must be a text, not " in problem for problem in problems)
+
+
+def test_a_location_that_is_none(adapter: Any) -> None:
+    assert refused(run_operations.verify, adapter, "b/_manifest.json", "lake") == [
+        "aws_connection 'lake' is not in the profile; it has default",
+        "location must start with s3://, not 'b/_manifest.json'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("select", "names"),
+    [(None, None), ("lake", ["lake"]), (("lake.orders", "raw"), ["lake.orders", "raw"])],
+)
+def test_sources_are_selected_by_a_name_or_a_list(
+    adapter: Any, monkeypatch: pytest.MonkeyPatch, select: Any, names: Any
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(run_operations, "ingest_sources", lambda _, chosen: asked.append(chosen))
+    run_operations.ingest(adapter, select)
+    assert asked == [names]
+
+
+@pytest.mark.parametrize("select", [5, True, 1.5, {"lake": "orders"}])
+def test_a_selection_that_is_no_name(adapter: Any, select: Any) -> None:
+    assert refused(run_operations.ingest, adapter, select) == [
+        "select must be a source or a table of one, such as lake or lake.orders, or a list of "
+        f"them, not {select!r}"
+    ]
+
+
+def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
+    expected = "each of select must be a source or a table of one, such as lake or lake.orders"
+    assert refused(run_operations.ingest, adapter, ["lake", 5, None]) == [
+        f"{expected}, not 5",
+        f"{expected}, not None",
+    ]
