@@ -3,11 +3,20 @@
 import boto3
 import pytest
 from botocore.config import Config
+from dbt_common.behavior_flags import BehaviorFlagRendered
 from moto.server import ThreadedMotoServer
 
 ACCESS_KEY_ID = "AKIAMZS3TESTKEY00001"
 SECRET_ACCESS_KEY = "mzs3-test-secret-4f1d2c"
 SESSION_TOKEN = "mzs3-test-session-token-77aa"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def behavior_flags_without_a_source():
+    """For each flag of each command dbt inspects the whole stack, which pytest makes deep: 1 s."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BehaviorFlagRendered, "_default_source", staticmethod(lambda: "tests"))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +69,8 @@ def spark_parameters(tmp_path_factory):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        # Tests run much code a few times: to optimise it costs more than it gains.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
 
 
