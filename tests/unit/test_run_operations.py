@@ -52,6 +52,15 @@ def test_a_report_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> N
     assert adapter.connections.opened == 0
 
 
+def test_a_path_that_no_system_takes_is_left_to_the_writing() -> None:
+    assert ReportRequest.of("s", "a" * 300, 1).path == Path("a" * 300)
+
+
+def test_an_empty_selection_of_sources_is_refused(adapter: Any) -> None:
+    [problem] = refused(run_operations.ingest, adapter, [])
+    assert problem == "select is empty; leave it out for all sources"
+
+
 def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 

@@ -80,6 +80,8 @@ def _names(select: Any) -> list[str] | None:
     if not isinstance(select, (list, tuple)):
         problem = f"select must be {expected}, or a list of them, not {select!r}"
         raise ConfigError("ingest_s3_sources", [problem])
+    if not select:
+        raise ConfigError("ingest_s3_sources", ["select is empty; leave it out for all sources"])
     wrong = [name for name in select if not isinstance(name, str)]
     if wrong:
         problems = [f"each of select must be {expected}, not {name!r}" for name in wrong]

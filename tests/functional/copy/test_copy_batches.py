@@ -3,67 +3,101 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.events import CopyBeginsAgain, CopyEvent
+from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, WIDEST, batches
+from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, WIDEST, unmeasured_batches
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
+from dbt.adapters.mzs3.copy.watch import Audience
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+WIDE = "select id, id % 3 as third, repeat('x', if(id = 7, 40000, 10)) as text from range(100)"
 
 
-def sizes(rows: Any) -> list[tuple[int, int]]:
-    """Of the batches that Python gets: rows, bytes."""
+def sizes(rows: Any) -> list[int]:
+    """How many rows each batch has that Python gets."""
 
-    def measure(found: Any) -> Any:
+    def measure(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in found:
-            one = {"rows": [batch.num_rows], "bytes": [batch.nbytes]}
-            yield pa.RecordBatch.from_pydict(one)
+            yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows]})
 
-    return [tuple(row) for row in rows.mapInArrow(measure, "rows bigint, bytes bigint").collect()]
+    return [row.rows for row in rows.mapInArrow(measure, "rows bigint").collect()]
 
 
 def test_narrow_rows_come_in_small_batches(spark: Any) -> None:
     rows = spark.range(5000).select(F.repeat(F.lit("x"), F.lit(1000)).alias("c0"))
-    with batches(spark, measured=False):
+    with unmeasured_batches(spark):
         found = sizes(in_parts(rows, 1, only_narrow=True))
-    assert max(count for count, _ in found) == 2048
-    assert sum(count for count, _ in found) == 5000
+    assert found == [2048, 2048, 904]
 
 
-def test_a_wide_row_is_seen_before_any_row_reaches_python(spark: Any, tmp_path: Any) -> None:
-    text = F.repeat(F.lit("x"), F.when(F.col("id") == 4999, WIDEST + 1).otherwise(1))
-    rows = spark.range(5000).select(text.alias("c0"))
-    seen = str(tmp_path / "seen")
+@pytest.mark.parametrize("kind", ["string", "binary"])
+def test_a_wide_row_is_seen_before_any_row_reaches_python(
+    spark: Any, tmp_path: Path, kind: str
+) -> None:
+    # A row of two columns has 32 bytes beside its text.
+    length = F.when(F.col("id") < 4999, WIDEST - 32).otherwise(WIDEST - 31)
+    text = F.repeat(F.lit("x"), F.when(F.col("id") < 4990, 1).otherwise(length)).cast(kind)
+    rows = spark.range(5000).select(text.alias("c0"), F.lit(None).cast("string").alias("c1"))
+    seen = tmp_path / "seen"
 
-    def note(found: Any) -> Any:
-        Path(seen).touch()
-        yield from found
+    def note(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in found:
+            seen.touch()
+            yield batch.select([0])
 
-    with pytest.raises(Exception, match=WIDE_ROW):
-        in_parts(rows, 1, only_narrow=True).mapInArrow(note, "p int, c0 string").collect()
-    assert not (tmp_path / "seen").exists()
+    narrow = in_parts(rows.limit(4999), 1, only_narrow=True)
+    assert narrow.mapInArrow(note, "part int").count() == 4999
+    seen.unlink()
+    with pytest.raises(PySparkException, match=WIDE_ROW):
+        in_parts(rows, 1, only_narrow=True).mapInArrow(note, "part int").collect()
+    assert not seen.exists()
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "options", [{"format": "csv"}, {"format": "parquet"}, {"partition_by": "third"}], ids=str
+)
 def test_wide_rows_are_exported_as_any(
-    copy: Copy, spark: Any, s3: Any, bucket: str, kind: str
+    copy: Copy, spark: Any, s3: Any, bucket: str, options: dict[str, str]
 ) -> None:
     before = spark.conf.get(BYTES, None)
-    query = "select id, repeat('x', if(id = 7, 40000, 10)) as text from range(100)"
-    result = copy(query, f"s3://{bucket}/wide", parts=2, format=kind)
+    result = copy(WIDE, f"s3://{bucket}/wide", parts=2, **options)
     assert result.rows == 100
     manifest = s3.get_object(Bucket=bucket, Key="wide/_manifest.json")["Body"].read()
     assert json.loads(manifest)["meta"]["record_count"] == 100
-    if kind == "csv":
-        assert result.bytes == 40_000 + 99 * 10 + sum(len(f"{i},\n") for i in range(100))
+    if options == {"format": "csv"}:
+        assert result.bytes == 40_000 + 99 * 10 + sum(len(f"{i},0,\n") for i in range(100))
     assert spark.conf.get(BYTES, None) == before
-    assert "uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+
+
+def test_it_is_told_that_an_export_begins_again(
+    spark: Any, bucket: str, aws_connection: dict[str, str]
+) -> None:
+    told: list[CopyEvent] = []
+    copy_to_s3(
+        spark,
+        WIDE,
+        node="model.test.wide",
+        options={"location": f"s3://{bucket}/wide"},
+        connections={"default": AwsConnection(**aws_connection)},
+        as_of=1,
+        audience=Audience(tell=told.append),
+    )
+    [again] = [event for event in told if isinstance(event, CopyBeginsAgain)]
+    assert again.limit == WIDEST
+    assert again.message.endswith(
+        "begins again, with batches for wide rows: one has more than 32 kB"
+    )

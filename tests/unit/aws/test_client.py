@@ -90,3 +90,18 @@ def test_what_makes_no_client_is_one_error_that_names_the_connection(
 def test_a_connection_travels_to_executors() -> None:
     connection = AwsConnection("lake", assume_role_arn=ROLE, **KEYS)
     assert cloudpickle.loads(cloudpickle.dumps(connection)) == connection
+
+
+def test_clients_share_what_botocore_has_read_and_nothing_else() -> None:
+    def loader(client: Any) -> Any:
+        return client._loader
+
+    first, second = (
+        s3_client(AwsConnection(region="eu-west-1", access_key_id=key, secret_access_key="s"))
+        for key in ("AKIA1", "AKIA2")
+    )
+    assert loader(first)._cache is loader(second)._cache
+    assert loader(first).search_paths == loader(second).search_paths
+    assert loader(first).search_paths is not loader(second).search_paths
+    keys = [client._request_signer._credentials.access_key for client in (first, second)]
+    assert keys == ["AKIA1", "AKIA2"]

@@ -24,13 +24,14 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
         raise StaleFilesError("files of the one before it are still there")
 
     nothing: Any = None
-    run = _Run(EXPORT, nothing, nothing, nothing, nothing, None)
+    committed: list[CopyResult] = []
+    watch: Any = SimpleNamespace(committed=committed.append)
+    run = _Run(EXPORT, nothing, nothing, nothing, nothing, watch)
     file: Any = SimpleNamespace(rows=12, bytes=45)
     monkeypatch.setattr(run, "_upload", lambda: run._files.append(file))
     monkeypatch.setattr(run, "_commit", refuse)
-    committed: list[CopyResult] = []
     with pytest.raises(CopyError, match=r"^model\.shop\.orders: files of the one before it"):
-        run.to_the_end(committed.append)
+        run.to_the_end()
     assert committed == [
         CopyResult(
             rows=12,
@@ -41,3 +42,15 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
             as_of=17,
         )
     ]
+
+
+def test_a_run_that_is_cancelled_does_not_begin_again() -> None:
+    nothing: Any = None
+    told: list[str] = []
+    watch: Any = SimpleNamespace(
+        is_cancelled=lambda: True, begins_again=lambda: told.append("again")
+    )
+    run = _Run(EXPORT, nothing, nothing, nothing, nothing, watch)
+    with pytest.raises(CopyError, match="was cancelled"):
+        run._begin_again()
+    assert told == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.loaders
 from botocore.config import Config
 from botocore.exceptions import NoCredentialsError
 from botocore.session import Session as BotocoreSession
@@ -115,13 +117,14 @@ def _base_session(connection: AwsConnection, region: str | None) -> boto3.Sessio
 def _botocore_session() -> Any:
     """A session of its own, but for the descriptions of services: slow to read, and always alike.
 
-    boto3's default session keeps them, which a worker process still has in its next task.
+    Code that travels by value has no globals in a worker's next task, but botocore's module has.
     """
-    if boto3.DEFAULT_SESSION is None:
-        boto3.setup_default_session()
-    default: Any = boto3.DEFAULT_SESSION
     session: Any = BotocoreSession()
-    session.register_component("data_loader", default._session.get_component("data_loader"))
+    first = session.get_component("data_loader")
+    shared = vars(botocore.loaders).setdefault("_of_dbt_mzs3", first)
+    loader = copy.copy(shared)  # with the same cache of what was read
+    loader._search_paths = list(shared.search_paths)  # each boto3.Session adds to these
+    session.register_component("data_loader", loader)
     return session
 
 

@@ -60,6 +60,21 @@ class CopyStarted(CopyEvent):
 
 
 @dataclass(frozen=True)
+class CopyBeginsAgain(CopyEvent):
+    """A row has more than `limit` bytes: the query runs a second time, for wide rows."""
+
+    limit: int
+
+    name = "mzs3.copy.begins_again"
+
+    def _said(self) -> str:
+        return (
+            f"COPY to {self.location} begins again, with batches for wide rows: "
+            f"one has more than {shown_bytes(self.limit)}"
+        )
+
+
+@dataclass(frozen=True)
 class CopyProgress(CopyEvent):
     """How far an export has come; told every few seconds.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,8 +78,7 @@ def copy_to_s3(
             if parsed.on_existing == "resume" and ground.existing is not None:
                 result = _already_there(export, frame, place, ground, progress)
             else:
-                run = _Run(export, frame, place, ground, progress, cancelled)
-                result = run.to_the_end(watch.committed)
+                result = _Run(export, frame, place, ground, progress, watch).to_the_end()
         return watch.committed(result)
 
 
@@ -111,34 +110,36 @@ class _Run:
         place: Place,
         ground: Ground,
         progress: Progress,
-        cancelled: threading.Event | None,
+        watch: Watch,
     ) -> None:
         self._export = export
         self._frame = frame
         self._place = place
         self._ground = ground
         self._progress = progress
-        self._cancelled = cancelled
+        self._watch = watch
         self._files: list[PendingFile] = []
 
-    def to_the_end(self, committed: Callable[[CopyResult], object]) -> CopyResult:
-        """What was committed; raises what a user is to read.
+    def to_the_end(self) -> CopyResult:
+        """What was committed, of which the watch hears as soon as it is visible.
 
-        `committed` is told of the result where it is visible, and yet an error follows.
+        Raises what a user is to read.
         """
         try:
             self._upload()
             self._commit()
         except StaleFilesError as exc:
-            committed(_result(self._export, self._files, self._export.as_of))
+            self._watch.committed(_result(self._export, self._files, self._export.as_of))
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
             if isinstance(exc, CommitError) and exc.goes_on:
                 raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left) from exc
+        result = _result(self._export, self._files, self._export.as_of)
+        self._watch.committed(result)
         self._ground.sweeper.sweep()  # of an attempt that Spark has given up, and that was late
-        return _result(self._export, self._files, self._export.as_of)
+        return result
 
     def _upload(self) -> None:
         self._stop_if_cancelled()
@@ -147,6 +148,7 @@ class _Run:
             self._export.write_spec(self._ground, progress=self._progress.target),
             self._export.options.parts or 1,
             empty_file=self._export.writes_empty_file(self._ground),
+            before_wide_rows=self._begin_again,
         )
         self._files += files
         check_count(written=sum(file.rows for file in files), counted=counted)
@@ -160,8 +162,12 @@ class _Run:
         # under the claim: two runs would else abort each other's uploads, and both fail.
         Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
+    def _begin_again(self) -> None:
+        self._stop_if_cancelled()
+        self._watch.begins_again()
+
     def _stop_if_cancelled(self) -> None:
-        if self._cancelled is not None and self._cancelled.is_set():
+        if self._watch.is_cancelled():
             raise CopyError("the run was cancelled")
 
 

@@ -1,4 +1,4 @@
-"""How far an export has come: a thread that hears it of the workers, and tells it on."""
+"""How far an export has come: a thread that hears it from the workers, and tells it on."""
 
 from __future__ import annotations
 

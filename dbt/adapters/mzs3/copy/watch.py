@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.copy.events import (
+    CopyBeginsAgain,
     CopyCancelled,
     CopyCommitted,
     CopyEvent,
@@ -23,6 +24,7 @@ from dbt.adapters.mzs3.copy.events import (
 from dbt.adapters.mzs3.copy.history.table import TABLE, HistoryRow, Status, append_history
 from dbt.adapters.mzs3.copy.progress import Progress, driver_address
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.batches import WIDEST
 from dbt.adapters.mzs3.copy.tally import Snapshot
 from dbt.adapters.mzs3.spark.failure import explain
 
@@ -90,6 +92,14 @@ class Watch:
         """To put around the run's work, of which it tells every few seconds."""
         return Progress(self._tell_progress, self._parts, driver_address(self._spark))
 
+    def begins_again(self) -> None:
+        """The query runs a second time, as it has wide rows."""
+        self._tell(CopyBeginsAgain(**self._about, limit=WIDEST))
+
+    def is_cancelled(self) -> bool:
+        """Whether the user has stopped the run."""
+        return self._cancelled is not None and self._cancelled.is_set()
+
     def committed(self, result: CopyResult) -> CopyResult:
         """The run's result, which is visible from now on, whatever the run still fails with.
 
@@ -118,8 +128,8 @@ class Watch:
                 )
             )
         else:
-            stopped = self._cancelled is not None and self._cancelled.is_set()
-            status = "cancelled" if stopped or not isinstance(failure, Exception) else "error"
+            stopped = self.is_cancelled() or not isinstance(failure, Exception)
+            status = "cancelled" if stopped else "error"
             ended = CopyCancelled if status == "cancelled" else CopyFailed
             error = self._audience.scrub(str(failure))
             self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))

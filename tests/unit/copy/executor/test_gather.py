@@ -26,6 +26,13 @@ def test_small_batches_are_joined_up_to_ten_thousand_rows() -> None:
     assert sizes == [10_240, 10_240, 4_096]
 
 
+def test_a_large_batch_comes_as_it_is_and_after_those_before_it() -> None:
+    large = batch(["x" * (5 << 20)])
+    found = list(gathered(iter([batch(["a"]), batch(["b"]), large, batch(["c"])])))
+    assert [b.num_rows for b in found] == [2, 1, 1]
+    assert found[1] is large
+
+
 def test_batches_of_much_text_are_not_held_back() -> None:
     wide = batch(["x" * (3 << 20)])
     asked: list[int] = []

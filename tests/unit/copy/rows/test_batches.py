@@ -1,13 +1,14 @@
-"""The settings that exports in one session share."""
+"""The settings by which Spark cuts rows into batches, and which rows may come unmeasured."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.copy.rows.batches import batches, can_be_narrow
+from dbt.adapters.mzs3.copy.rows.batches import can_be_narrow, unmeasured_batches
 
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -16,14 +17,17 @@ BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 class Conf:
     """As a session's, with one setting of the user's."""
 
-    def __init__(self, modifiable: bool = True) -> None:
-        self.values = {ROWS: "500"}
+    def __init__(self, rows: str, modifiable: bool = True) -> None:
+        self.values = {ROWS: rows}
         self.modifiable = modifiable
+        self.ended = False
 
     def get(self, name: str, default: str | None) -> str | None:
         return self.values.get(name, default)
 
     def set(self, name: str, value: str) -> None:
+        if self.ended:
+            raise PySparkRuntimeError("the session has ended", messageParameters={})
         self.values[name] = value
 
     def unset(self, name: str) -> None:
@@ -34,8 +38,8 @@ class Conf:
 
 
 class Session:
-    def __init__(self, modifiable: bool = True) -> None:
-        self.conf = Conf(modifiable)
+    def __init__(self, rows: str = "10000", *, modifiable: bool = True) -> None:
+        self.conf = Conf(rows, modifiable)
 
 
 @pytest.fixture
@@ -43,50 +47,42 @@ def spark() -> Any:
     return Session()
 
 
-def test_narrow_rows_are_not_measured_and_the_settings_come_back(spark: Any) -> None:
-    with batches(spark, measured=False):
+def test_batches_are_small_and_the_settings_come_back(spark: Any) -> None:
+    with unmeasured_batches(spark):
         assert spark.conf.values == {ROWS: "2048", BYTES: "2147483647"}
-    assert spark.conf.values == {ROWS: "500"}
+    assert spark.conf.values == {ROWS: "10000"}
 
 
 def test_they_come_back_after_a_failure(spark: Any) -> None:
-    with pytest.raises(ValueError, match="oops"), batches(spark, measured=False):
+    with pytest.raises(ValueError, match="oops"), unmeasured_batches(spark):
         raise ValueError("oops")
-    assert spark.conf.values == {ROWS: "500"}
+    assert spark.conf.values == {ROWS: "10000"}
 
 
-def test_the_last_of_several_exports_brings_them_back(spark: Any) -> None:
-    with batches(spark, measured=False):
-        with batches(spark, measured=False):
-            pass
-        assert spark.conf.values[BYTES] == "2147483647"
-    assert spark.conf.values == {ROWS: "500"}
+def test_a_session_that_has_ended_does_not_hide_why(spark: Any) -> None:
+    with pytest.raises(ValueError, match="why"), unmeasured_batches(spark):
+        spark.conf.ended = True
+        raise ValueError("why")
 
 
-def test_while_one_export_has_wide_rows_all_batches_are_measured(spark: Any) -> None:
-    with batches(spark, measured=False):
-        with batches(spark, measured=True):
-            assert spark.conf.values == {ROWS: "500"}
-            with batches(spark, measured=False):
-                assert spark.conf.values == {ROWS: "500"}
-        assert spark.conf.values == {ROWS: "2048", BYTES: "2147483647"}
-    assert spark.conf.values == {ROWS: "500"}
-
-
-def test_sessions_do_not_share(spark: Any) -> None:
-    other: Any = Session()
-    with batches(spark, measured=False), batches(other, measured=True):
-        assert spark.conf.values[ROWS] == "2048"
-        assert other.conf.values == {ROWS: "500"}
+@pytest.mark.parametrize(("theirs", "ours"), [("500", "500"), ("0", "2048"), ("-1", "2048")])
+def test_a_lower_limit_of_the_users_stays(theirs: str, ours: str) -> None:
+    spark: Any = Session(theirs)
+    with unmeasured_batches(spark):
+        assert spark.conf.values[ROWS] == ours
+    assert spark.conf.values == {ROWS: theirs}
 
 
 def test_a_session_that_allows_no_change_is_left_alone() -> None:
     spark: Any = Session(modifiable=False)
-    with batches(spark, measured=False):
-        assert spark.conf.values == {ROWS: "500"}
+    with unmeasured_batches(spark):
+        assert spark.conf.values == {ROWS: "10000"}
 
 
-def test_nested_values_have_no_width_that_is_cheap_to_tell() -> None:
+def test_what_can_be_narrow() -> None:
     flat = T.StructType().add("a", "string").add("b", "decimal(38,2)")
     assert can_be_narrow(flat)
     assert not can_be_narrow(T.StructType().add("a", T.ArrayType(T.IntegerType())))
+    many = T.StructType([T.StructField(f"c{i}", T.LongType()) for i in range(2049)])
+    assert not can_be_narrow(many)
+    assert can_be_narrow(T.StructType(many.fields[1:]))

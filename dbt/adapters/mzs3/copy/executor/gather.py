@@ -11,25 +11,31 @@ _BYTES = 4 << 20
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order; small batches are joined, large ones stay as they are.
+    """The same rows in the same order; small batches are joined, large ones come as they are.
 
-    At most 4 MiB are held back before the batch that follows them is asked for.
+    Memory beside the batch that was asked for: less than 8 MiB.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
+        if batch.nbytes >= _BYTES:
+            yield from _joined(held)
+            yield batch
+            rows = size = 0
+            continue
         held.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
             yield from _joined(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield from _joined(held)
+            rows = size = 0
+    yield from _joined(held)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    if len(batches) == 1:
-        return batches
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+def _joined(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The batches that were held as one, or none; they are held no more."""
+    if not held:
+        return []
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(held).combine_chunks().to_batches()
+    held.clear()
     return joined

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.copy.executor.task import PART_COLUMN
-from dbt.adapters.mzs3.copy.rows.batches import narrow
+from dbt.adapters.mzs3.copy.rows.batches import only_if_narrow
 from dbt.adapters.mzs3.copy.rows.ordering import order_keys
 
 _HASH = "_mz_hash"
@@ -39,7 +39,7 @@ def in_parts(
         part = F.pmod(F.col(_HASH), F.lit(parts))
     part = part.cast("int")
     if only_narrow:
-        part = narrow(part, rows.schema)
+        part = only_if_narrow(part, rows.schema)
     return (
         hashed.select(part.alias(PART_COLUMN), _HASH, *names)
         .repartitionById(parts, F.col(PART_COLUMN))

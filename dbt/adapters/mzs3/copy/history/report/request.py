@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class ReportRequest:
             problems.append(f"days must be a whole number from 1 to {MOST_DAYS}, not {days!r}")
         if not isinstance(path, str) or not path.strip():
             problems.append(f"path must name a file, such as target/{_FILE}, not {path!r}")
-        elif path.endswith("/") or Path(path).is_dir():
+        elif path.endswith("/") or os.path.isdir(path):  # noqa: PTH112 - False for what can't be a path
             problems.append(
                 f"path must name a file, and {path!r} is a directory; a file in it would be "
                 f"{str(Path(path) / _FILE)!r}"

@@ -1,1 +1,0 @@
-"""Puts `report_runs` on the path of the tests below."""
