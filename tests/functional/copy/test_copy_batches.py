@@ -47,10 +47,13 @@ def test_narrow_rows_come_in_small_batches(spark: Any) -> None:
 def test_a_wide_row_is_seen_before_any_row_reaches_python(
     spark: Any, tmp_path: Path, kind: str
 ) -> None:
-    # A row of two columns has 32 bytes beside its text.
-    length = F.when(F.col("id") < 4999, WIDEST - 32).otherwise(WIDEST - 31)
-    text = F.repeat(F.lit("x"), F.when(F.col("id") < 4990, 1).otherwise(length)).cast(kind)
-    rows = spark.range(5000).select(text.alias("c0"), F.lit(None).cast("string").alias("c1"))
+    def rows(count: int) -> Any:
+        # A row of two columns has 32 bytes beside its text.
+        length = F.when(F.col("id") < 4999, WIDEST - 32).otherwise(WIDEST - 31)
+        text = F.repeat(F.lit("x"), F.when(F.col("id") < 4990, 1).otherwise(length)).cast(kind)
+        nothing = F.lit(None).cast("string")
+        return spark.range(count).select(text.alias("c0"), nothing.alias("c1"))
+
     seen = tmp_path / "seen"
 
     def note(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -58,11 +61,11 @@ def test_a_wide_row_is_seen_before_any_row_reaches_python(
             seen.touch()
             yield batch.select([0])
 
-    narrow = in_parts(rows.limit(4999), 1, only_narrow=True)
+    narrow = in_parts(rows(4999), 1, only_narrow=True)
     assert narrow.mapInArrow(note, "part int").count() == 4999
     seen.unlink()
     with pytest.raises(PySparkException, match=WIDE_ROW):
-        in_parts(rows, 1, only_narrow=True).mapInArrow(note, "part int").collect()
+        in_parts(rows(5000), 1, only_narrow=True).mapInArrow(note, "part int").collect()
     assert not seen.exists()
 
 
