@@ -1,5 +1,7 @@
 """A real Spark session and a real S3 server on loopback, one of each for the whole run."""
 
+import os
+
 import boto3
 import pytest
 from botocore.config import Config
@@ -9,6 +11,13 @@ from moto.server import ThreadedMotoServer
 ACCESS_KEY_ID = "AKIAMZS3TESTKEY00001"
 SECRET_ACCESS_KEY = "mzs3-test-secret-4f1d2c"
 SESSION_TOKEN = "mzs3-test-session-token-77aa"
+
+# Of every JVM that tests start: they run much code a few times, so that the second compiler costs
+# more than it gains. Without it a JVM reserves 48 MB for compiled code, not 240; Spark fills them,
+# and a scheduler that finds them full stops Spark.
+os.environ["SPARK_SUBMIT_OPTS"] = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -71,8 +80,6 @@ def spark_parameters(tmp_path_factory):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
-        # Tests run much code a few times: to optimise it costs more than it gains.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
 
 

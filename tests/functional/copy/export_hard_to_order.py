@@ -84,8 +84,6 @@ def main(
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.log.level": "ERROR",
-            # It lives for seconds: no time to compile for the long run.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             **parameters,
         }
     )

@@ -50,8 +50,6 @@ def main(endpoint: str, location: str, on_existing: str, megabytes: str, text: s
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.log.level": "OFF",
-            # It lives for seconds: no time to compile for the long run.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.shuffle.partitions": "2",
         }

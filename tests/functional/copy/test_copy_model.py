@@ -91,8 +91,9 @@ class TestCopyModel:
         text = job.read_text()
         assert "from dbt.adapters.mzs3.copy.job import copy_to_s3" in text
         assert "'location': 's3://copy-model/orders/'" in text
-        assert "secret_access_key" not in text
-        assert aws_connection["secret_access_key"] not in text
+        for name in ("access_key_id", "secret_access_key", "session_token"):
+            assert name not in text
+            assert aws_connection[name] not in text
 
     def test_a_second_run_is_refused_and_changes_nothing(self, project: Any, s3: Any) -> None:
         before = keys(s3)

@@ -39,8 +39,6 @@ def start(tmp_path, proxy, aws_connection):
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
-        # These processes live for seconds: no time to compile for the long run.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
     }
     connection = {**aws_connection, "endpoint": proxy.endpoint}

@@ -42,15 +42,3 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
             as_of=17,
         )
     ]
-
-
-def test_a_run_that_is_cancelled_does_not_begin_again() -> None:
-    nothing: Any = None
-    told: list[str] = []
-    watch: Any = SimpleNamespace(
-        is_cancelled=lambda: True, begins_again=lambda: told.append("again")
-    )
-    run = _Run(EXPORT, nothing, nothing, nothing, nothing, watch)
-    with pytest.raises(CopyError, match="was cancelled"):
-        run._begin_again()
-    assert told == []

@@ -100,6 +100,21 @@ def test_a_cancelled_export(witness: Witness) -> None:
     assert (row.status, row.error) == ("cancelled", "Spark was interrupted")
 
 
+def test_a_second_beginning_is_told(witness: Witness) -> None:
+    with witness.watch() as watch:
+        watch.begin_again()
+        watch.committed(RESULT)
+    assert witness.names == ["started", "begins_again", "committed"]
+    assert "more than 32 kB" in witness.events[1].message
+
+
+def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
+    with pytest.raises(CopyError, match="was cancelled"), witness.watch() as watch:
+        witness.cancelled.set()
+        watch.begin_again()
+    assert witness.names == ["started", "cancelled"]
+
+
 def test_an_interrupt_is_a_cancellation(witness: Witness) -> None:
     with pytest.raises(KeyboardInterrupt), witness.watch():
         raise KeyboardInterrupt

@@ -76,10 +76,8 @@ def copy_to_s3(
         export.check_kept_partitions(ground)
         with watch.progress() as progress:
             if parsed.on_existing == "resume" and ground.existing is not None:
-                result = _already_there(export, frame, place, ground, progress)
-            else:
-                result = _Run(export, frame, place, ground, progress, watch).to_the_end()
-        return watch.committed(result)
+                return _already_there(export, frame, place, ground, progress, watch)
+            return _Run(export, frame, place, ground, progress, watch).to_the_end()
 
 
 def _parts(spark: SparkSession, options: CopyOptions) -> int:
@@ -89,15 +87,22 @@ def _parts(spark: SparkSession, options: CopyOptions) -> int:
 
 
 def _already_there(
-    export: Export, frame: DataFrame, place: Place, ground: Ground, progress: Progress
+    export: Export,
+    frame: DataFrame,
+    place: Place,
+    ground: Ground,
+    progress: Progress,
+    watch: Watch,
 ) -> CopyResult:
     """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
     assert ground.existing is not None
     spec = export.write_spec(ground, dry=True, progress=progress.target)
-    files, _ = upload_parts(frame, spec, export.options.parts or 1)
+    files, _ = upload_parts(
+        frame, spec, export.options.parts or 1, before_wide_rows=watch.begin_again
+    )
     require_same(place, ground.existing, files)
     ground.sweeper.sweep()  # what the runs before have left open
-    return _result(export, files, int(ground.existing.manifest["as_of"]))
+    return watch.committed(_result(export, files, int(ground.existing.manifest["as_of"])))
 
 
 class _Run:
@@ -129,30 +134,29 @@ class _Run:
             self._upload()
             self._commit()
         except StaleFilesError as exc:
-            self._watch.committed(_result(self._export, self._files, self._export.as_of))
+            self._committed()
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
             if isinstance(exc, CommitError) and exc.goes_on:
                 raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left) from exc
-        result = _result(self._export, self._files, self._export.as_of)
-        self._watch.committed(result)
+        result = self._committed()
         self._ground.sweeper.sweep()  # of an attempt that Spark has given up, and that was late
         return result
 
     def _upload(self) -> None:
-        self._stop_if_cancelled()
+        self._watch.stop_if_cancelled()
         files, counted = upload_parts(
             self._frame,
             self._export.write_spec(self._ground, progress=self._progress.target),
             self._export.options.parts or 1,
             empty_file=self._export.writes_empty_file(self._ground),
-            before_wide_rows=self._begin_again,
+            before_wide_rows=self._watch.begin_again,
         )
         self._files += files
         check_count(written=sum(file.rows for file in files), counted=counted)
-        self._stop_if_cancelled()
+        self._watch.stop_if_cancelled()
 
     def _commit(self) -> None:
         self._progress.committing()
@@ -162,13 +166,8 @@ class _Run:
         # under the claim: two runs would else abort each other's uploads, and both fail.
         Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
-    def _begin_again(self) -> None:
-        self._stop_if_cancelled()
-        self._watch.begins_again()
-
-    def _stop_if_cancelled(self) -> None:
-        if self._watch.is_cancelled():
-            raise CopyError("the run was cancelled")
+    def _committed(self) -> CopyResult:
+        return self._watch.committed(_result(self._export, self._files, self._export.as_of))
 
 
 def _result(export: Export, files: list[PendingFile], as_of: int) -> CopyResult:

@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.copy.progress import Progress, driver_address
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.batches import WIDEST
 from dbt.adapters.mzs3.copy.tally import Snapshot
+from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import explain
 
 if TYPE_CHECKING:
@@ -92,13 +93,15 @@ class Watch:
         """To put around the run's work, of which it tells every few seconds."""
         return Progress(self._tell_progress, self._parts, driver_address(self._spark))
 
-    def begins_again(self) -> None:
-        """The query runs a second time, as it has wide rows."""
-        self._tell(CopyBeginsAgain(**self._about, limit=WIDEST))
+    def stop_if_cancelled(self) -> None:
+        """To call before work begins; raises CopyError once the user has stopped the run."""
+        if self._is_cancelled():
+            raise CopyError("the run was cancelled")
 
-    def is_cancelled(self) -> bool:
-        """Whether the user has stopped the run."""
-        return self._cancelled is not None and self._cancelled.is_set()
+    def begin_again(self) -> None:
+        """To call before the query runs a second time, for wide rows; as `stop_if_cancelled`."""
+        self.stop_if_cancelled()
+        self._tell(CopyBeginsAgain(**self._about, limit=WIDEST))
 
     def committed(self, result: CopyResult) -> CopyResult:
         """The run's result, which is visible from now on, whatever the run still fails with.
@@ -128,12 +131,15 @@ class Watch:
                 )
             )
         else:
-            stopped = self.is_cancelled() or not isinstance(failure, Exception)
+            stopped = self._is_cancelled() or not isinstance(failure, Exception)
             status = "cancelled" if stopped else "error"
             ended = CopyCancelled if status == "cancelled" else CopyFailed
             error = self._audience.scrub(str(failure))
             self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))
         self._record(status, failure)
+
+    def _is_cancelled(self) -> bool:
+        return self._cancelled is not None and self._cancelled.is_set()
 
     def _record(self, status: Status, failure: BaseException | None) -> None:
         if not self._audience.schema:

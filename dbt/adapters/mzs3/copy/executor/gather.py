@@ -13,7 +13,8 @@ _BYTES = 4 << 20
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in the same order; small batches are joined, large ones come as they are.
 
-    Memory beside the batch that was asked for: less than 8 MiB.
+    Memory beside the batches that come: less than 8 MiB held back, and as much again while they
+    are joined.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0

@@ -26,8 +26,8 @@ def upload_parts(
     spec: WriteSpec,
     parts: int,
     *,
+    before_wide_rows: Callable[[], object],
     empty_file: bool = True,
-    before_wide_rows: Callable[[], object] = lambda: None,
 ) -> tuple[list[PendingFile], int]:
     """The open uploads of all files, and the rows that Spark counted on their way to them.
 
