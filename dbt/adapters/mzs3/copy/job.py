@@ -142,7 +142,7 @@ class _Run:
             left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left) from exc
         result = self._committed()
-        self._ground.sweeper.sweep()  # of an attempt that Spark has given up, and that was late
+        self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
         return result
 
     def _upload(self) -> None:
@@ -165,6 +165,9 @@ class _Run:
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
         Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+
+    def _is_speculative(self) -> bool:
+        return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
 
     def _committed(self) -> CopyResult:
         return self._watch.committed(_result(self._export, self._files, self._export.as_of))

@@ -75,26 +75,57 @@ def test_probes_of_dead_runs_go_with_their_uploads(s3: MemoryS3, take_over: bool
     assert left_open(s3) == [*left, "x/_mzs3_of_a_run_that_lives"]
 
 
+class DyingTask:
+    """A clock, and a task that opens an upload between its seconds 3 and 6."""
+
+    def __init__(self, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._s3 = s3
+        self.now = 0.0
+        monkeypatch.setattr(module, "time", self)
+        monkeypatch.setattr(module, "Event", lambda: self)
+
+    def monotonic(self) -> float:
+        self.now += 1.0
+        return self.now
+
+    def wait(self, _: float) -> None:
+        if 3 < self.now < 6:
+            self._s3.opened(PART)
+
+
 def test_an_upload_that_a_dying_task_opens_late_is_swept(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
-
-    class Clock:
-        def monotonic(self) -> float:
-            now[0] += 1.0
-            return now[0]
-
-    class Pause:
-        def wait(self, _: float) -> None:
-            if 3 < now[0] < 6:
-                s3.opened(PART)
-
-    monkeypatch.setattr(module, "time", Clock())
-    monkeypatch.setattr(module, "Event", Pause)
+    task = DyingTask(s3, monkeypatch)
     assert sweeper(s3).sweep_until_quiet() is None
     assert left_open(s3) == []
-    assert now[0] > 6
+    assert task.now > 6
+
+
+@pytest.mark.parametrize("speculative", [True, False])
+def test_attempts_that_were_lost_are_waited_for_after_the_commit(
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, speculative: bool
+) -> None:
+    task = DyingTask(s3, monkeypatch)
+    made = sweeper(s3)
+    if not speculative:
+        s3.opened(PART)
+        assert made.sweep() is None
+    assert made.sweep_after_commit(speculative=speculative) is None
+    assert left_open(s3) == []
+    assert task.now > 6
+
+
+def test_nothing_is_waited_for_where_no_attempt_was_lost(
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.opened(PART)  # of an interrupted run
+    task = DyingTask(s3, monkeypatch)
+    made = sweeper(s3, take_over=True)
+    assert made.sweep() is None
+    assert made.sweep_after_commit(speculative=False) is None
+    assert left_open(s3) == []
+    assert task.now == 0
 
 
 def test_without_the_permission_to_look_it_says_what_may_be_left(s3: MemoryS3) -> None:

@@ -47,6 +47,7 @@ class Sweeper:
         self._others: frozenset[str] = frozenset()
         self._probes: frozenset[str] = frozenset()
         self._blind: str | None = None
+        self._attempts_were_lost = False
         try:
             # Every upload below the location, so that the probe is among them.
             self.found = tuple(place.uploads())
@@ -83,6 +84,16 @@ class Sweeper:
             return self._remains(_describe(exc))
         return None
 
+    def sweep_after_commit(self, *, speculative: bool) -> str | None:
+        """As `sweep`, for tasks that Spark has given up and that may not know it yet.
+
+        Where there were any, or Spark is free to start some, until no upload has appeared for
+        some seconds.
+        """
+        if speculative or self._attempts_were_lost:
+            return self.sweep_until_quiet()
+        return self.sweep()
+
     def sweep_until_quiet(self) -> str | None:
         """As `sweep`, until no new upload has appeared for some seconds.
 
@@ -114,6 +125,8 @@ class Sweeper:
         # Read after listing: what is claimed in between is among it, what is released is done.
         claimed = self._claimed() if found else frozenset()
         found = [upload for upload in found if upload[1] not in claimed]
+        before = {upload_id for _, upload_id in self.found}
+        self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
         each(found, self._abort)
         return len(found)
 
