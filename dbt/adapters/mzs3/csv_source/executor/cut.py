@@ -7,6 +7,8 @@ Anything else that is wrong leaves the end of a record where it is.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -15,7 +17,8 @@ from itertools import accumulate
 
 from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8
 
-WINDOW_BYTES = 64 * 1024
+# Where a quote is wrong, the next is perhaps near.
+WINDOW_BYTES = 4 * 1024
 
 
 @dataclass
@@ -62,15 +65,16 @@ class _Scan:
         self, data: bytes, delimiter: bytes, quote: bytes, last: bool, blank_is_wrong: bool
     ) -> None:
         self._data = data
+        self._delimiter = delimiter
         self._quote = quote
         self._last = last
+        self._blank_is_wrong = blank_is_wrong
+        # Behind text, or before it: a pattern that starts with a literal is searched for fastest.
         self._stray = re.compile(
-            b"[^\r\n%b]%b|%b[^\r\n%b]"
-            % (re.escape(delimiter + quote), re.escape(quote), re.escape(quote),
+            b"%b(?:(?<=[^\r\n%b]%b)|(?=[^\r\n%b]))"
+            % (re.escape(quote), re.escape(delimiter + quote), re.escape(quote),
                re.escape(delimiter + quote))
         )  # fmt: skip
-        lone = rb"\r(?!\n)"
-        self._wrong = re.compile(rb"^\r?\n|" + lone if blank_is_wrong else lone, re.MULTILINE)
         self._cut = Cut()
         self.found: list[int] = []
 
@@ -79,19 +83,19 @@ class _Scan:
         window = len(self._data)
         while self._cut.end < len(self._data):
             start = self._cut.end
-            masked = mask(self._data[start : start + window], self._quote)
+            masked = mask(self._data[start : start + window], self._delimiter, self._quote)
             stray = self._stray.search(masked)
             end = masked.rfind(b"\n", 0, stray.start() if stray else len(masked)) + 1
             self._take(masked[:end])
             if stray is not None:
-                if not self._take_malformed(start + stray.start() + 1):
+                if not self._take_malformed(start + stray.start()):
                     break
                 window = WINDOW_BYTES
             elif start + window >= len(self._data):
                 if end < len(masked) and self._last:
                     self._take_tail(masked[end:])
                 break
-            elif not end:
+            else:
                 window *= 2
         return self._cut
 
@@ -100,10 +104,24 @@ class _Scan:
         if not masked:
             return
         cut = self._cut
-        lengths = [len(line) + 1 for line in masked.split(b"\n")[:-1]]
-        cut.starts += list(accumulate(lengths[:-1], initial=cut.end))
-        self.found += [cut.end + match.start() for match in self._wrong.finditer(masked)]
+        # In C throughout: the line ends, one byte each, are added by counting.
+        lengths = list(map(len, masked.split(b"\n")))[:-1]
+        ends = accumulate(lengths[:-1], initial=cut.end)
+        starts = list(map(operator.add, ends, itertools.count()))
+        if self._blank_is_wrong and (0 in lengths or 1 in lengths):
+            lines = zip(starts, lengths, strict=True)
+            self.found += [at for at, length in lines if length < 2 and self._is_blank(at)]
+        self._find_lone_returns(masked)
+        cut.starts += starts
         cut.end += len(masked)
+
+    def _is_blank(self, at: int) -> bool:
+        return self._data.startswith((b"\n", b"\r\n"), at)
+
+    def _find_lone_returns(self, masked: bytes) -> None:
+        if b"\r" in masked and masked.count(b"\r") != masked.count(b"\r\n"):
+            places = re.finditer(rb"\r(?!\n)", masked)
+            self.found += [self._cut.end + place.start() for place in places]
 
     def _take_malformed(self, wrong: int) -> bool:
         """The record with a quote that is wrong; False if its end is not there."""
@@ -118,17 +136,17 @@ class _Scan:
     def _take_tail(self, masked: bytes) -> None:
         """The last record of the object, without a newline; perhaps a quote is not closed."""
         cut = self._cut
-        self.found += [cut.end + match.start() for match in self._wrong.finditer(masked)]
+        self._find_lone_returns(masked)
         if self._data.count(self._quote, cut.end) % 2:
             cut.malformed.add(len(cut.starts))
         cut.starts.append(cut.end)
         cut.end = len(self._data)
 
 
-def mask(data: bytes, quote: bytes) -> bytes:
-    """The data, as long as it is, with nothing but quotes inside quotes."""
+def mask(data: bytes, delimiter: bytes, quote: bytes) -> bytes:
+    """The data, as long as it is, with nothing but delimiters inside quotes."""
     if quote not in data:
         return data
     pieces = data.split(quote)
-    pieces[1::2] = [quote * len(piece) for piece in pieces[1::2]]
+    pieces[1::2] = [delimiter * len(piece) for piece in pieces[1::2]]
     return quote.join(pieces)

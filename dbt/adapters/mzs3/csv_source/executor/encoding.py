@@ -59,6 +59,7 @@ def utf8_reader(read: Read, encoding: str) -> Read:
     codecs.register_error(_HANDLER, _escape)
     decoder: codecs.IncrementalDecoder | None = None
     ended = False
+    ascii_is_ascii = encoding not in UTF_16
 
     def decoded(size: int) -> bytes:
         nonlocal decoder, ended
@@ -69,6 +70,10 @@ def utf8_reader(read: Read, encoding: str) -> Read:
                     raw += more  # a byte order mark is seen whole
                 decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_HANDLER)
             ended = not raw
+            if ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
+                if raw:
+                    return raw
+                break
             text = decoder.decode(raw, final=ended)
             if text:
                 return text.encode(UTF_8, "surrogatepass")
@@ -100,6 +105,8 @@ def width_in(encoding: str) -> Callable[[bytes], int]:
     plain = "utf-16-le" if encoding == "utf-16" else encoding
 
     def width(data: bytes) -> int:
+        if data.isascii():
+            return len(data) * (2 if encoding in UTF_16 else 1)
         text = data.decode(UTF_8, "surrogatepass")
         rest, escaped = _ESCAPED.subn("", text)
         return len(rest.encode(plain, "replace")) + escaped

@@ -28,7 +28,8 @@ class CsvProblem(Exception):
         where = f"object s3://{bucket}/{key}"
         if self.line is not None:
             where += f", line {self.line}, byte {self.byte}"
-        return f"{subject}{where}: {self.problem}. {self.advice}"
+        stop = "" if self.problem.endswith("?") else "."
+        return f"{subject}{where}: {self.problem}{stop} {self.advice}"
 
     def place(self) -> str:
         """Where in the object, such as `line 3, byte 24: `; empty if it is not one record's."""
