@@ -117,6 +117,23 @@ def test_more_rejects_than_max_rejects_commit_nothing(lake):
     assert lake.rows("id") == [("1.csv", 1, 1), ("2.csv", 1, 2)]
 
 
+def test_rows_that_are_there_twice_are_not_committed(lake):
+    lake.put("1.csv", "id\n1\n")
+
+    def double(step):
+        if step == "begin commit":
+            rows = lake.relations.rows
+            lake.spark.sql(f"INSERT INTO {rows} SELECT * FROM {rows}")
+
+    with pytest.raises(SourceError) as raised:
+        lake.ingest(on_step=double)
+    assert str(raised.value) == (
+        f"lake.orders: object s3://{lake.bucket}/orders/1.csv has 2 rows where it should have 1; "
+        "nothing of this run is committed. This is a defect, please report it"
+    )
+    assert lake.rows("id") == []
+
+
 def test_another_encoding_is_pinned(lake):
     lake.external = {"encoding": "cp1252"}
     lake.put("1.csv", "id,größe\n1,é\n".encode("cp1252"))

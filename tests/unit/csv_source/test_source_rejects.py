@@ -1,13 +1,16 @@
 """Records that are not right are set aside, one by one; the others are read as ever."""
 
+import contextlib
+
 import pytest
-from csv_source_helpers import write
+from csv_source_helpers import problem_of, read, write
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rejecting import model, read_all
 
 from dbt.adapters.mzs3.csv_source.executor import cut, sift
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 
 S = "string"
 blocks = st.integers(1, 120)
@@ -38,6 +41,42 @@ def same(data: bytes, width: int, block: int) -> None:
 @example(b'x\r"\n"\n1\n', 1, 1)
 def test_any_bytes_are_read_as_the_model_reads_them(data, width, block):
     same(data, width, block)
+
+
+@given(soup, st.sampled_from([(S, S), ("int", S), ("tinyint",)]), blocks)
+def test_the_first_reject_is_what_stops_a_run_that_rejects_nothing(data, types, block):
+    _, bad = read_all(data, *types, block_bytes=block)
+    if not bad:
+        read(data, *types, block_bytes=block)
+        return
+    first = bad[min(bad)]
+    expected = (first.line, first.byte, first.error)
+    assert problem_of(data, *types, block_bytes=block) == expected
+
+
+TYPED = ("bigint", "double", "decimal(6,2)", "timestamp", "boolean", S)
+typed_rows = st.lists(
+    st.tuples(
+        st.sampled_from(["1", "-7", "+8", " 9", "0x1", "x", "9" * 19, ""]),
+        st.sampled_from(["1.5", "1e3", "NaN", "1e400", "1_0", "-0", ""]),
+        st.sampled_from(["1.20", "99999.99", ".5", "1e1", "1.234", ""]),
+        st.sampled_from(["2020-01-02 03:04:05", "2020-01-02 03:04:05+01", "2020-02-30", "44", ""]),
+        st.sampled_from(["t", "FALSE", "tRUE", "2", ""]),
+        st.text('a",\n', max_size=3),
+    ),
+    max_size=25,
+)
+
+
+@given(typed_rows, blocks)
+def test_values_are_the_same_beside_bad_ones(table, block):
+    records = [write([[value or None for value in row]]) for row in table]
+    good, _ = read_all(b"".join(records), *TYPED, block_bytes=block)
+    alone = {}
+    for number, one in enumerate(records, 1):
+        with contextlib.suppress(CsvProblem):
+            (alone[number],) = read(one, *TYPED)
+    assert repr(good) == repr(alone)
 
 
 @given(soup, blocks)
