@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
-from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
@@ -40,8 +40,8 @@ def read(
 ) -> list[tuple]:
     """The rows of an object without a header."""
     decoder = Decoder(columns(*types), dialect)
-    stream = chunks(io.BytesIO(data).read, dialect, block_bytes=block_bytes)
-    return [row for chunk in stream for row in rows(decoder.decode(chunk))]
+    stream = Chunks(io.BytesIO(data).read, dialect, block_bytes=block_bytes)
+    return [row for chunk in stream for row in rows(decoder.decode(chunk).batch)]
 
 
 def rows(batch: pa.RecordBatch) -> list[tuple]:
@@ -50,7 +50,7 @@ def rows(batch: pa.RecordBatch) -> list[tuple]:
 
 def decode_one(data: bytes, data_type: str) -> pa.Array:
     """The single column of an object, as Arrow holds it."""
-    return Decoder(columns(data_type), DIALECT).decode(Chunk(data, 0, 1)).column(0)
+    return Decoder(columns(data_type), DIALECT).decode(Chunk(data, 0, 1)).batch.column(0)
 
 
 def problem_of(data: bytes, *types: str, **options) -> tuple[int | None, int | None, str]:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 
@@ -65,7 +65,7 @@ def test_what_postgres_writes_is_read_back(table, dialect, block, line_end, fina
 def test_chunks_are_the_object_cut_between_records(table, block):
     data = write([("x", *row) for row in table])
     ends = {len(write([("x", *row) for row in table[:n]])) for n in range(len(table) + 1)}
-    cut = list(chunks(io.BytesIO(data).read, DIALECT, block_bytes=block))
+    cut = list(Chunks(io.BytesIO(data).read, DIALECT, block_bytes=block))
     assert b"".join(chunk.data for chunk in cut) == data
     for chunk in cut:
         assert chunk.byte in ends
@@ -129,7 +129,7 @@ def test_a_record_larger_than_the_block():
 def test_a_record_larger_than_the_limit():
     data = io.BytesIO(b'a,b\n1,"' + b"x" * 3_000_000)
     with pytest.raises(CsvProblem) as raised:
-        list(chunks(data.read, DIALECT, block_bytes=1024, max_record_bytes=1024 * 1024))
+        list(Chunks(data.read, DIALECT, block_bytes=1024, max_record_bytes=1024 * 1024))
     assert (raised.value.line, raised.value.byte) == (2, 4)
     assert raised.value.problem == (
         "the record is larger than 1 MB; is a quoted field not closed?"
@@ -141,7 +141,7 @@ def test_a_stray_quote_stops_the_reading_before_the_limit():
     data = io.BytesIO(b'5" pipe,1\n' + b"6,1\n" * 1_000_000)
     with pytest.raises(CsvProblem) as raised:
         decoder = Decoder(columns(S, S), DIALECT)
-        for chunk in chunks(data.read, DIALECT, block_bytes=1024):
+        for chunk in Chunks(data.read, DIALECT, block_bytes=1024):
             decoder.decode(chunk)
     assert (raised.value.line, raised.value.byte) == (1, 0)
     assert data.tell() < 5_000
@@ -184,10 +184,6 @@ def test_a_malformed_last_record_without_newline(bad):
 def test_a_quote_that_is_never_closed():
     expected = (2, 4, "column 2 has a quoted field that is not closed")
     assert problem_of(b'1,2\n3,"4\n5,6\n', S, S) == expected
-
-
-def test_a_gzip_object_that_is_read_as_text():
-    assert problem_of(b"\x1f\x8b\x08\0\0\0", S)[2] == "it is compressed by gzip"
 
 
 @given(
@@ -252,16 +248,16 @@ def test_an_object_of_every_type():
 def test_batches_of_one_source_have_the_same_types():
     decoder = Decoder(columns("timestamp", "binary", "double"), DIALECT)
     texts = [b"2020-01-02 03:04:05Z,\\x,1\n", b"2020-01-02 03:04:05,,Infinity\n", b",,\n"]
-    schemas = {str(decoder.decode(Chunk(text, 0, 1)).schema) for text in texts}
+    schemas = {str(decoder.decode(Chunk(text, 0, 1)).batch.schema) for text in texts}
     assert len(schemas) == 1
-    assert rows(decoder.decode(Chunk(b",\\x0a,\n", 0, 1))) == [(None, b"\n", None)]
+    assert rows(decoder.decode(Chunk(b",\\x0a,\n", 0, 1)).batch) == [(None, b"\n", None)]
 
 
 def test_a_column_of_other_spellings_is_learned():
     decoder = Decoder(columns("bigint", "timestamp"), DIALECT)
     chunk = Chunk(b"+5,2020-01-02 03:04:05\n 6 ,10000-01-01\n", 0, 1)
-    assert decoder.decode(chunk).column(0).to_pylist() == [5, 6]
-    assert decoder.decode(chunk).column(0).to_pylist() == [5, 6]
+    assert decoder.decode(chunk).batch.column(0).to_pylist() == [5, 6]
+    assert decoder.decode(chunk).batch.column(0).to_pylist() == [5, 6]
 
 
 @pytest.mark.parametrize("other", ["0xff", "0x10", "0XA", "1.0", "1e2", "128", '""', "1_0", "+-1"])

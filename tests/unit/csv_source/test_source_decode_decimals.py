@@ -30,7 +30,7 @@ def expected(text, precision, scale):
 
 def found(decoder, text):
     try:
-        (value,) = decoder.decode(Chunk(f"{text}\n".encode(), 0, 1)).column(0).to_pylist()
+        (value,) = decoder.decode(Chunk(f"{text}\n".encode(), 0, 1)).batch.column(0).to_pylist()
     except CsvProblem as problem:
         assert problem.line == 1
         return None

@@ -105,9 +105,12 @@ def test_the_schema_in_spark_is_that_of_the_batches(s3):
         "string",
         "int64",
         "timestamp[us, tz=UTC]",
+        "struct<line: int64, byte: int64, raw: string, column: string, error: string>",
     ]
     assert output_schema(spec(columns=(Column("a`b; --", "int"),))) == (
-        "`a``b; --` int, `_mz_object` string, `_mz_record` bigint, `_mz_last_modified` timestamp"
+        "`a``b; --` int, `_mz_object` string, `_mz_record` bigint, `_mz_last_modified` timestamp, "
+        "`mz_problem` struct<`line`: bigint, `byte`: bigint, `raw`: string, `column`: string, "
+        "`error`: string>"
     )
 
 

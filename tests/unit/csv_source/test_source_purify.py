@@ -25,6 +25,7 @@ def test_names_from_the_header_all_strings():
         location=LOCATION,
         dialect=DIALECT,
         compression="by_suffix",
+        encoding="utf-8",
     )
     assert pinned.sql() == "FORMAT CSV WITH HEADER COLUMNS (id, value)"
 
@@ -90,6 +91,29 @@ def test_aliases_name_any_header():
     assert purify(parse(columns=ALIASES), ("x", "x")).header == ("x", "x")
 
 
+@pytest.mark.parametrize("match", ["reorder", "subset"])
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (("x", "x"), "columns 1 and 2 have the same name 'x'"),
+        (("x", ""), "column 2 has an empty name"),
+    ],
+)
+def test_a_header_whose_names_do_not_tell_its_columns(match, header, says):
+    with pytest.raises(ConfigError) as raised:
+        purify(parse(columns=ALIASES, header_match=match), header)
+    (problem,) = raised.value.problems
+    assert problem.endswith(
+        f": {says}, so its columns can't be told by name as header_match: {match} does; leave out "
+        "header_match, or give each object's columns names of their own"
+    )
+
+
+def test_names_that_differ_in_case_tell_columns():
+    pinned = purify(parse(columns=ALIASES, header_match="subset"), ("id", "ID"))
+    assert pinned.header == ("id", "ID")
+
+
 def test_aliases_of_another_number():
     with pytest.raises(ConfigError) as raised:
         purify(parse(columns=ALIASES), ("id",))
@@ -102,7 +126,7 @@ def test_aliases_of_another_number():
         parse(),
         parse(columns=ALIASES),
         parse(header=False, column_count=2),
-        parse(delimiter="\t", quote="'", null="\\N", compression="gzip"),
+        parse(delimiter="\t", quote="'", null="\\N", compression="gzip", encoding="cp1252"),
     ],
 )
 def test_json_there_and_back(definition):
@@ -126,6 +150,16 @@ def test_naming_the_header_that_was_discovered_contradicts_nothing():
 
 def test_another_pattern_contradicts_nothing():
     assert contradictions(purify(parse(pattern="**/*.csv"), FOUND), parse(pattern="1.csv")) == []
+
+
+def test_another_way_with_what_does_not_fit_contradicts_nothing():
+    now = parse(
+        header_match="subset",
+        on_header_mismatch="skip_object",
+        on_bad_row="reject",
+        max_rejects=5,
+    )
+    assert contradictions(purify(parse(), FOUND), now) == []
 
 
 @pytest.mark.parametrize(
@@ -152,6 +186,8 @@ def test_another_pattern_contradicts_nothing():
           "the quote is declared as \"'\" but was pinned as '\"'",
           "the null is declared as '' but was pinned as '-'",
           "the compression is declared as 'gzip' but was pinned as 'by_suffix'"]),
+        (parse(), parse(encoding="latin-1"),
+         ["the encoding is declared as 'iso8859-1' but was pinned as 'utf-8'"]),
         (parse(delimiter=";"), parse(header=False, column_count=2),
          ["the delimiter is declared as ',' but was pinned as ';'",
           "it is declared without a header but was pinned with one"]),

@@ -13,3 +13,10 @@ from dbt.adapters.mzs3.csv_source.report import IngestReport
 )
 def test_the_line_of_the_log(objects, line):
     assert IngestReport("lake.orders", objects, 1234, 0, 2.06).line() == line
+
+
+def test_skipped_objects_are_told_where_there_are_any():
+    report = IngestReport("lake.orders", 3, 1234, 7, 2.06, skipped=2)
+    assert report.line() == (
+        "lake.orders: COPY 1234 (3 new objects, 2 skipped, 7 rejected) in 2.1s"
+    )

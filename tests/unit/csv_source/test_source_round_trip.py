@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.executor.chunks import chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 
@@ -65,7 +65,9 @@ def test_there_and_back(data_type, dialect, data):
 
     decoder = Decoder((Column("x", data_type), Column("y")), dialect)
     read = io.BytesIO(text).read
-    found = [decoder.decode(chunk).column(0) for chunk in chunks(read, dialect, block_bytes=50)]
+    found = [
+        decoder.decode(chunk).batch.column(0) for chunk in Chunks(read, dialect, block_bytes=50)
+    ]
     assert as_bits(pa.concat_arrays(found)) == as_bits(array)
 
 

@@ -9,8 +9,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.csv_source.executor.compression import Gunzip
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
-from dbt.adapters.mzs3.csv_source.executor.stream import MAX_RESUMES, Gunzip, ObjectReader
+from dbt.adapters.mzs3.csv_source.executor.stream import MAX_RESUMES, ObjectReader
 
 DATA = bytes(range(256)) * 4
 

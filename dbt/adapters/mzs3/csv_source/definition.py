@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
+from dbt.adapters.mzs3.csv_source.executor.compression import COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.later import later_problems
 from dbt.adapters.mzs3.errors import ConfigError
 
@@ -27,6 +30,7 @@ KNOWN_KEYS = (
     "header_match",
     "on_header_mismatch",
     "on_bad_row",
+    "max_rejects",
     "on_overwrite",
     "delimiter",
     "quote",
@@ -39,7 +43,6 @@ KNOWN_KEYS = (
     "aws_connection",
 )
 DEFAULT_PATTERN = "**"
-COMPRESSIONS = ("by_suffix", "none", "gzip")
 
 
 class HeaderMode(Enum):
@@ -71,6 +74,7 @@ class SourceDefinition:
     dialect: CsvDialect
     compression: str
     aws_connection: str
+    reading: Reading = field(default_factory=Reading)
 
 
 def is_near_miss(kind: str) -> bool:
@@ -105,6 +109,7 @@ def parse_definition(
         dialect=parser.dialect(),
         compression=parser.one_of("compression", COMPRESSIONS),
         aws_connection=parser.connection(connections),
+        reading=parser.reading(),
     )
     problems = [*parser.problems, *later_problems(parser.given)]
     if problems:
@@ -186,7 +191,14 @@ class _Parser:
             escape=self._text("escape", quote),
             null=self._text("null", base.null),
         )
-        self.problems += [f"external: {problem}" for problem in dialect.problems()]
+        if len(dialect.delimiter) > 1 and dialect.delimiter != "\\t":
+            self.problems.append(
+                f"external.delimiter {dialect.delimiter!r} has {len(dialect.delimiter)} "
+                "characters; delimiters of several characters are not supported: have the "
+                "objects written with one of a single one-byte character"
+            )
+        else:
+            self.problems += [f"external: {problem}" for problem in dialect.problems()]
         if dialect.escape != dialect.quote:
             self.problems.append(
                 "external.escape other than the quote is not supported by this version"
@@ -194,6 +206,10 @@ class _Parser:
         if dialect.delimiter == "\\t":
             self.problems.append('external.delimiter: write a tab as "\\t", in double quotes')
         return dialect
+
+    def reading(self) -> Reading:
+        has_header = self.header_mode is not HeaderMode.NONE
+        return parse_reading(self.given, self.problems, has_header=has_header)
 
     def one_of(self, key: str, values: tuple[str, ...]) -> str:
         value = self.given.get(key, values[0])

@@ -44,6 +44,7 @@ class Totals:
     objects: int = 0
     rows: int = 0
     rejected: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ class Pass:
 
     def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> None:
         source = self.definition.name
-        with counted_rows(self.spark, source, self.relations, epoch, plan) as counted:
+        limit = self.spec.reading.max_rejects
+        with counted_rows(self.spark, source, self.relations, epoch, plan, limit) as counted:
             self.lock.require()
             self.cancellation.check()
             self.cancellation.committing = True

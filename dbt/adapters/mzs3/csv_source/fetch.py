@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
+from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
 from dbt.adapters.mzs3.csv_source.insert import insert_partition
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
@@ -47,31 +49,55 @@ def _tasks(batch: Batch, parallelism: int) -> int:
     return min(batch.objects, max(parallelism, -(-batch.bytes // BYTES_PER_TASK)))
 
 
+def _require_few(source: str, counted: DataFrame, rejected: DataFrame, limit: int) -> None:
+    """Raise SourceError for more rejects than the limit; it tells of the first."""
+    total = counted.agg(F.sum("rejects")).first()[0] or 0
+    if total <= limit:
+        return
+    first = rejected.orderBy("_mz_object", "_mz_record").first()
+    problem = first[PROBLEM_COLUMN]
+    where = f"object {first['_mz_object']}, line {problem['line']}, byte {problem['byte']}"
+    raise SourceError(too_many_rejects(source, limit, f"{where}: {problem['error']}"))
+
+
 @contextmanager
 def counted_rows(
-    spark: SparkSession, source: str, relations: SourceRelations, epoch: str, plan: DataFrame
+    spark: SparkSession,
+    source: str,
+    relations: SourceRelations,
+    epoch: str,
+    plan: DataFrame,
+    max_rejects: int | None,
 ) -> Iterator[DataFrame]:
-    """The plan with the rows each object has in the epoch's partition, counted once.
+    """The plan with `rows`, `rejects` and the `error` of each object, counted once.
 
-    Raises SourceError if records of an object are missing or there twice: its records are
-    numbered from 1, so the highest number is their count.
+    Raises SourceError if records of an object are missing or there twice: its records, rejected
+    ones too, are numbered from 1, so the highest number is their count; an object that was
+    skipped has one row, without a number. Raises it also for more rejects than `max_rejects`.
     """
-    counts = (
-        spark.table(relations.rows)
-        .where(F.col(EPOCH_COLUMN) == epoch)
-        .groupBy(F.col("_mz_object").alias("object"))
-        .agg(F.count(F.lit(1)).alias("rows"), F.max("_mz_record").alias("last"))
+    written = spark.table(relations.rows).where(F.col(EPOCH_COLUMN) == epoch)
+    is_good = F.col(PROBLEM_COLUMN).isNull()
+    is_reject = F.col(f"{PROBLEM_COLUMN}.raw").isNotNull()
+    counts = written.groupBy(F.col("_mz_object").alias("object")).agg(
+        F.count(F.lit(1)).alias("all"),
+        F.count_if(is_good).alias("rows"),
+        F.count_if(is_reject).alias("rejects"),
+        F.max("_mz_record").alias("last"),
+        F.max(F.when(~is_good & ~is_reject, F.col(f"{PROBLEM_COLUMN}.error"))).alias("error"),
     )
     counted = plan.join(counts, "object", "full").persist()
     try:
-        wrong = (F.col("rows") != F.col("last")) | F.col("etag").isNull()
-        first = counted.where(wrong).orderBy("object").first()
+        should = F.coalesce("last", F.lit(1))
+        wrong = (F.col("all") != should) | F.col("etag").isNull()
+        first = counted.where(wrong).withColumn("should", should).orderBy("object").first()
         if first is not None:
             raise SourceError(
-                f"{source}: object {first['object']} has {first['rows']} rows where it should "
-                f"have {first['last']}; nothing of this run is committed. This is a defect, "
+                f"{source}: object {first['object']} has {first['all']} rows where it should "
+                f"have {first['should']}; nothing of this run is committed. This is a defect, "
                 "please report it"
             )
-        yield counted.withColumn("rows", F.coalesce("rows", F.lit(0)))
+        if max_rejects is not None:
+            _require_few(source, counted, written.where(is_reject), max_rejects)
+        yield counted.fillna(0, ["rows", "rejects"])
     finally:
         counted.unpersist()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import SPARK_FAILURES, OnStep, Pass, Totals
+from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
@@ -89,7 +90,9 @@ def ingest(
         raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")
     seconds = time.monotonic() - started
-    return IngestReport(name, totals.objects, totals.rows, totals.rejected, seconds)
+    return IngestReport(
+        name, totals.objects, totals.rows, totals.rejected, seconds, skipped=totals.skipped
+    )
 
 
 @contextmanager
@@ -130,11 +133,13 @@ def _pin(
 
 
 def _require_free_name(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
-    if EPOCH_COLUMN in {column.name.lower() for column in pinned.columns}:
-        raise SourceError(
-            f"{definition.name}: a column can't be named {EPOCH_COLUMN}, as the table of rows has "
-            "one of that name; declare `columns` to give it another"
-        )
+    names = {column.name.lower() for column in pinned.columns}
+    for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
+        if taken in names:
+            raise SourceError(
+                f"{definition.name}: a column can't be named {taken}, as the table of rows has "
+                "one of that name; declare `columns` to give it another"
+            )
 
 
 def _require_agreement(
@@ -168,6 +173,7 @@ def _discover_header(
                 found.key,
                 definition.dialect,
                 definition.compression,
+                encoding=definition.reading.encoding,
                 source=definition.name,
             )
             if header is not None:
@@ -186,4 +192,5 @@ def _fetch_spec(
         columns=pinned.columns,
         dialect=definition.dialect,
         compression=definition.compression,
+        reading=definition.reading,
     )

@@ -7,13 +7,9 @@ from typing import Any
 
 # The values that work, then those that are known and do not.
 _MODES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "header_match": ("exact", ("reorder", "subset")),
-    "on_header_mismatch": ("fail", ("skip_object",)),
-    "on_bad_row": ("fail", ("reject",)),
     "on_overwrite": ("fail", ("ignore", "append", "replace")),
 }
 _THROTTLES = ("max_objects_per_run", "max_bytes_per_run")
-_UTF_8 = frozenset({"utf-8", "utf8"})
 _SCAN = "bucket_scan"
 _QUEUE = "sqs_notifications"
 
@@ -28,11 +24,6 @@ def later_problems(given: Mapping[str, Any]) -> list[str]:
     problems += [
         f"external.{key} is not supported by this version" for key in _THROTTLES if key in given
     ]
-    encoding = given.get("encoding", "UTF-8")
-    if str(encoding).lower() not in _UTF_8:
-        problems.append(
-            f"external.encoding {encoding!r} is not supported by this version; UTF-8 is"
-        )
     return problems + _discover_problems(given.get("discover", [_SCAN]))
 
 

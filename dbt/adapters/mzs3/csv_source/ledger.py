@@ -26,6 +26,10 @@ COMMIT = "commit"
 FAILED = "failed"
 VOID = "void"
 
+# States of an object in a commit.
+FETCHED = "fetched"
+SKIPPED = "skipped"
+
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
 
@@ -54,21 +58,34 @@ class Ledger:
         void = self._phase(VOID).select("epoch").distinct()
         return self._phase(COMMIT).join(void, "epoch", "left_anti").select("object", "etag")
 
-    def totals(self, epoch: str) -> tuple[int, int, int]:
-        """Objects, rows and rejects that the epoch's commit records."""
+    def totals(self, epoch: str) -> tuple[int, int, int, int]:
+        """Objects, rows, rejects and skipped objects that the epoch's commit records."""
         committed = self._phase(COMMIT).where(F.col("epoch") == epoch)
+        skipped = F.col("state") == SKIPPED
         found = committed.agg(
-            F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0)), F.sum("rejects")
+            F.count_if(~skipped), F.sum("rows"), F.sum("rejects"), F.count_if(skipped)
         ).first()
-        return found[0], found[1], found[2] or 0
+        return found[0], found[1] or 0, found[2] or 0, found[3]
 
     def write_plan(self, epoch: str, objects: DataFrame) -> None:
         """The epoch takes these objects; nothing of them is read before this is on record."""
         self._write(epoch, PLAN, objects, state="listed")
 
     def write_commit(self, epoch: str, objects: DataFrame) -> None:
-        """The epoch's rows are visible from here on; `objects` has the column `rows` too."""
-        self._write(epoch, COMMIT, objects, state="fetched", rows=F.col("rows"), rejects=F.lit(0))
+        """The epoch's rows are visible from here on.
+
+        `objects` has `rows` and `rejects` too, and `error`: why an object was skipped, or NULL.
+        """
+        state = F.when(F.col("error").isNotNull(), SKIPPED).otherwise(FETCHED)
+        self._write(
+            epoch,
+            COMMIT,
+            objects,
+            state=state,
+            rows=F.col("rows"),
+            rejects=F.col("rejects"),
+            error=F.col("error"),
+        )
 
     def write_failed(self, epoch: str, objects: DataFrame, error: str) -> None:
         """The epoch came to its end on these objects, and makes nothing visible."""
@@ -87,7 +104,7 @@ class Ledger:
         phase: str,
         objects: DataFrame,
         *,
-        state: str,
+        state: str | Column,
         rows: Column | None = None,
         rejects: Column | None = None,
         error: Column | None = None,
@@ -97,7 +114,7 @@ class Ledger:
 
         events = objects.select(
             *OBJECT_COLUMNS,
-            F.lit(state).alias("state"),
+            (F.lit(state) if isinstance(state, str) else state).alias("state"),
             or_null(rows, "bigint").alias("rows"),
             or_null(rejects, "bigint").alias("rejects"),
             or_null(error, "string").alias("error"),

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems
+from dbt.adapters.mzs3.csv_source.executor.layout import unmatchable_names
+from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -20,9 +22,10 @@ class PinnedDefinition:
     """A source's header and columns, with nothing left open, and how its objects are read.
 
     `header` is what every object's header must equal, name by name, None for objects without
-    one; `columns` are the names and types in Spark, one for each field of a record. `location` is
-    the URI below which the objects are. The pattern is not pinned: which objects are taken from
-    now on may change without making what was taken wrong.
+    one, as `header_match` says; `columns` are the names and types in Spark, one for each of its
+    names. `location` is the URI below which the objects are. The pattern is not pinned, nor what
+    is done with headers and rows that do not fit: which are taken from now on may change without
+    making what was taken wrong.
     """
 
     header: tuple[str, ...] | None
@@ -30,6 +33,7 @@ class PinnedDefinition:
     location: str
     dialect: CsvDialect
     compression: str
+    encoding: str = UTF_8
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
@@ -54,6 +58,7 @@ class PinnedDefinition:
             location=value["location"],
             dialect=CsvDialect(**value["dialect"]),
             compression=value["compression"],
+            encoding=value["encoding"],
         )
 
 
@@ -82,6 +87,8 @@ def purify(definition: SourceDefinition, found_header: tuple[str, ...] | None) -
         )
     columns = definition.columns or tuple(Column(name) for name in found_header)
     problems = _problems(found_header, definition.columns)
+    if definition.reading.header_match != EXACT:
+        problems += _match_problems(found_header, definition.reading.header_match)
     if problems:
         raise ConfigError(f"source {definition.name}", problems)
     return _pinned(definition, found_header, columns)
@@ -96,6 +103,7 @@ def _pinned(
         location=definition.location.uri,
         dialect=definition.dialect,
         compression=definition.compression,
+        encoding=definition.reading.encoding,
     )
 
 
@@ -126,6 +134,7 @@ def _reading_differences(pinned: PinnedDefinition, definition: SourceDefinition)
         ("quote", now.quote, then.quote),
         ("null", now.null, then.null),
         ("compression", definition.compression, pinned.compression),
+        ("encoding", definition.reading.encoding, pinned.encoding),
     )
     return [
         f"the {key} is declared as {declared!r} but was pinned as {before!r}"
@@ -156,6 +165,15 @@ def _problems(header: Sequence[str], declared: Sequence[Column]) -> list[str]:
             f"{_list(header)}"
         ]
     return []
+
+
+def _match_problems(header: Sequence[str], match: str) -> list[str]:
+    return [
+        f"the header is {_list(header)}: {problem}, so its columns can't be told by name as "
+        f"header_match: {match} does; leave out header_match, or give each object's columns names "
+        "of their own"
+        for problem in unmatchable_names(header)
+    ]
 
 
 def _column(column: Column) -> str:

@@ -43,12 +43,22 @@ SELECT object, latest.* FROM (
   GROUP BY object
 )"""
 
-_COMMITTED_ROWS = """
-SELECT * EXCEPT (mz_epoch) FROM {rows}
-WHERE mz_epoch IN (
+_IS_COMMITTED = """mz_epoch IN (
   SELECT epoch FROM {ledger} WHERE phase IN ('commit', 'void')
   GROUP BY epoch HAVING NOT bool_or(phase = 'void')
 )"""
+
+_COMMITTED_ROWS = f"""
+SELECT * EXCEPT (mz_epoch, mz_problem) FROM {{rows}}
+WHERE mz_problem IS NULL AND {_IS_COMMITTED}"""
+
+# A problem without a raw text is not a record's: it is why an object was skipped.
+_REJECTS = f"""
+SELECT
+  `_mz_object` AS object, `_mz_record` AS record, mz_problem.line, mz_problem.byte,
+  mz_problem.raw, mz_problem.column, mz_problem.error
+FROM {{rows}}
+WHERE mz_problem.raw IS NOT NULL AND {_IS_COMMITTED}"""
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,11 @@ class SourceRelations:
         return self._name("__objects")
 
     @property
+    def rejects(self) -> str:
+        """The view of the records that were rejected."""
+        return self._name("__rejects")
+
+    @property
     def ledger(self) -> str:
         """The table of what happened to objects, epoch by epoch."""
         return self._name("__ledger")
@@ -97,6 +112,7 @@ class SourceRelations:
         """What a user runs to start the source afresh."""
         return (
             f"DROP VIEW IF EXISTS {self.source}; DROP VIEW IF EXISTS {self.objects}; "
+            f"DROP VIEW IF EXISTS {self.rejects}; "
             f"DROP TABLE IF EXISTS {self.ledger}; DROP TABLE IF EXISTS {self.rows}"
         )
 
@@ -175,8 +191,13 @@ def make_relations(
 
 
 def make_views(spark: SparkSession, relations: SourceRelations) -> None:
-    """The two views exist."""
-    for name, query in ((relations.objects, _STATES), (relations.source, _COMMITTED_ROWS)):
+    """The views exist."""
+    views = (
+        (relations.objects, _STATES),
+        (relations.rejects, _REJECTS),
+        (relations.source, _COMMITTED_ROWS),
+    )
+    for name, query in views:
         if not spark.catalog.tableExists(name):
             text = query.format(ledger=relations.ledger, rows=relations.rows)
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} AS {text}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
@@ -14,57 +14,115 @@ BLOCK_BYTES = 4 * 1024 * 1024
 MAX_RECORD_BYTES = 128 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
+Width = Callable[[bytes], int]
+"""How many bytes of the object a piece of its text in UTF-8 was."""
+
 
 @dataclass(frozen=True)
 class Chunk:
-    """Whole records of an object, and where in it they start."""
+    """Records of an object, and where in it they start; `last` if nothing follows them."""
 
     data: bytes
     byte: int
     line: int
+    last: bool = False
+    width: Width = len
 
     def after(self, length: int) -> Chunk:
         """The chunk without its first `length` bytes, which end where a record does."""
         newlines = self.data.count(b"\n", 0, length)
-        return Chunk(self.data[length:], self.byte + length, self.line + newlines)
+        before = length if self.width is len else self.width(self.data[:length])
+        return replace(
+            self, data=self.data[length:], byte=self.byte + before, line=self.line + newlines
+        )
 
 
-def chunks(
-    read: Read,
-    dialect: CsvDialect,
-    *,
-    block_bytes: int = BLOCK_BYTES,
-    max_record_bytes: int = MAX_RECORD_BYTES,
-) -> Iterator[Chunk]:
-    """Chunks of about `block_bytes`, whole records each, without the byte order mark.
+class RecordTooLarge(CsvProblem):
+    """A record that is too large to be held; `start` is its first bytes."""
+
+    def __init__(self, rest: Chunk, limit: int) -> None:
+        self.start = rest.data
+        super().__init__(
+            f"the record is larger than {limit // (1024 * 1024)} MB; is a quoted field not "
+            "closed?",
+            FIX_OBJECT,
+            line=rest.line,
+            byte=rest.byte,
+        )
+
+
+class Chunks:
+    """An iterator of chunks of about `block_bytes`, whole records each, without the BOM.
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
-    a chunk may end inside a record, and its first records show what is wrong. Raises CsvProblem
-    for a record of more than `max_record_bytes`.
+    a chunk may end inside a record, and its first records show what is wrong: what is behind
+    them is given back. Raises RecordTooLarge for a record of more than `max_record_bytes`.
     """
-    delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
-    held = _fill(read, b"", max(block_bytes, len(BOM)))
-    start = len(BOM) if held.startswith(BOM) else 0
-    rest = Chunk(held[start:], start, 1)
-    while True:
-        end = end_of_records(rest.data, quote)
-        if end:
-            yield Chunk(rest.data[:end], rest.byte, rest.line)
-            rest = rest.after(end)
-        elif len(rest.data) > block_bytes:
-            if has_stray_quote(rest.data, delimiter, quote):
-                yield rest
-                return
-            if len(rest.data) > max_record_bytes:
-                raise _too_large(rest, max_record_bytes)
-        # A record longer than a block: doubling keeps the work in proportion to its length.
-        wanted = len(rest.data) + max(block_bytes, len(rest.data))
-        grown = _fill(read, rest.data, wanted)
-        if len(grown) == len(rest.data):
-            break
-        rest = Chunk(grown, rest.byte, rest.line)
-    if rest.data:
-        yield rest
+
+    def __init__(
+        self,
+        read: Read,
+        dialect: CsvDialect,
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        width: Width = len,
+    ) -> None:
+        self._read = read
+        self._delimiter, self._quote = dialect.delimiter.encode(), dialect.quote.encode()
+        self._block_bytes = block_bytes
+        self._max_record_bytes = max_record_bytes
+        self._width = width
+        self._rest: Chunk | None = None
+        self._more_needed = False
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        rest = self._start() if self._rest is None else self._rest
+        while True:
+            found = self._complete(rest)
+            if found:
+                self._rest = rest.after(found)
+                return replace(rest, data=rest.data[:found])
+            # A record longer than a block: doubling keeps the work in proportion to its length.
+            wanted = len(rest.data) + max(self._block_bytes, len(rest.data))
+            grown = _fill(self._read, rest.data, wanted)
+            if len(grown) == len(rest.data):
+                break
+            self._more_needed = False
+            rest = replace(rest, data=grown)
+        self._rest = rest.after(len(rest.data))
+        if not rest.data:
+            raise StopIteration
+        return replace(rest, last=True)
+
+    def give_back(self, tail: Chunk, *, whole: bool) -> None:
+        """The end of the last chunk comes again, with what follows it; `whole` if it is all of it.
+
+        It starts with a record, of which the end was not in the chunk.
+        """
+        data = tail.data + (self._rest.data if self._rest is not None else b"")
+        self._rest = replace(tail, data=data, last=False)
+        self._more_needed = whole
+
+    def _complete(self, rest: Chunk) -> int:
+        """How much of what is held can be read now; 0 if more is needed first."""
+        end = 0 if self._more_needed else end_of_records(rest.data, self._quote)
+        if end or len(rest.data) <= self._block_bytes:
+            return end
+        if not self._more_needed and has_stray_quote(rest.data, self._delimiter, self._quote):
+            return len(rest.data)
+        if len(rest.data) > self._max_record_bytes:
+            raise RecordTooLarge(rest, self._max_record_bytes)
+        return 0
+
+    def _start(self) -> Chunk:
+        held = _fill(self._read, b"", max(self._block_bytes, len(BOM)))
+        if held.startswith(BOM):
+            return Chunk(held[len(BOM) :], self._width(BOM), 1, width=self._width)
+        return Chunk(held, 0, 1, width=self._width)
 
 
 def end_of_records(data: bytes, quote: bytes) -> int:
@@ -97,12 +155,3 @@ def _fill(read: Read, held: bytes, wanted: int) -> bytes:
         parts.append(data)
         missing -= len(data)
     return b"".join(parts)
-
-
-def _too_large(rest: Chunk, limit: int) -> CsvProblem:
-    return CsvProblem(
-        f"the record is larger than {limit // (1024 * 1024)} MB; is a quoted field not closed?",
-        FIX_OBJECT,
-        line=rest.line,
-        byte=rest.byte,
-    )

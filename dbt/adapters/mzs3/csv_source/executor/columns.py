@@ -12,6 +12,8 @@ RESERVED_PREFIX = "_mz_"
 OBJECT_COLUMN = "_mz_object"
 RECORD_COLUMN = "_mz_record"
 LAST_MODIFIED_COLUMN = "_mz_last_modified"
+# Not `_mz_problem`: users never see it.
+PROBLEM_COLUMN = "mz_problem"
 
 MAX_PRECISION = 38
 

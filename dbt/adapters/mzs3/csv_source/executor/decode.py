@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES, convert
+from dbt.adapters.mzs3.csv_source.executor.convert import convert
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
 from dbt.adapters.mzs3.csv_source.executor.floats import is_special
-from dbt.adapters.mzs3.csv_source.executor.locate import first_problem
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.parse import parse
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.executor.sift import Reject, Sifter
 from dbt.adapters.mzs3.csv_source.executor.strict import is_plain
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -22,49 +25,92 @@ _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _ALWAYS_AS_TEXT = ("binary", "decimal")
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """A chunk's good records, with their numbers in it from 0 where others were rejected.
+
+    There are `count` records in its first `length` bytes; the rest is for the next chunk.
+    """
+
+    batch: pa.RecordBatch
+    count: int
+    length: int
+    numbers: pa.Array | None = None
+    rejects: tuple[Reject, ...] = ()
+
+
 class Decoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
     A field that is the dialect's NULL text and not quoted is NULL; `""` is the empty string.
-    Raises CsvProblem, at the first record of the chunk that is not right. Keep one for all
-    objects of a task: it learns which columns pyarrow's reader cannot read by itself.
+    Keep one for all objects of a task: it learns which columns pyarrow's reader cannot read by
+    itself, and whether to expect records that are not right.
     """
 
-    def __init__(self, columns: Sequence[Column], dialect: CsvDialect) -> None:
+    def __init__(
+        self, columns: Sequence[Column], dialect: CsvDialect, reading: Reading | None = None
+    ) -> None:
         self._columns = tuple(columns)
         self._dialect = dialect
+        self._reading = reading or Reading()
         self._delimiter = dialect.delimiter.encode()
         self._quote = dialect.quote.encode()
+        self._in_order = Layout.in_order(len(self._columns))
+        self._sifter = Sifter(self._columns, dialect, self._reading.encoding)
         # Columns read as text and converted by us.
         self._as_text = frozenset(
             i for i, c in enumerate(columns) if c.data_type.startswith(_ALWAYS_AS_TEXT)
         )
         self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in _INTEGERS)
+        self._expects_rejects = False
 
-    def decode(self, chunk: Chunk) -> pa.RecordBatch:
-        """The chunk's records as one batch."""
-        plain = is_plain(
-            chunk.data, self._delimiter, self._quote, one_column=len(self._columns) == 1
+    def decode(self, chunk: Chunk, layout: Layout | None = None) -> Decoded:
+        """The chunk's records; without a layout, one field for each column.
+
+        Where bad records are not rejected, raises CsvProblem, at the first of the chunk.
+        """
+        layout = layout or self._in_order
+        if not self._expects_rejects:
+            batch = self._all_good(chunk.data, layout)
+            if batch is not None:
+                return Decoded(batch, batch.num_rows, len(chunk.data))
+        return self._sift(chunk, layout)
+
+    def _all_good(self, data: bytes, layout: Layout) -> pa.RecordBatch | None:
+        """The records if there is nothing wrong with any; only then is this the way."""
+        one_column = layout.width == 1
+        if not is_plain(data, self._delimiter, self._quote, one_column=one_column):
+            return None
+        if layout.drops and not _is_utf8(data):
+            return None  # of what is left out pyarrow would not see it
+        try:
+            return self._read(data, layout, self._as_text | self._hex_suspects(data))
+        except ValueError:
+            pass
+        try:
+            return self._learn(data, layout)
+        except ValueError:
+            return None
+
+    def _sift(self, chunk: Chunk, layout: Layout) -> Decoded:
+        rejects = self._reading.rejects
+        sifted = self._sifter.sift(chunk, layout, last=chunk.last or not rejects)
+        if sifted.bad and not rejects:
+            raise next(sifted.rejects()).problem()
+        # One chunk with bad records is seldom alone: the next is not tried in vain.
+        self._expects_rejects = bool(sifted.bad)
+        return Decoded(
+            sifted.batch,
+            sifted.count,
+            sifted.cut.end,
+            sifted.numbers,
+            tuple(sifted.rejects()),
         )
-        if plain:
-            try:
-                return self._read(chunk.data, self._as_text | self._hex_suspects(chunk.data))
-            except ValueError:
-                pass
-            try:
-                return self._learn(chunk.data)
-            except ValueError:
-                pass
-        raise first_problem(chunk, self._columns, self._dialect, self.all_text)
 
-    def all_text(self, data: bytes) -> list[pa.Array]:
-        """The fields of plain records as columns of text, for `locate` to convert."""
-        columns: list[pa.Array] = self._parse(data, frozenset(range(len(self._columns)))).columns
-        return columns
-
-    def _learn(self, data: bytes) -> pa.RecordBatch:
+    def _learn(self, data: bytes, layout: Layout) -> pa.RecordBatch:
         """Every column read as text and converted; remembers those that need it."""
-        text = self.all_text(data)
+        every = frozenset(range(len(self._columns)))
+        text = self._parse(data, layout, every).columns
         arrays = [convert(t, c.data_type) for t, c in zip(text, self._columns, strict=True)]
         self._as_text |= {i for i, t in enumerate(text) if not self._reads(t, i)}
         return self._batch(arrays)
@@ -82,8 +128,8 @@ class Decoder:
         found = any(x in data and b"0" + x in data for x in (b"x", b"X"))
         return self._integers if found else frozenset()
 
-    def _read(self, data: bytes, as_text: frozenset[int]) -> pa.RecordBatch:
-        batch = self._parse(data, as_text)
+    def _read(self, data: bytes, layout: Layout, as_text: frozenset[int]) -> pa.RecordBatch:
+        batch = self._parse(data, layout, as_text)
         arrays = []
         for index, (array, column) in enumerate(zip(batch.columns, self._columns, strict=True)):
             if index in as_text:
@@ -93,43 +139,25 @@ class Decoder:
                 arrays.append(array)
         return self._batch(arrays)
 
-    def _parse(self, data: bytes, as_text: frozenset[int]) -> pa.RecordBatch:
-        # The columns go by number, so that no name of theirs can matter.
-        names = [str(i) for i in range(len(self._columns))]
-        types = {
-            names[i]: pa.string() if i in as_text else arrow_type(column.data_type)
+    def _parse(self, data: bytes, layout: Layout, as_text: frozenset[int]) -> pa.RecordBatch:
+        types = [
+            pa.string() if i in as_text else arrow_type(column.data_type)
             for i, column in enumerate(self._columns)
-        }
-        if data.startswith(BOM):
-            # A record may start with this character; pyarrow drops one from what it reads.
-            data = BOM + data
-        if not data.endswith(b"\n"):
-            # Without it pyarrow takes an empty last field for quoted if the one before it is.
-            data += b"\n"
-        table = csv.read_csv(
-            pa.py_buffer(data),
-            csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
-            csv.ParseOptions(
-                delimiter=self._dialect.delimiter,
-                quote_char=self._dialect.quote,
-                double_quote=True,
-                newlines_in_values=True,
-                ignore_empty_lines=False,
-            ),
-            csv.ConvertOptions(
-                check_utf8=True,
-                column_types=types,
-                null_values=[self._dialect.null],
-                true_values=TRUE_VALUES,
-                false_values=FALSE_VALUES,
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-        return table.combine_chunks().to_batches()[0]
+        ]
+        return parse(data, layout, types, self._dialect)
 
     def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self._columns])
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _require_certain(array: pa.Array) -> None:

@@ -7,16 +7,33 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, chunks
-from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem, shown
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, RecordTooLarge
+from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
+from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout, layout_by_name, name_difference
+from dbt.adapters.mzs3.csv_source.executor.problem import (
+    FIX_OBJECT,
+    CsvProblem,
+    HeaderProblem,
+    shown,
+)
+from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import records
-from dbt.adapters.mzs3.csv_source.executor.stream import GZIP_MAGIC, ObjectReader, plain_reader
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
 from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FIRST_READ_BYTES = 64 * 1024
+
+
+def open_chunks(
+    read: Read, key: str, dialect: CsvDialect, compression: str, encoding: str, block_bytes: int
+) -> Chunks:
+    """The chunks of the object at `key`, of which `read` gives the bytes."""
+    text = utf8_reader(plain_reader(read, key, compression), encoding)
+    return Chunks(text, dialect, block_bytes=block_bytes, width=width_in(encoding))
 
 
 def read_header(
@@ -26,6 +43,7 @@ def read_header(
     dialect: CsvDialect,
     compression: str,
     *,
+    encoding: str = UTF_8,
     source: str | None = None,
 ) -> tuple[str, ...] | None:
     """The names in the first record of an object; None if the object is empty.
@@ -33,45 +51,57 @@ def read_header(
     Reads no more of the object than it needs. Raises SourceError, naming `source` if given.
     """
     reader = ObjectReader(client, bucket, key)
-    read = plain_reader(reader, key, compression)
     try:
         with contextlib.closing(reader):
-            for chunk in chunks(read, dialect, block_bytes=FIRST_READ_BYTES):
-                names, _ = split_header(chunk, dialect)
+            found = open_chunks(reader.read, key, dialect, compression, encoding, FIRST_READ_BYTES)
+            for chunk in found:
+                names, _ = split_header(chunk, dialect, encoding)
                 return names
     except CsvProblem as problem:
         raise SourceError(problem.text(bucket, key, source)) from problem
     return None
 
 
-def split_header(chunk: Chunk, dialect: CsvDialect) -> tuple[tuple[str, ...], Chunk]:
-    """The names in a chunk's first record, and the chunk behind it. Raises CsvProblem."""
-    record = next(records(chunk.data, dialect))
+def split_header(
+    chunk: Chunk, dialect: CsvDialect, encoding: str = UTF_8
+) -> tuple[tuple[str, ...], Chunk]:
+    """The names in a chunk's first record, and the chunk behind it. Raises HeaderProblem."""
+    record = next(records(chunk.data, dialect, encoding))
     if record.problem is not None:
-        if chunk.data.startswith(GZIP_MAGIC):
-            problem, advice = "it is compressed by gzip", "Declare `compression: gzip`"
-        else:
-            problem, advice = f"the header is malformed: {record.problem}", FIX_OBJECT
-        raise CsvProblem(problem, advice, line=chunk.line, byte=chunk.byte)
+        problem = f"the header is malformed: {record.problem}"
+        raise HeaderProblem(problem, FIX_OBJECT, line=chunk.line, byte=chunk.byte)
     return record.fields, chunk.after(record.end)
 
 
-def require_header(chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect) -> Chunk:
-    """The chunk behind its header, which must be the pinned one, name by name.
+def without_header(
+    chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
+) -> tuple[Layout, Chunk]:
+    """Which fields the columns are, and the chunk behind its header, which goes with the pinned.
 
-    Names are compared exactly: case and spaces count. Raises CsvProblem.
+    Names are compared exactly: case and spaces count. Raises HeaderProblem.
     """
-    found, rest = split_header(chunk, dialect)
-    difference = header_difference(found, pinned)
+    found, rest = split_header(chunk, dialect, reading.encoding)
+    if reading.header_match == EXACT:
+        difference = header_difference(found, pinned)
+    else:
+        difference = any_order_difference(found, pinned, reading.header_match)
     if difference is not None:
-        raise CsvProblem(
+        raise HeaderProblem(
             difference,
             "Correct the object or remove it, or narrow `pattern` so that it is left out, then "
             "run again",
             line=chunk.line,
             byte=chunk.byte,
         )
-    return rest
+    if reading.header_match == EXACT:
+        return Layout.in_order(len(pinned)), rest
+    return layout_by_name(found, pinned), rest
+
+
+def too_large(problem: RecordTooLarge) -> HeaderProblem:
+    """What is wrong with an object of which not even the header can be held."""
+    text = f"the header is malformed: {problem.problem}"
+    return HeaderProblem(text, problem.advice, line=problem.line, byte=problem.byte)
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
@@ -87,6 +117,17 @@ def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None
     return (
         f"header is {_line(found)} but the pinned header is {_line(pinned)}: first difference at "
         f"column {position + 1}, {here} instead of {there}"
+    )
+
+
+def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
+    """What a header lacks of the pinned names, in whatever order; None if it has them."""
+    difference = name_difference(found, pinned, match)
+    if difference is None:
+        return None
+    return (
+        f"header is {_line(found)} but the names of the pinned header are {_line(pinned)}, in any "
+        f"order: {difference}"
     )
 
 

@@ -9,8 +9,8 @@ class CsvProblem(Exception):
     """One problem of one object: what is wrong, at which record, and what to do next.
 
     `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
-    offset of the record's first byte in the decompressed object; both None where the problem is
-    not one record's.
+    offset of the record's first byte in the decompressed object, in its own encoding; both None
+    where the problem is not one record's.
     """
 
     def __init__(
@@ -28,7 +28,16 @@ class CsvProblem(Exception):
         where = f"object s3://{bucket}/{key}"
         if self.line is not None:
             where += f", line {self.line}, byte {self.byte}"
-        return f"{subject}{where}: {self.problem}. {self.advice}"
+        stop = "" if self.problem.endswith("?") else "."
+        return f"{subject}{where}: {self.problem}{stop} {self.advice}"
+
+    def place(self) -> str:
+        """Where in the object, such as `line 3, byte 24: `; empty if it is not one record's."""
+        return "" if self.line is None else f"line {self.line}, byte {self.byte}: "
+
+
+class HeaderProblem(CsvProblem):
+    """A header that is not the pinned one, or cannot be read: the whole object can be left out."""
 
 
 FIX_OBJECT = "Correct the object or remove it, then run again"

@@ -1,9 +1,8 @@
-"""An object's bytes as a stream: one GET, resumed where it broke, decompressed on the way."""
+"""An object's bytes as a stream: one GET, resumed where it broke."""
 
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.answer import (
     replaced,
     require_answer,
 )
-from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -26,11 +25,6 @@ Read = Callable[[int], bytes]
 MAX_RESUMES = 4
 FIRST_PAUSE_S = 0.2
 RAW_READ_BYTES = 256 * 1024
-GZIP_SUFFIXES = (".gz", ".gzip")
-GZIP_MAGIC = b"\x1f\x8b"
-
-# zlib's own number for "a gzip member, header and checksum included".
-_GZIP_WINDOW = 31
 
 
 class ObjectReader:
@@ -124,60 +118,3 @@ class ObjectReader:
         return CsvProblem(
             describe(exc, doing, "s3:GetObject"), "Nothing of it was kept; run again"
         )
-
-
-class Gunzip:
-    """Decompresses a gzip stream of one or several members, never holding more than it returns.
-
-    Raises CsvProblem where the bytes are not gzip, or end inside a member.
-    """
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._input = b""
-        self._member: Any = None
-
-    def read(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, at least one; b"" at the end of the last member."""
-        while self._member is not None or self._begin_member():
-            raw = self._input or self._read(RAW_READ_BYTES)
-            try:
-                data: bytes = self._member.decompress(raw, size)
-            except zlib.error as exc:
-                raise CsvProblem(
-                    f"it is not valid gzip ({exc})",
-                    "Correct or remove the object; for objects that are not compressed declare "
-                    "`compression: none`",
-                ) from exc
-            self._input = self._member.unconsumed_tail
-            if self._member.eof:
-                self._input = self._member.unused_data
-                self._member = None
-            elif not raw and not data:
-                raise CsvProblem("its gzip stream ends early", FIX_OBJECT)
-            if data:
-                return data
-        return b""
-
-    def _begin_member(self) -> bool:
-        # Zero bytes between and after members are padding, as they are to gzip itself.
-        self._input = self._input.lstrip(b"\0")
-        while not self._input:
-            raw = self._read(RAW_READ_BYTES)
-            if not raw:
-                return False
-            self._input = raw.lstrip(b"\0")
-        self._member = zlib.decompressobj(_GZIP_WINDOW)
-        return True
-
-
-def is_gzip(key: str, compression: str) -> bool:
-    """Whether the object at `key` is to be decompressed: by its suffix unless declared."""
-    if compression == "by_suffix":
-        return key.lower().endswith(GZIP_SUFFIXES)
-    return compression == "gzip"
-
-
-def plain_reader(source: ObjectReader, key: str, compression: str) -> Read:
-    """Reads the object's text: its bytes, or what they decompress to."""
-    return Gunzip(source.read).read if is_gzip(key, compression) else source.read

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.copy.executor.csv import compress
-from dbt.adapters.mzs3.csv_source.executor.stream import Gunzip
+from dbt.adapters.mzs3.csv_source.executor.compression import Gunzip
 
 CODECS = ["gzip", "zstd"]
 

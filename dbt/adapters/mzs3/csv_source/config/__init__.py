@@ -1,0 +1,1 @@
+"""Groups of keys under `external`, each parsed by itself."""

@@ -1,0 +1,156 @@
+"""Objects in other encodings than UTF-8: turned into it on the way in, as they are read."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+
+from dbt.adapters.mzs3.csv_source.executor.reading import UTF_8
+from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
+
+UTF_16 = ("utf-16", "utf-16-le", "utf-16-be")
+# What decodes to itself where an encoding has ASCII's characters at ASCII's bytes, and no bytes
+# that change what others mean.
+_PROBES = (
+    b"\\x41 \\u0041 \\n",
+    bytes(range(128)),
+    b"+AGE-",
+    b"~{<:Ky~}",
+    b"\x1b$B!!\x1b(B",
+    b"\x1b$)C\x0e!!\x0f",
+    b"xn--mnchen-3ya",
+)
+_HANDLER = "mzs3.undecodable"
+# A byte that is not valid stands in the text as this code point and its value: UTF-8 has none of
+# these, so the record it is in is found by its UTF-8 not being valid.
+_ESCAPE = 0xDC00
+_ESCAPED = re.compile("[\udc00-\udcff]")
+
+
+def canonical_encoding(name: str) -> str:
+    """The encoding's one name. Raises ValueError, whose text says what is possible."""
+    try:
+        found = codecs.lookup(name).name
+        if found == "utf-8-sig":
+            return UTF_8  # a byte order mark is left out anyway
+        if found in UTF_16 or all(probe.decode(found) == _ascii(probe) for probe in _PROBES):
+            return found
+    except (LookupError, ValueError):
+        pass
+    raise ValueError(
+        f"{name!r} is not an encoding that a source can have: UTF-8, UTF-16, or one of Python's "
+        "codecs that has ASCII's characters at ASCII's bytes, such as latin-1, cp1252 or shift_jis"
+    )
+
+
+def _ascii(probe: bytes) -> str:
+    return probe.decode("latin-1")
+
+
+def utf8_reader(read: Read, encoding: str) -> Read:
+    """Reads the object's text in UTF-8; each call may return more than was asked for.
+
+    Bytes that are not valid in the encoding come out as such that are not valid in UTF-8, for
+    `original_bytes` to tell. Holds no more than one read.
+    """
+    if encoding == UTF_8:
+        return read
+    codecs.register_error(_HANDLER, _escape)
+    decoder: codecs.IncrementalDecoder | None = None
+    ended = False
+    ascii_is_ascii = encoding not in UTF_16
+
+    def decoded(size: int) -> bytes:
+        nonlocal decoder, ended
+        while not ended:
+            raw = read(min(size, RAW_READ_BYTES))
+            if decoder is None:
+                while len(raw) == 1 and (more := read(1)):
+                    raw += more  # a byte order mark is seen whole
+                decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_HANDLER)
+            ended = not raw
+            if ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
+                if raw:
+                    return raw
+                break
+            text = decoder.decode(raw, final=ended)
+            if text:
+                return text.encode(UTF_8, "surrogatepass")
+        return b""
+
+    return decoded
+
+
+def _byte_order(encoding: str, start: bytes) -> str:
+    """UTF-16's order of bytes, from the mark at its start; without one the lower byte is first."""
+    if encoding != "utf-16":
+        return encoding
+    return "utf-16-be" if start.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    wrong = error.object[error.start : error.end]
+    return "".join(chr(_ESCAPE + byte) for byte in wrong), error.end
+
+
+def width_in(encoding: str) -> Callable[[bytes], int]:
+    """How many bytes of the object a piece of its text in UTF-8 was; `len` itself for UTF-8.
+
+    Where an encoding has several forms of a character, it counts that which Python writes.
+    """
+    if encoding == UTF_8:
+        return len
+    plain = "utf-16-le" if encoding == "utf-16" else encoding
+
+    def width(data: bytes) -> int:
+        if data.isascii():
+            return len(data) * (2 if encoding in UTF_16 else 1)
+        text = data.decode(UTF_8, "surrogatepass")
+        rest, escaped = _ESCAPED.subn("", text)
+        return len(rest.encode(plain, "replace")) + escaped
+
+    return width
+
+
+def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
+    """The byte of the object that is not valid, where UTF-8 is not at `start`."""
+    if encoding != UTF_8:
+        try:
+            return ord(raw[start : start + 3].decode(UTF_8, "surrogatepass")) - _ESCAPE
+        except (UnicodeDecodeError, TypeError):
+            pass
+    return raw[start]
+
+
+def readable_text(raw: bytes, encoding: str) -> str:
+    """The text as far as it is one; each byte that is not valid as `\\xff`."""
+    if encoding == UTF_8:
+        return raw.decode(UTF_8, "backslashreplace")
+    text = raw.decode(UTF_8, "surrogatepass")
+    return _ESCAPED.sub(lambda found: f"\\x{ord(found[0]) - _ESCAPE:02x}", text)
+
+
+def encoding_name(encoding: str) -> str:
+    """The encoding as messages spell it."""
+    return encoding.upper() if encoding.startswith("utf") else encoding
+
+
+def invalid_utf8(data: bytes) -> list[int]:
+    """Where there is something that is not UTF-8, each place once; in one pass."""
+    if data.isascii():
+        return []
+    places: list[int] = []
+
+    def note(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeDecodeError)
+        places.append(error.start)
+        return "", error.end
+
+    codecs.register_error(_HANDLER, note)
+    try:
+        data.decode(UTF_8, _HANDLER)
+    finally:
+        codecs.register_error(_HANDLER, _escape)
+    return places

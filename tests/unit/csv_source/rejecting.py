@@ -1,0 +1,116 @@
+"""Reading with rejects, and a plain model of it: one character after the other, and `csv`."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+from csv_source_helpers import DIALECT, columns, rows
+
+from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunks
+from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
+from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.executor.sift import Reject
+
+
+def read_all(
+    data: bytes,
+    *types: str,
+    dialect: CsvDialect = DIALECT,
+    block_bytes: int = BLOCK_BYTES,
+    encoding: str = "utf-8",
+    layout: Layout | None = None,
+) -> tuple[dict[int, tuple], dict[int, Reject]]:
+    """The good records of an object without a header and its rejects, by number from 1."""
+    decoder = Decoder(columns(*types), dialect, Reading(on_bad_row="reject", encoding=encoding))
+    read = utf8_reader(io.BytesIO(data).read, encoding)
+    stream = Chunks(read, dialect, block_bytes=block_bytes, width=width_in(encoding))
+    good: dict[int, tuple] = {}
+    bad: dict[int, Reject] = {}
+    done = 0
+    for chunk in stream:
+        decoded = decoder.decode(chunk, layout)
+        if decoded.length < len(chunk.data):
+            stream.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
+        numbers = range(decoded.count) if decoded.numbers is None else decoded.numbers.to_pylist()
+        found = rows(decoded.batch)
+        good |= {done + n + 1: row for n, row in zip(numbers, found, strict=True)}
+        bad |= {done + reject.number + 1: reject for reject in decoded.rejects}
+        done += decoded.count
+    assert sorted([*good, *bad]) == list(range(1, done + 1))
+    return good, bad
+
+
+def model(
+    data: bytes, width: int
+) -> tuple[dict[int, list[str]], dict[int, tuple[int, int, bytes]]]:
+    """The same by the rule in the docs; an empty field is an empty string, quoted or not.
+
+    Of a reject: line, byte, and its bytes without the line end.
+    """
+    good: dict[int, list[str]] = {}
+    bad: dict[int, tuple[int, int, bytes]] = {}
+    line, byte = 1, 0
+    for number, (record, well_formed) in enumerate(_records(data), 1):
+        fields = _fields(record) if well_formed else None
+        if fields is not None and len(fields) == width:
+            good[number] = fields
+        else:
+            bad[number] = line, byte, record.removesuffix(b"\n").removesuffix(b"\r")
+        line += record.count(b"\n")
+        byte += len(record)
+    return good, bad
+
+
+def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Each record with its line end, and whether its quotes and carriage returns are right."""
+    start = 0
+    while start < len(data):
+        end, well_formed = _record(data, start)
+        yield data[start:end], well_formed
+        start = end
+
+
+def _record(data: bytes, start: int) -> tuple[int, bool]:
+    state = "field"  # at its start; "bare", "quoted" in it; "closed" behind a closing quote
+    well_formed = True
+    for at in range(start, len(data)):
+        char = data[at : at + 1]
+        if state == "quoted":
+            state = "closed" if char == b'"' else "quoted"
+        elif char == b'"':
+            if state == "bare":
+                return _line_end(data, at), False
+            state = "quoted"
+        elif char == b"\n":
+            return at + 1, well_formed
+        elif char == b",":
+            state = "field"
+        elif char == b"\r":
+            if data[at + 1 : at + 2] != b"\n":
+                # Wrong, but what follows is read as if it began a field.
+                well_formed = False
+                state = "field"
+        elif state == "closed":
+            return _line_end(data, at), False
+        else:
+            state = "bare"
+    return len(data), well_formed and state != "quoted"
+
+
+def _line_end(data: bytes, at: int) -> int:
+    newline = data.find(b"\n", at)
+    return len(data) if newline < 0 else newline + 1
+
+
+def _fields(record: bytes) -> list[str] | None:
+    if b"\0" in record:
+        return None
+    try:
+        text = record.decode()
+    except UnicodeDecodeError:
+        return None
+    # To `csv` a blank line has no field.
+    return next(csv.reader(io.StringIO(text, newline=""), strict=True)) or [""]

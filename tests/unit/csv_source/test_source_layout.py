@@ -1,0 +1,73 @@
+"""Headers in another order or with more names, matched by name."""
+
+import pytest
+from csv_source_helpers import DIALECT
+
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.problem import HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+
+PINNED = ("id", "amount")
+
+
+def layout_of(header: str, match: str, pinned=PINNED) -> Layout:
+    chunk = Chunk(f"{header}\n1,2\n".encode(), 0, 1)
+    layout, rest = without_header(chunk, pinned, DIALECT, Reading(header_match=match))
+    assert rest.data == b"1,2\n"
+    return layout
+
+
+@pytest.mark.parametrize("match", ["exact", "reorder", "subset"])
+def test_the_pinned_header_goes_with_every_way(match):
+    assert layout_of("id,amount", match) == Layout.in_order(2)
+
+
+@pytest.mark.parametrize("match", ["reorder", "subset"])
+def test_another_order(match):
+    assert layout_of("amount,id", match) == Layout(2, (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("header", "fields"),
+    [
+        ("x,id,y,amount", (1, 3)),
+        ("amount,,x,x,_mz_object,id", (5, 0)),
+        ("id,amount,ID", (0, 1)),
+    ],
+)
+def test_a_subset_leaves_out_other_names_whatever_they_are(header, fields):
+    layout = layout_of(header, "subset")
+    assert layout == Layout(header.count(",") + 1, fields)
+    assert layout.drops
+
+
+@pytest.mark.parametrize(
+    ("header", "match", "difference"),
+    [
+        ("id", "reorder", "'amount' is missing"),
+        ("id", "subset", "'amount' is missing"),
+        ("x,Id", "subset", "'id' is missing (1 more)"),
+        ("id,amount,x,y", "reorder", "'x' is not one of them (1 more)"),
+        ("id,amount,id", "reorder", "'id' is there 2 times"),
+        ("id,amount,id", "subset", "'id' is there 2 times"),
+        ("id,Amount", "reorder", "'amount' is missing, 'Amount' is not one of them"),
+        ("id, amount", "subset", "'amount' is missing"),
+    ],
+)
+def test_headers_that_do_not_go(header, match, difference):
+    with pytest.raises(HeaderProblem) as raised:
+        layout_of(header, match)
+    assert raised.value.problem == (
+        f"header is {header} but the names of the pinned header are id,amount, in any order: "
+        f"{difference}"
+    )
+    assert raised.value.advice == (
+        "Correct the object or remove it, or narrow `pattern` so that it is left out, then run "
+        "again"
+    )
+
+
+def test_the_column_of_a_field():
+    assert [Layout(3, (2, 0)).column_of(field) for field in range(3)] == [1, None, 0]
