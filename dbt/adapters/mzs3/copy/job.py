@@ -24,11 +24,11 @@ from dbt.adapters.mzs3.copy.export import Export, checked_frame
 from dbt.adapters.mzs3.copy.progress import Progress
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.resumed import require_same
-from dbt.adapters.mzs3.copy.rows.plan import default_parts
 from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
 def copy_to_s3(
@@ -83,7 +83,7 @@ def copy_to_s3(
 def _parts(spark: SparkSession, options: CopyOptions) -> int:
     if options.single_file is not None:
         return 1
-    return options.parts or default_parts(spark)
+    return options.parts or default_parallelism(spark)
 
 
 def _already_there(

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
@@ -23,15 +21,13 @@ from dbt.adapters.mzs3.csv_source.listing import Batch, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.failure import executor_message
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-
-SPARK_FAILURES = (PySparkException, Py4JError)
 
 OnStep = Callable[[str], None]
 """Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""

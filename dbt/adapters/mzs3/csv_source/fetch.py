@@ -6,14 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
+from dbt.adapters.mzs3.csv_source.executor.ranges.rows import UNCLEAR
 from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
 from dbt.adapters.mzs3.csv_source.insert import insert_partition
+from dbt.adapters.mzs3.csv_source.ranges import (
+    RANGE_BYTES,
+    LargeObject,
+    large_objects,
+    rows_in_ranges,
+)
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +41,11 @@ def fetch_rows(
     plan: DataFrame,
     batch: Batch,
 ) -> None:
-    """The rows of every object of the plan are in the epoch's partition, each once."""
+    """The rows of every object of the plan are in the epoch's partition, each once.
+
+    An object that would keep one core busy for long is read by several tasks, in ranges; unless
+    its quotes are wrong, of which a task that reads all of it tells.
+    """
     uri_base = f"s3://{spec.bucket}/"
     objects = plan.select(
         F.substring(F.col("object"), F.lit(len(uri_base) + 1), F.length("object")).alias("key"),
@@ -39,14 +53,45 @@ def fetch_rows(
         "size",
         "last_modified",
     )
-    tasks = _tasks(batch, int(spark.conf.get("spark.sql.shuffle.partitions")))
-    rows = objects.repartition(tasks).mapInArrow(fetch_objects(spec), output_schema(spec))
-    insert_partition(spark, rows, relations.rows, {EPOCH_COLUMN: epoch})
+    partition = {EPOCH_COLUMN: epoch}
+    large = _large(spark, spec, objects, batch)
+    if large:
+        keys = [one.key for one in large]
+        others = _whole(spark, spec, objects.where(~F.col("key").isin(keys)), batch)
+        try:
+            with rows_in_ranges(spark, spec, large, RANGE_BYTES) as rows:
+                insert_partition(spark, rows.unionAll(others), relations.rows, partition)
+        except SPARK_FAILURES as exc:
+            if UNCLEAR not in str(exc):
+                raise
+        else:
+            return
+    insert_partition(spark, _whole(spark, spec, objects, batch), relations.rows, partition)
 
 
-def _tasks(batch: Batch, parallelism: int) -> int:
-    """One task for each object, unless that makes more small files than the cluster works on."""
-    return min(batch.objects, max(parallelism, -(-batch.bytes // BYTES_PER_TASK)))
+def _large(
+    spark: SparkSession, spec: FetchSpec, objects: DataFrame, batch: Batch
+) -> list[LargeObject]:
+    if batch.bytes < 2 * RANGE_BYTES:
+        return []
+    return large_objects(spec, objects, batch.bytes, default_parallelism(spark), RANGE_BYTES)
+
+
+def _whole(spark: SparkSession, spec: FetchSpec, objects: DataFrame, batch: Batch) -> DataFrame:
+    """The objects' rows, each read by one task; the largest first, so that none comes last.
+
+    One task for each object, unless that makes more small ones than the cluster works on.
+    """
+    parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    tasks = min(batch.objects, max(parallelism, -(-batch.bytes // BYTES_PER_TASK)))
+    by_size = Window.orderBy(F.col("size").desc(), "key")
+    position = (F.row_number().over(by_size) - 1).cast("int")
+    return (
+        objects.withColumn("position", F.pmod(position, F.lit(tasks)))
+        .repartitionById(tasks, F.col("position"))
+        .drop("position")
+        .mapInArrow(fetch_objects(spec), output_schema(spec))
+    )
 
 
 def _require_few(source: str, counted: DataFrame, rejected: DataFrame, limit: int) -> None:

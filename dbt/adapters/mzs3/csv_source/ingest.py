@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
-from dbt.adapters.mzs3.csv_source.epoch import SPARK_FAILURES, OnStep, Pass, Totals
+from dbt.adapters.mzs3.csv_source.epoch import OnStep, Pass, Totals
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
 )
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.readable import readable
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 

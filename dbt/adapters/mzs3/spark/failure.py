@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
 from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, Mzs3Error, SparkJobError
+
+SPARK_FAILURES = (PySparkException, Py4JError)
 
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"

@@ -64,13 +64,6 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> tuple[DataFra
     return rows.join(spreads, match, "left"), F.pmod(first + offset, F.lit(parts))
 
 
-def default_parts(spark: SparkSession) -> int:
-    """The cluster's default parallelism, asked in a way that works over Spark Connect too."""
-    # The one row of a range is always in its last partition.
-    [row] = spark.range(1).select(F.spark_partition_id()).collect()
-    return int(row[0]) + 1
-
-
 def is_ordered(spark: SparkSession, query: str) -> bool:
     """Whether the query sorts its whole result: an ORDER BY at its top, without a LIMIT."""
     if not re.search(r"\border\b", query, re.IGNORECASE):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -16,6 +14,7 @@ from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, can_be_narrow, unmeasu
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 Uploaded = tuple[list[dict[str, object]], int]
@@ -50,7 +49,7 @@ def _upload_rows(
         try:
             with unmeasured_batches(rows.sparkSession):
                 return _attempt(rows, spec, parts, only_narrow=True)
-        except (PySparkException, Py4JError) as exc:
+        except SPARK_FAILURES as exc:
             if WIDE_ROW not in str(exc):
                 raise
         before_wide_rows()

@@ -56,7 +56,8 @@ class Chunks:
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
     a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. Raises RecordTooLarge for a record of more than `max_record_bytes`.
+    them is given back. What is read begins at `byte` of the object, on its `line`. Raises
+    RecordTooLarge for a record of more than `max_record_bytes`.
     """
 
     def __init__(
@@ -67,12 +68,15 @@ class Chunks:
         block_bytes: int = BLOCK_BYTES,
         max_record_bytes: int = MAX_RECORD_BYTES,
         width: Width = len,
+        byte: int = 0,
+        line: int = 1,
     ) -> None:
         self._read = read
         self._delimiter, self._quote = dialect.delimiter.encode(), dialect.quote.encode()
         self._block_bytes = block_bytes
         self._max_record_bytes = max_record_bytes
         self._width = width
+        self._first = (byte, line)
         self._rest: Chunk | None = None
         self._more_needed = False
 
@@ -119,10 +123,11 @@ class Chunks:
         return 0
 
     def _start(self) -> Chunk:
+        byte, line = self._first
         held = _fill(self._read, b"", max(self._block_bytes, len(BOM)))
-        if held.startswith(BOM):
-            return Chunk(held[len(BOM) :], self._width(BOM), 1, width=self._width)
-        return Chunk(held, 0, 1, width=self._width)
+        if byte == 0 and held.startswith(BOM):
+            return Chunk(held[len(BOM) :], self._width(BOM), line, width=self._width)
+        return Chunk(held, byte, line, width=self._width)
 
 
 def end_of_records(data: bytes, quote: bytes) -> int:

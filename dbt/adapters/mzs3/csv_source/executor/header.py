@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, RecordTooLarge
-from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
+from dbt.adapters.mzs3.csv_source.executor.compression import NONE, plain_reader
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout, layout_by_name, name_difference
 from dbt.adapters.mzs3.csv_source.executor.problem import (
@@ -59,6 +59,27 @@ def read_header(
                 return names
     except CsvProblem as problem:
         raise SourceError(problem.text(bucket, key, source)) from problem
+    return None
+
+
+def read_layout(
+    client: S3Client,
+    bucket: str,
+    key: str,
+    etag: str,
+    pinned: Sequence[str],
+    dialect: CsvDialect,
+    reading: Reading,
+) -> Layout | None:
+    """Which fields the columns are in an object that is not compressed; None if it is empty.
+
+    Reads no more of it than it needs. Raises CsvProblem.
+    """
+    reader = ObjectReader(client, bucket, key, etag)
+    with contextlib.closing(reader):
+        found = open_chunks(reader.read, key, dialect, NONE, reading.encoding, FIRST_READ_BYTES)
+        for chunk in found:
+            return without_header(chunk, pinned, dialect, reading)[0]
     return None
 
 

@@ -31,7 +31,8 @@ class ObjectReader:
     """Reads one object, as it was when it was listed.
 
     With `etag` the object must still have that ETag; without, the ETag of the first answer
-    holds for the rest. A connection that breaks is resumed at the byte reached, `MAX_RESUMES`
+    holds for the rest. `span` is the first byte to read and the one behind the last; None is the
+    whole object. A connection that breaks is resumed at the byte reached, `MAX_RESUMES`
     times without progress at most; an answer that does not start there is an error. Raises
     CsvProblem where the object cannot be read.
     """
@@ -43,6 +44,7 @@ class ObjectReader:
         key: str,
         etag: str | None = None,
         *,
+        span: tuple[int, int] | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
@@ -50,20 +52,21 @@ class ObjectReader:
         self._key = key
         self._etag = etag
         self._pause = pause
-        self._position = 0
-        self._size = 0
+        self._span = span
+        # Where reading goes on, and where it ends; without a span the first answer says that.
+        self._position, self._end = span or (0, 0)
         self._body: Any = None
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes, at least one; b"" at the end of the object."""
+        """Up to `size` bytes, at least one; b"" at the end."""
         failures = 0
         while True:
             try:
                 if self._body is None:
                     self._open()
-                if self._position >= self._size:
+                if self._position >= self._end:
                     return b""
-                data: bytes = self._body.read(size)
+                data: bytes = self._body.read(min(size, self._end - self._position))
                 if not data:
                     raise ConnectionResetError("the connection ended early")
             except (BotoCoreError, OSError) as exc:
@@ -86,10 +89,11 @@ class ObjectReader:
         request: dict[str, Any] = {"Bucket": self._bucket, "Key": self._key}
         if self._etag is not None:
             request["IfMatch"] = f'"{self._etag}"'
-        if self._position:
-            if self._position >= self._size:
+        if self._position or self._span:
+            if self._position >= self._end:
                 return
-            request["Range"] = f"bytes={self._position}-"
+            last = self._end - 1 if self._span else ""
+            request["Range"] = f"bytes={self._position}-{last}"
         try:
             answer = self._client.get_object(**request)
         except AwsFailure as exc:
@@ -98,9 +102,9 @@ class ObjectReader:
             raise self._refused(exc) from exc
         self._body = answer["Body"]
         require_answer(answer, self._position, self._etag)
-        if not self._position:
+        if not self._position and not self._span:
             # Of later answers one may be a shorter part; then the next is asked for.
-            self._size = answer["ContentLength"]
+            self._end = answer["ContentLength"]
         self._etag = entity_tag(answer)
 
     def _refused(self, exc: Exception) -> CsvProblem:

@@ -1,0 +1,1 @@
+"""One large object read by many tasks, exactly, whatever is inside quotes."""

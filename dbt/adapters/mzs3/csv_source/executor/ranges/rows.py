@@ -1,0 +1,158 @@
+"""The second pass over a large object: the records of its ranges, now that they are known."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks
+from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.ranges.plan import RangePlan
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
+from dbt.adapters.mzs3.csv_source.executor.strict import has_stray_quote
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# Where quotes are wrong, what is a record depends on all that is before it.
+UNCLEAR = "dbt-mzs3: a large object can't be read in ranges; it is read again by one task"
+_INSTANT = pa.timestamp("us", tz="UTC")
+
+Batches = Iterator[pa.RecordBatch]
+Place = tuple[int, int]
+"""The number of an object, and of a range of it."""
+
+
+@dataclass(frozen=True)
+class RangeOfObject:
+    """A range of an object: its `plan`, and `offset`, where the range itself begins.
+
+    `layout` says which fields of the object's records are the columns.
+    """
+
+    key: str
+    etag: str
+    modified: datetime
+    layout: Layout
+    offset: int
+    plan: RangePlan
+
+
+def range_rows(
+    spec: FetchSpec, ranges: Mapping[Place, RangeOfObject]
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
+
+    The end of a range's last record, which is in the next range, is fetched again. Raises
+    ExecutorError with UNCLEAR for what a task that reads the whole object must judge.
+    """
+
+    def read(batches: Batches) -> Batches:
+        try:
+            task = _Task(spec, s3_client(spec.connection))
+        except S3Error as exc:
+            raise ExecutorError(f"{spec.source}: {exc}") from exc
+        for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
+            one = ranges[place]
+            try:
+                yield from task.rows(one, (data for _, data in blocks))
+            except CsvProblem as problem:
+                raise ExecutorError(UNCLEAR) from problem
+
+    return read
+
+
+def _blocks(batches: Batches) -> Iterator[tuple[Place, memoryview]]:
+    for batch in batches:
+        places = zip(batch["object"].to_pylist(), batch["range"].to_pylist(), strict=True)
+        for place, data in zip(places, batch["data"], strict=True):
+            if data.is_valid:
+                yield place, memoryview(data.as_buffer())
+
+
+class _Task:
+    """Reads the ranges of one task, one after the other."""
+
+    def __init__(self, spec: FetchSpec, client: S3Client) -> None:
+        self._spec = spec
+        self._client = client
+        self._decoder = Decoder(spec.columns, spec.dialect, spec.reading)
+
+    def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
+        """The rows of one range. Raises CsvProblem, ExecutorError."""
+        uri = f"s3://{self._spec.bucket}/{one.key}"
+        to_rows = ObjectRows(self._spec.columns, uri, pa.scalar(one.modified, _INSTANT))
+        header = self._spec.header is not None
+        is_first = one.plan.start == 0
+        done = 0 if is_first else one.plan.record - header
+        for chunk in self._chunks(one, blocks):
+            records = self._behind_header(chunk) if is_first and header else chunk
+            is_first = False
+            if not records.data:
+                continue
+            decoded = self._decoder.decode(records, one.layout)
+            self._require_clear(records, decoded)
+            yield from to_rows.batches(decoded, done)
+            done += decoded.count
+
+    def _chunks(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Iterator[Chunk]:
+        plan = one.plan
+        span = (plan.own_end, max(plan.own_end, plan.end))
+        reader = ObjectReader(self._client, self._spec.bucket, one.key, one.etag, span=span)
+        with contextlib.closing(reader):
+            yield from Chunks(
+                joined(blocks, plan.start - one.offset, reader.read),
+                self._spec.dialect,
+                block_bytes=self._spec.block_bytes,
+                byte=plan.start,
+                line=plan.line + 1,
+            )
+        for _ in blocks:
+            pass  # of a range that has no record of its own
+
+    def _behind_header(self, chunk: Chunk) -> Chunk:
+        assert self._spec.header is not None
+        spec = self._spec
+        return without_header(chunk, self._spec.header, spec.dialect, spec.reading)[1]
+
+    def _require_clear(self, chunk: Chunk, decoded: Decoded) -> None:
+        """Records are the same however an object is cut, unless something is wrong with quotes."""
+        if not decoded.rejects and decoded.length == len(chunk.data):
+            return
+        dialect = self._spec.dialect
+        delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
+        not_closed = chunk.data.count(quote) % 2 == 1
+        if not_closed or has_stray_quote(chunk.data, delimiter, quote):
+            raise ExecutorError(UNCLEAR)
+
+
+def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
+    """Reads the blocks without their first `skip` bytes, and what `tail` reads behind them."""
+    held = memoryview(b"")
+
+    def read(size: int) -> bytes:
+        nonlocal held, skip
+        while not held:
+            following = next(blocks, None)
+            if following is None:
+                return tail(size)
+            passed = min(skip, len(following))
+            skip -= passed
+            held = following[passed:]
+        data, held = bytes(held[:size]), held[size:]
+        return data
+
+    return read

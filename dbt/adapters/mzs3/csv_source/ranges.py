@@ -1,0 +1,151 @@
+"""Large objects cut into ranges, so that several tasks read one; exact with quoted newlines.
+
+Each range is fetched once. What is fetched waits on the executors' disks until all ranges have
+been surveyed, as only then it is known where in a range a record begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
+from dbt.adapters.mzs3.csv_source.executor.header import read_layout
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.ranges.blocks import (
+    BLOCKS_DDL,
+    RANGES_DDL,
+    read_ranges,
+    survey_of,
+)
+from dbt.adapters.mzs3.csv_source.executor.ranges.plan import plan_ranges
+from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
+from dbt.adapters.mzs3.csv_source.executor.reading import UTF_8
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RANGE_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class LargeObject:
+    """An object that is worth cutting, and which fields of its records are the columns."""
+
+    key: str
+    etag: str
+    size: int
+    modified: datetime
+    layout: Layout
+
+    def starts(self, range_bytes: int) -> range:
+        """Where each range begins."""
+        return range(0, self.size, range_bytes)
+
+
+def large_objects(
+    spec: FetchSpec, objects: DataFrame, total_bytes: int, cores: int, range_bytes: int
+) -> list[LargeObject]:
+    """Those of `objects` that one task would still read when all the others have nothing to do.
+
+    They are more than half of what each core has to read. One that is compressed, or in another
+    encoding, can't be cut; neither can one whose header is not as it should be, of which the
+    task that reads it tells. `objects` has key, etag, size, last_modified.
+    """
+    if spec.reading.encoding != UTF_8 or cores < 2:
+        return []
+    least = max(2 * range_bytes, total_bytes // (2 * cores))
+    # No more than twice as many as there are cores.
+    rows = objects.where(F.col("size") >= least).collect()
+    found = [
+        LargeObject(row["key"], row["etag"], row["size"], row["last_modified"], layout)
+        for row in rows
+        if compression_of(row["key"], spec.compression) == NONE
+        and (layout := _layout(spec, row["key"], row["etag"])) is not None
+    ]
+    return sorted(found, key=lambda one: (-one.size, one.key))
+
+
+def _layout(spec: FetchSpec, key: str, etag: str) -> Layout | None:
+    if spec.header is None:
+        return Layout.in_order(len(spec.columns))
+    try:
+        return read_layout(
+            s3_client(spec.connection),
+            spec.bucket,
+            key,
+            etag,
+            spec.header,
+            spec.dialect,
+            spec.reading,
+        )
+    except CsvProblem:
+        return None
+
+
+@contextmanager
+def rows_in_ranges(
+    spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject], range_bytes: int
+) -> Iterator[DataFrame]:
+    """The rows of these objects, as `fetch_objects` would make them; valid while it lasts.
+
+    Fetches all objects, to the executors' disks. Raises what Spark raises.
+    """
+    ranges = [
+        (number, one.key, one.etag, index, start, min(start + range_bytes, one.size))
+        for number, one in enumerate(objects)
+        for index, start in enumerate(one.starts(range_bytes))
+    ]
+    numbered = [(*values, position) for position, values in enumerate(ranges)]
+    blocks = (
+        spark.createDataFrame(numbered, f"{RANGES_DDL}, position int")
+        .repartitionById(len(ranges), F.col("position"))
+        .drop("position")
+        .mapInArrow(
+            read_ranges(spec.connection, spec.source, spec.bucket, spec.dialect.quote.encode()),
+            BLOCKS_DDL,
+        )
+        .persist(StorageLevel.DISK_ONLY)
+    )
+    try:
+        known = _ranges(objects, _surveys(blocks), range_bytes)
+        yield blocks.mapInArrow(range_rows(spec, known), output_schema(spec))
+    finally:
+        blocks.unpersist()
+
+
+def _surveys(blocks: DataFrame) -> dict[int, list[Any]]:
+    """The surveys of each object's ranges, in order."""
+    rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
+    found: dict[int, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: (row["object"], row["range"])):
+        found.setdefault(row["object"], []).append(survey_of(row["survey"]))
+    return found
+
+
+def _ranges(
+    objects: Sequence[LargeObject], surveys: dict[int, list[Any]], range_bytes: int
+) -> dict[tuple[int, int], RangeOfObject]:
+    return {
+        (number, index): RangeOfObject(
+            key=one.key,
+            etag=one.etag,
+            modified=one.modified,
+            layout=one.layout,
+            offset=start,
+            plan=plan,
+        )
+        for number, one in enumerate(objects)
+        for index, (start, plan) in enumerate(
+            zip(one.starts(range_bytes), plan_ranges(surveys[number]), strict=True)
+        )
+    }

@@ -1,0 +1,67 @@
+"""A large object is read by several tasks, and nobody can tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source import fetch
+from dbt.adapters.mzs3.csv_source import ranges as module
+from dbt.adapters.mzs3.errors import SourceError
+
+RANGE_BYTES = 3_000
+ROWS = 2_000
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many objects were cut in each run; ranges are small enough for objects of a test."""
+    counts: list[int] = []
+    rows_in_ranges = module.rows_in_ranges
+
+    def counting(spark: Any, spec: Any, objects: Any, range_bytes: int) -> Any:
+        counts.append(len(objects))
+        return rows_in_ranges(spark, spec, objects, range_bytes)
+
+    monkeypatch.setattr(fetch, "RANGE_BYTES", RANGE_BYTES)
+    monkeypatch.setattr(fetch, "rows_in_ranges", counting)
+    return counts
+
+
+def record(number: int) -> str:
+    return f'{number},"two ""lines"",\n of {number}"\n'
+
+
+def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
+    lake.external = {"header_match": "reorder"}
+    lake.columns = [{"name": "id", "data_type": "bigint"}, {"name": "note"}]
+    lake.put("a.csv", "id,note\n1,first\n")
+    lake.ingest()
+    assert cut == []
+    lake.put("b.csv", "id,note\n" + "".join(record(n) for n in range(ROWS)))
+    lake.put("c.csv", "note,id\nlast,3\n")
+    report = lake.ingest()
+    assert cut == [1]
+    assert report.rows == ROWS + 1
+    expected = [("a.csv", 1, 1, "first")]
+    expected += [("b.csv", n + 1, n, f'two "lines",\n of {n}') for n in range(ROWS)]
+    assert lake.rows("id", "note") == [*expected, ("c.csv", 1, 3, "last")]
+
+
+def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> None:
+    lines = [record(n) for n in range(ROWS)]
+    lake.put("b.csv", "id,note\n" + "".join(lines[:1500]) + '7,a"b\n' + "".join(lines[1500:]))
+    byte = len("id,note\n" + "".join(lines[:1500]))
+    with pytest.raises(SourceError, match=f"line 3002, byte {byte}: column 2 has a quote inside"):
+        lake.ingest()
+    assert cut == [1]
+
+
+def test_an_object_with_another_header_is_skipped_whole(lake: Any, cut: list[int]) -> None:
+    lake.external = {"on_header_mismatch": "skip_object"}
+    lake.put("a.csv", "id,note\n1,first\n")
+    lake.put("b.csv", "id,other\n" + "".join(record(n) for n in range(ROWS)))
+    assert lake.ingest().rows == 1
+    assert cut == []
+    assert lake.states()["b.csv"][0] == "skipped"

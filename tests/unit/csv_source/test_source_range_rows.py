@@ -1,0 +1,182 @@
+"""Reading an object in ranges, of any size, gives the rows that reading it at once gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from csv_source_helpers import DIALECT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.executor import fetch as whole
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor.ranges import blocks as first_pass
+from dbt.adapters.mzs3.csv_source.executor.ranges import rows as second_pass
+from dbt.adapters.mzs3.csv_source.executor.ranges.plan import plan_ranges
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.errors import ExecutorError
+
+NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
+COLUMNS = (Column("a", "string"), Column("b", "string"))
+HEADER = ("a", "b")
+
+
+class OneObject:
+    """An S3 with one object, which counts the bytes that it was asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.fetched = 0
+
+    def get_object(self, *, Range: str | None = None, **_: Any) -> dict[str, Any]:
+        first, _, last = (Range or "bytes=0-").removeprefix("bytes=").partition("-")
+        body = self.data[int(first) : int(last) + 1 if last else None]
+        self.fetched += len(body)
+        return {
+            "Body": io.BytesIO(body),
+            "ETag": '"e"',
+            "ContentLength": len(body),
+            "ContentRange": f"bytes {first}-{last}/{len(self.data)}",
+            "ResponseMetadata": {"HTTPStatusCode": 206 if Range else 200},
+        }
+
+
+def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
+    known: dict[str, Any] = {"compression": "by_suffix", "block_bytes": 50, **changes}
+    return FetchSpec(
+        connection=AwsConnection(),
+        bucket="b",
+        source="lake.orders",
+        header=header,
+        columns=COLUMNS,
+        dialect=DIALECT,
+        **known,
+    )
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+
+        def use(data: bytes) -> OneObject:
+            served = OneObject(data)
+            for module in (whole, first_pass, second_pass):
+                patch.setattr(module, "s3_client", lambda _: served)
+            return served
+
+        yield use
+
+
+def at_once(spec: FetchSpec) -> list[dict[str, Any]]:
+    listed = {"key": ["k.csv"], "etag": ["e"], "size": [0], "last_modified": [NOW]}
+    return _rows(fetch_objects(spec)(iter([pa.RecordBatch.from_pydict(listed)])))
+
+
+def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, Any]]:
+    starts = range(0, size, range_bytes)
+    ranges = [
+        {
+            "object": 0,
+            "key": "k.csv",
+            "etag": "e",
+            "range": index,
+            "start": start,
+            "end": min(start + range_bytes, size),
+        }
+        for index, start in enumerate(starts)
+    ]
+    read = first_pass.read_ranges(spec.connection, spec.source, spec.bucket, b'"')
+    blocks = list(read(iter([pa.RecordBatch.from_pylist(ranges)])))
+    texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
+    plans = plan_ranges([first_pass.survey_of(text) for text in texts])
+    known = {
+        (0, index): second_pass.RangeOfObject("k.csv", "e", NOW, Layout.in_order(2), start, plan)
+        for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
+    }
+    return _rows(second_pass.range_rows(spec, known)(iter(blocks)))
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+VALUES = st.text('ab",\n', max_size=5)
+TABLES = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=10)
+
+
+def written(table: list[tuple[str, str]], end: str) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(table)
+    return out.getvalue().encode()
+
+
+@given(
+    TABLES,
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_the_rows_are_the_same(
+    serve: Any,
+    table: list[tuple[str, str]],
+    end: str,
+    header: bool,
+    bom: bool,
+    ends_in_newline: bool,
+    range_bytes: int,
+) -> None:
+    data = written([HEADER, *table] if header else table, end)
+    data = data if ends_in_newline else data.removesuffix(end.encode())
+    served = serve(b"\xef\xbb\xbf" + data if bom else data)
+    how = spec(HEADER if header else None)
+    expected = at_once(how)
+    assert [(row["a"], row["b"]) for row in expected] == table
+    assert [row["_mz_record"] for row in expected] == list(range(1, len(table) + 1))
+    assert in_ranges(how, len(served.data), range_bytes) == expected
+
+
+def test_each_byte_is_fetched_about_once(serve: Any) -> None:
+    served = serve(written([HEADER, *[("x" * 20, "\n")] * 100], "\n"))
+    in_ranges(spec(), len(served.data), 500)
+    ranges = -(-len(served.data) // 500)
+    assert served.fetched <= len(served.data) + ranges * len('"xxxxxxxxxxxxxxxxxxxx","\n"\n')
+
+
+def test_rejects_are_where_they_are_and_numbered_as_they_are(serve: Any) -> None:
+    rows = [b"1,2", b"3", b"4,5,6", b'"7\n",8', b"9"] * 4
+    served = serve(b"a,b\n" + b"\n".join(rows) + b"\n")
+    how = spec(reading=Reading(on_bad_row="reject"))
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    assert [row["mz_problem"]["line"] for row in expected if row["mz_problem"]][:3] == [3, 4, 7]
+    for range_bytes in (1, 7, 20, 64):
+        found = in_ranges(how, len(served.data), range_bytes)
+        assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+@pytest.mark.parametrize("on_bad_row", ["fail", "reject"])
+@pytest.mark.parametrize("bad", [b'3,4"5', b'"3"4,5', b'3,"4'])
+def test_where_quotes_are_wrong_one_task_must_judge(
+    serve: Any, on_bad_row: str, bad: bytes
+) -> None:
+    served = serve(b"a,b\n1,2\n" + bad + b"\n" + b"6,7\n" * 5)
+    how = spec(reading=Reading(on_bad_row=on_bad_row))
+    for range_bytes in (5, 20, 30):
+        with pytest.raises(ExecutorError, match="is read again by one task"):
+            in_ranges(how, len(served.data), range_bytes)
+
+
+def test_a_bad_value_is_for_one_task_to_name(serve: Any) -> None:
+    served = serve(b"a,b\n1,2\n3\n")
+    with pytest.raises(ExecutorError, match="is read again by one task"):
+        in_ranges(spec(), len(served.data), 6)
