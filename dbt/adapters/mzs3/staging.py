@@ -18,10 +18,15 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.csv_source.attempts import Attempts
-from dbt.adapters.mzs3.csv_source.definition import TYPE
-from dbt.adapters.mzs3.csv_source.freshness import read_freshness
+from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.freshness import (
+    Freshness,
+    read_freshness,
+    read_ingested_freshness,
+)
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.together import run_together
+from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
@@ -40,7 +45,7 @@ logger = AdapterLogger("mzs3")
 
 @dataclass
 class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw in S3: matching objects and their bytes."""
+    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger."""
 
     objects: int | None = None
     bytes: int | None = None
@@ -87,9 +92,10 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def freshness_from_s3(
     adapter: Any, relation: Any, manifest: Any
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
-    """The response, the newest LastModified or None, and when that was looked up; no Spark.
+    """The response, the newest LastModified or None, and when that was looked up.
 
-    Raises DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
+    Spark has no part in it, but for a source that a queue alone tells of its objects. Raises
+    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
     """
     source = source_of(manifest, relation)
     if source is None:
@@ -100,13 +106,29 @@ def freshness_from_s3(
     try:
         connections = adapter.config.credentials.connections
         definition = source_definition(source, connections)
-        found = read_freshness(definition, connections[definition.aws_connection])
+        found = _freshness(adapter.config.credentials, definition)
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
     response = FreshnessResponse(
         _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
     )
     return response, found.newest, datetime.now(timezone.utc)
+
+
+def _freshness(credentials: Any, definition: SourceDefinition) -> Freshness:
+    if definition.discovery.bucket_scan:
+        return read_freshness(definition, credentials.connections[definition.aws_connection])
+    _require_session(credentials, definition)
+    session = isolated_session(credentials.server_side_parameters)
+    return read_ingested_freshness(session, definition)
+
+
+def _require_session(credentials: Any, definition: SourceDefinition) -> None:
+    if credentials.method != "session":
+        raise SourceError(
+            f"{definition.name}: S3 CSV sources (type: {TYPE}) need `method: session` in the "
+            "profile in this version"
+        )
 
 
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
@@ -162,11 +184,7 @@ class _Staging:
 
     def _ingest(self, source: Any) -> None:
         definition = source_definition(source, self._credentials.connections)
-        if self._credentials.method != "session":
-            raise SourceError(
-                f"{definition.name}: S3 CSV sources (type: {TYPE}) need `method: session` in the "
-                "profile in this version"
-            )
+        _require_session(self._credentials, definition)
         session = isolated_session(self._credentials.server_side_parameters)
         self._sessions.append(session)
         report = ingest(
@@ -175,6 +193,7 @@ class _Staging:
             self._credentials.connections[definition.aws_connection],
             create_only=self._create_only,
             cancelled=self.cancelled,
+            voice=Voice(warn=logger.warning, say=logger.info),
         )
         fire_event(Note(msg=report.line()))
 

@@ -11,6 +11,11 @@ from typing import Any
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.config.discovery import (
+    DEFAULT_DISCOVERY,
+    Discovery,
+    read_discovery,
+)
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.later import later_problems
@@ -22,6 +27,7 @@ KNOWN_KEYS = (
     "location",
     "pattern",
     "discover",
+    "after_commit",
     "header",
     "column_count",
     "header_match",
@@ -71,6 +77,7 @@ class SourceDefinition:
     dialect: CsvDialect
     compression: str
     aws_connection: str
+    discovery: Discovery = DEFAULT_DISCOVERY
 
 
 def is_near_miss(kind: str) -> bool:
@@ -92,11 +99,12 @@ def parse_definition(
     A key without a value counts as left out. Raises ConfigError with all problems at once.
     """
     parser = _Parser(external, columns)
+    location = parser.location()
     definition = SourceDefinition(
         name=name,
         schema=schema,
         identifier=identifier,
-        location=parser.location(),
+        location=location,
         pattern=parser.pattern(),
         header=parser.header_mode,
         header_names=parser.header_names,
@@ -105,6 +113,7 @@ def parse_definition(
         dialect=parser.dialect(),
         compression=parser.one_of("compression", COMPRESSIONS),
         aws_connection=parser.connection(connections),
+        discovery=read_discovery(parser.given, location, parser.problems),
     )
     problems = [*parser.problems, *later_problems(parser.given)]
     if problems:

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import SPARK_FAILURES, OnStep, Pass, Totals
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
-from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
+from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.csv_source.purify import (
     needs_object,
     purify,
 )
+from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     SourceRelations,
@@ -29,11 +30,13 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
 )
 from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.spark.readable import readable
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -55,13 +58,15 @@ def ingest(
     wait_s: float = WAIT_S,
     cancelled: threading.Event | None = None,
     on_step: OnStep = lambda step: None,
+    voice: Voice = SILENT,
 ) -> IngestReport:
     """Every matching object that is not ingested yet is, exactly once, whatever happened before.
 
     Makes the source's schema and relations if they are missing, `create_only` no more than that.
     `spark` must not be used by another thread meanwhile: some of its settings are changed, and
     set back. Another run on the same source is waited for, up to `wait_s` seconds. Once
-    `cancelled` is set, no new step begins. Raises an Mzs3Error; what was committed before stays
+    `cancelled` is set, no new step begins. `voice` is told what a user should know beside the
+    report. Raises an Mzs3Error; what was committed before stays
     as it is.
     """
     started = time.monotonic()
@@ -73,12 +78,26 @@ def ingest(
         with _literal_sql(spark):
             stop.check()
             make_schema(spark, relations)
-            with SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock:
+            with (
+                SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,
+                open_inbox(definition, connection, stop, voice) as inbox,
+            ):
                 on_step("begin create")
-                pinned = _pin(spark, definition, connection, stop)
+                pinned = _pin(spark, definition, connection, stop, inbox)
                 on_step("end create")
                 spec = _fetch_spec(definition, connection, pinned)
-                this = Pass(spark, definition, connection, relations, spec, lock, stop, on_step)
+                this = Pass(
+                    spark,
+                    definition,
+                    connection,
+                    relations,
+                    spec,
+                    lock,
+                    stop,
+                    on_step,
+                    inbox,
+                    voice,
+                )
                 totals = Totals() if create_only else this.run()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
@@ -111,13 +130,16 @@ def _pin(
     definition: SourceDefinition,
     connection: AwsConnection,
     stop: Cancellation,
+    inbox: Inbox | None,
 ) -> PinnedDefinition:
     """The definition that holds for every object, and all relations of the source in place."""
     relations = SourceRelations(definition.schema, definition.identifier)
     stored = read_pinned(spark, relations, definition.name)
     if stored is None:
         found = (
-            _discover_header(definition, connection, stop) if needs_object(definition) else None
+            _discover_header(definition, connection, stop, inbox)
+            if needs_object(definition)
+            else None
         )
         pinned = purify(definition, found)
         _require_free_name(definition, pinned)
@@ -152,27 +174,51 @@ def _require_agreement(
 
 
 def _discover_header(
-    definition: SourceDefinition, connection: AwsConnection, stop: Cancellation
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    stop: Cancellation,
+    inbox: Inbox | None,
 ) -> tuple[str, ...] | None:
-    """The header of the first matching object, in the order of the listing, that is not empty."""
+    """The header of the first matching object that is not empty.
+
+    First in the order of the listing, then in that of the queue. Raises SourceError where there
+    is none on a queue that is all there is.
+    """
     client = s3_client(connection)
-    bucket = definition.location.bucket
-    for page in iter_pages(client, definition.location, definition.pattern):
-        for found in page:
-            stop.check()
-            if found.size == 0:
-                continue
-            header = read_header(
-                client,
-                bucket,
-                found.key,
-                definition.dialect,
-                definition.compression,
-                source=definition.name,
-            )
-            if header is not None:
-                return header
+    for found in _objects(definition, client, inbox):
+        stop.check()
+        if found.size == 0:
+            continue
+        header = read_header(
+            client,
+            definition.location.bucket,
+            found.key,
+            definition.dialect,
+            definition.compression,
+            source=definition.name,
+        )
+        if header is not None:
+            return header
+    if inbox is not None and not definition.discovery.bucket_scan:
+        what = "names no object that has a header" if inbox.found else "is empty"
+        raise SourceError(
+            f"{definition.name}: the queue {inbox.queue_name} {what}, so there is none to learn "
+            "the columns from. Declare the names as `header: [name, ...]`; or run again once an "
+            "object was announced. Messages that a killed run had received come back within "
+            f"{VISIBILITY_S} s"
+        )
     return None
+
+
+def _objects(
+    definition: SourceDefinition, client: S3Client, inbox: Inbox | None
+) -> Iterator[ObjectInfo]:
+    if definition.discovery.bucket_scan:
+        for page in iter_pages(client, definition.location, definition.pattern):
+            yield from page
+    if inbox is not None:
+        inbox.receive()
+        yield from inbox.found
 
 
 def _fetch_spec(

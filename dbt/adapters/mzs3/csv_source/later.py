@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 # The values that work, then those that are known and do not.
@@ -14,8 +14,6 @@ _MODES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _THROTTLES = ("max_objects_per_run", "max_bytes_per_run")
 _UTF_8 = frozenset({"utf-8", "utf8"})
-_SCAN = "bucket_scan"
-_QUEUE = "sqs_notifications"
 
 
 def later_problems(given: Mapping[str, Any]) -> list[str]:
@@ -33,7 +31,7 @@ def later_problems(given: Mapping[str, Any]) -> list[str]:
         problems.append(
             f"external.encoding {encoding!r} is not supported by this version; UTF-8 is"
         )
-    return problems + _discover_problems(given.get("discover", [_SCAN]))
+    return problems
 
 
 def _mode_problem(key: str, value: Any, now: str, later: tuple[str, ...]) -> str | None:
@@ -42,20 +40,3 @@ def _mode_problem(key: str, value: Any, now: str, later: tuple[str, ...]) -> str
     if value in later:
         return f"external.{key}: {value} is not supported by this version; {now} is"
     return f"external.{key} must be {now}, not {value!r}"
-
-
-def _discover_problems(discover: Any) -> list[str]:
-    ways: Sequence[Any] = [discover] if isinstance(discover, (str, Mapping)) else discover
-    if not isinstance(ways, (list, tuple)) or not ways:
-        return [f"external.discover must be a list such as [{_SCAN}]"]
-    problems = []
-    for way in ways:
-        if way == _SCAN:
-            continue
-        if way == _QUEUE or (isinstance(way, Mapping) and _QUEUE in way):
-            problems.append(
-                f"external.discover: {_QUEUE} is not supported by this version; {_SCAN} is"
-            )
-        else:
-            problems.append(f"external.discover must be [{_SCAN}], not {way!r}")
-    return problems

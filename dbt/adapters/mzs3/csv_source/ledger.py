@@ -4,6 +4,11 @@ An epoch is one pass over new objects. What it takes is written as its `plan`; i
 makes its rows visible, and is one partition, so one step. `failed` says which object stopped
 it. `void` is written over an epoch that died on the way, before its objects are planned anew:
 a commit of it that arrives late, from a server that outlived the run, counts for nothing.
+
+Beside these, `due` says of an epoch, before its commit, that its objects are to be tagged, moved
+or deleted once they are committed, and `done` what became of each. `note` is an epoch of its own:
+what a queue told of objects that is no reason to do anything. None of the three has a part in
+what is visible.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ PLAN = "plan"
 COMMIT = "commit"
 FAILED = "failed"
 VOID = "void"
+DUE = "due"
+DONE = "done"
+NOTE = "note"
 
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
@@ -54,6 +62,11 @@ class Ledger:
         void = self._phase(VOID).select("epoch").distinct()
         return self._phase(COMMIT).join(void, "epoch", "left_anti").select("object", "etag")
 
+    def fetched(self, epoch: str) -> DataFrame:
+        """The objects whose rows the epoch's commit made visible: object, etag, size, …"""
+        of_epoch = (F.col("epoch") == epoch) & (F.col("state") == "fetched")
+        return self._phase(COMMIT).where(of_epoch).select(*OBJECT_COLUMNS)
+
     def totals(self, epoch: str) -> tuple[int, int, int]:
         """Objects, rows and rejects that the epoch's commit records."""
         committed = self._phase(COMMIT).where(F.col("epoch") == epoch)
@@ -78,6 +91,18 @@ class Ledger:
         """Nothing of the epoch counts, whatever else is or will be written of it."""
         self._write(epoch, VOID, self.plan(epoch).limit(1), state="void")
 
+    def write_due(self, epoch: str) -> None:
+        """The epoch's objects, once it is committed, wait for what comes after the commit."""
+        self._write(epoch, DUE, self.plan(epoch).limit(1), state="due")
+
+    def write_done(self, epoch: str, objects: DataFrame) -> None:
+        """What became of the epoch's objects after its commit; `objects` has state and error."""
+        self._write(epoch, DONE, objects, state=F.col("state"), error=F.col("error"))
+
+    def write_note(self, epoch: str, objects: DataFrame) -> None:
+        """What is worth knowing of objects; `objects` has the columns state and error."""
+        self._write(epoch, NOTE, objects, state=F.col("state"), error=F.col("error"))
+
     def _phase(self, phase: str) -> DataFrame:
         return self._spark.table(self._relations.ledger).where(F.col("phase") == phase)
 
@@ -87,7 +112,7 @@ class Ledger:
         phase: str,
         objects: DataFrame,
         *,
-        state: str,
+        state: str | Column,
         rows: Column | None = None,
         rejects: Column | None = None,
         error: Column | None = None,
@@ -97,7 +122,7 @@ class Ledger:
 
         events = objects.select(
             *OBJECT_COLUMNS,
-            F.lit(state).alias("state"),
+            (F.lit(state) if isinstance(state, str) else state).alias("state"),
             or_null(rows, "bigint").alias("rows"),
             or_null(rejects, "bigint").alias("rejects"),
             or_null(error, "string").alias("error"),
@@ -128,4 +153,12 @@ def next_epoch(epochs: Epochs) -> str:
 def unfinished_epoch(epochs: Epochs) -> str | None:
     """The epoch that planned and came to no end, if it is the last one; earlier ones are void."""
     latest = max(epochs, key=int, default=None)
-    return latest if latest is not None and epochs[latest] == {PLAN} else None
+    if latest is None or PLAN not in epochs[latest] or epochs[latest] & {COMMIT, FAILED, VOID}:
+        return None
+    return latest
+
+
+def epochs_due(epochs: Epochs) -> list[str]:
+    """The committed epochs of which objects wait to be tagged, moved or deleted; oldest first."""
+    due = (epoch for epoch, on in epochs.items() if {DUE, COMMIT} <= on and not on & {VOID, DONE})
+    return sorted(due, key=int)

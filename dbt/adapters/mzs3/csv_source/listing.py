@@ -31,22 +31,23 @@ class Batch:
 
 @contextmanager
 def new_objects(
-    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection, ledger: Ledger
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    ledger: Ledger,
+    announced: DataFrame | None = None,
 ) -> Iterator[Batch]:
     """The matching objects that no committed epoch has; listed once, never in the driver's memory.
 
-    Keys may sort anywhere: the whole listing is compared, by object and ETag. Raises SourceError
-    if an object that is committed was overwritten since.
+    Keys may sort anywhere: the whole listing is compared, by object and ETag. `announced` are
+    objects that a queue has told of; they come beside the listing, or in its place where the
+    source does not list. Raises SourceError if an object that is committed was overwritten since.
     """
-    listed = spark.range(0, 1, 1, 1).mapInArrow(
-        list_objects(connection, definition.location, definition.pattern), LISTING_DDL
-    )
     known = ledger.committed().select(
         F.col("object").alias("known_object"), F.col("etag").alias("known_etag")
     )
-    uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
     compared = (
-        listed.select(uri.alias("object"), "etag", "size", "last_modified")
+        _candidates(spark, definition, connection, announced)
         .join(known, F.col("object") == F.col("known_object"), "left")
         .where(F.col("known_object").isNull() | (F.col("known_etag") != F.col("etag")))
         .persist()
@@ -67,6 +68,28 @@ def new_objects(
         yield Batch(frame, found["objects"], found["bytes"])
     finally:
         compared.unpersist()
+
+
+def _candidates(
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    announced: DataFrame | None,
+) -> DataFrame:
+    """Every object once, as it was last seen: object, etag, size, last_modified."""
+    if announced is not None and not definition.discovery.bucket_scan:
+        return announced
+    uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
+    listed = (
+        spark.range(0, 1, 1, 1)
+        .mapInArrow(list_objects(connection, definition.location, definition.pattern), LISTING_DDL)
+        .select(uri.alias("object"), "etag", "size", "last_modified")
+    )
+    if announced is None:
+        return listed
+    last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
+    both = listed.union(announced).groupBy("object").agg(last.alias("last"))
+    return both.select("object", "last.*")
 
 
 def _overwritten_text(source: str, found: Any) -> str:

@@ -1,0 +1,1 @@
+"""What a source declares beyond its dialect and columns, a module for each concern."""
