@@ -128,10 +128,6 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external.on_bad_row: reject is not supported by this version; fail is"),
         ({"on_overwrite": "append"},
          "external.on_overwrite: append is not supported by this version; fail is"),
-        ({"discover": {"sqs_notifications": "q"}},
-         "external.discover: sqs_notifications is not supported by this version; bucket_scan is"),
-        ({"discover": ["ftp"]}, "external.discover must be [bucket_scan], not 'ftp'"),
-        ({"discover": []}, "external.discover must be a list such as [bucket_scan]"),
     ],
 )  # fmt: skip
 def test_one_problem(external, says):

@@ -49,12 +49,12 @@ def act_on_committed(
             break  # nothing works: the other epochs would fare no better
     if waiting:
         voice.warn(
-            f"{definition.name}: after_commit: {after.action.value} failed for {waiting} objects, "
+            f"{definition.name}: after_commit: {after.action.value} failed for {_objects(waiting)}, "
             f"whose rows are committed: {why_waiting}. The next run tries again"
         )
     if left:
         voice.warn(
-            f"{definition.name}: after_commit: {after.action.value} left {left} objects alone, "
+            f"{definition.name}: after_commit: {after.action.value} left {_objects(left)} alone, "
             f"whose rows are committed: {why_left}"
         )
 
@@ -85,6 +85,10 @@ def _act(
     finally:
         outcomes.unpersist()
     return found
+
+
+def _objects(count: int) -> str:
+    return f"{count} object{'' if count == 1 else 's'}"
 
 
 def _counted(state: str) -> list[F.Column]:

@@ -108,7 +108,7 @@ class Pass:
             # What is committed is committed, whatever becomes of the objects.
             self.voice.warn(
                 f"{self.definition.name}: after_commit failed, and the rows are committed: "
-                f"{executor_message(exc) or readable(exc)}. The next run tries again"
+                f"{readable(exc)}. The next run tries again"
             )
 
     def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:

@@ -119,7 +119,7 @@ class Inbox:
             del self._held[message]
         if failed[0]:
             self._voice.warn(
-                f"{self._source}: {failed[0]} messages of the queue {self._queue.name} could not "
+                f"{self._source}: {_messages(failed[0])} of the queue {self._queue.name} could not "
                 f"be deleted ({failed[1]}). They come again, and nothing is ingested twice"
             )
 
@@ -176,7 +176,7 @@ class Inbox:
             failed = len(handles), str(exc)
         if failed[0]:
             self._voice.warn(
-                f"{self._source}: {failed[0]} messages could not be given back to the queue "
+                f"{self._source}: {_messages(failed[0])} could not be given back to the queue "
                 f"{self._queue.name} at once ({failed[1]}). They come back by themselves within "
                 f"{VISIBILITY_S} s"
             )
@@ -193,7 +193,7 @@ class Inbox:
             if failed and not told and not self._done.is_set():
                 told = True
                 self._voice.warn(
-                    f"{self._source}: {failed} messages of the queue {self._queue.name} could "
+                    f"{self._source}: {_messages(failed)} of the queue {self._queue.name} could "
                     f"not be kept from others while this run works ({reason}). Another run may "
                     "get them too; nothing is ingested twice"
                 )
@@ -221,6 +221,10 @@ class Inbox:
         if self._holder is not None:
             self._holder.join()
             self._holder = None
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
 
 
 @contextmanager
