@@ -47,16 +47,15 @@ def act_on_committed(
         left, why_left = left + found["left"], why_left or found["why_left"]
         if found["waiting"] == found["objects"] > 0:
             break  # nothing works: the other epochs would fare no better
+    what = f"{definition.name}: after_commit: {after.action.value}"
+    committed = "whose rows are committed"
     if waiting:
         voice.warn(
-            f"{definition.name}: after_commit: {after.action.value} failed for {_objects(waiting)}, "
-            f"whose rows are committed: {why_waiting}. The next run tries again"
+            f"{what} failed for {_objects(waiting)}, {committed}: {why_waiting}. The next run "
+            "tries again"
         )
     if left:
-        voice.warn(
-            f"{definition.name}: after_commit: {after.action.value} left {_objects(left)} alone, "
-            f"whose rows are committed: {why_left}"
-        )
+        voice.warn(f"{what} left {_objects(left)} alone, {committed}: {why_left}")
 
 
 def _act(

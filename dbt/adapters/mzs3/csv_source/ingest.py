@@ -200,7 +200,7 @@ def _discover_header(
         if header is not None:
             return header
     if inbox is not None and not definition.discovery.bucket_scan:
-        what = "names no object that has a header" if inbox.found else "is empty"
+        what = "is empty" if inbox.empty else "names no object that has a header"
         raise SourceError(
             f"{definition.name}: the queue {inbox.queue_name} {what}, so there is none to learn "
             "the columns from. Declare the names as `header: [name, ...]`; or run again once an "

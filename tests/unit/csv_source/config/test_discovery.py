@@ -46,7 +46,8 @@ def test_listing_a_queue_or_both(discover, expected):
     [
         ("keep", AfterCommit()),
         ("tag", AfterCommit(Action.TAG, (("mzs3-ingested", "{epoch}"),))),
-        ({"tag": {"state": "in", "by": 7}}, AfterCommit(Action.TAG, (("state", "in"), ("by", "7")))),
+        ({"tag": {"state": "in", "by": 7}},
+         AfterCommit(Action.TAG, (("state", "in"), ("by", "7")))),
         ({"tag": {"run": "e{epoch}"}}, AfterCommit(Action.TAG, (("run", "e{epoch}"),))),
         ({"move": "s3://attic/orders"},
          AfterCommit(Action.MOVE, target=S3Location("attic", "orders/"))),

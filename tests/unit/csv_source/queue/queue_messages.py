@@ -5,7 +5,11 @@ from urllib.parse import quote_plus
 
 
 def record(key, name="ObjectCreated:Put", *, bucket="acme-raw", sequencer=None, **changes):
-    found = {"key": quote_plus(key, safe="/"), "size": 5, "eTag": "b1946ac92492d2347c6235b4d2611184"}
+    found = {
+        "key": quote_plus(key, safe="/"),
+        "size": 5,
+        "eTag": "b1946ac92492d2347c6235b4d2611184",
+    }
     if sequencer is not None:
         found["sequencer"] = sequencer
     made = {

@@ -23,9 +23,7 @@ CONNECTION = AwsConnection("lake", region="us-east-1", **KEYS)
 @pytest.fixture
 def aws() -> Iterator[Any]:
     with mock_aws():
-        yield boto3.client(
-            "sqs", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-        )
+        yield boto3.client("sqs", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
 
 
 def make(aws: Any, count: int) -> str:

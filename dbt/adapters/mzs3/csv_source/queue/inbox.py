@@ -44,9 +44,9 @@ class Inbox:
     """The messages of a source's queue, received when they are first asked for, then held.
 
     `found` and `gone` say what S3 has under the announced keys, `removed` what the queue said was
-    removed. While it is entered, a thread keeps the messages hidden from others. Its end gives
-    back what was not deleted. Raises S3Error where the queue can't be read; what else goes wrong
-    with it is told to `voice` only, as it loses nothing.
+    removed; `empty` that there was no message at all. While it is entered, a thread keeps the
+    messages hidden from others. Its end gives back what was not deleted. Raises S3Error where the
+    queue can't be read; what else goes wrong with it is told to `voice` only, as it loses nothing.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Inbox:
         self._holding = threading.Lock()
         self._holder: threading.Thread | None = None
         self.queue_name = queue.name
+        self.empty = True
         self.found: list[ObjectInfo] = []
         self.gone: list[ObjectEvent] = []
         self.removed: list[ObjectEvent] = []
@@ -93,6 +94,7 @@ class Inbox:
             return
         self._received = True
         foreign = self._receive_all()
+        self.empty = not self._held
         newest = newest_of_each_key(self._events)
         self._events = []
         self.removed = [event for event in newest.values() if event.kind is Kind.REMOVED]
@@ -119,8 +121,8 @@ class Inbox:
             del self._held[message]
         if failed[0]:
             self._voice.warn(
-                f"{self._source}: {_messages(failed[0])} of the queue {self._queue.name} could not "
-                f"be deleted ({failed[1]}). They come again, and nothing is ingested twice"
+                f"{self._source}: {_messages(failed[0])} of the queue {self._queue.name} could "
+                f"not be deleted ({failed[1]}). They come again, and nothing is ingested twice"
             )
 
     def _receive_all(self) -> Counter[str]:

@@ -89,11 +89,9 @@ def _write_notes(
             ledger.write_note(next_epoch(ledger.epochs()), notes)
     finally:
         notes.unpersist()
-    if len(events) > count:
-        voice.say(
-            f"{definition.name}: the queue told of {len(events) - count} removed objects that "
-            "were never ingested"
-        )
+    if unknown := len(events) - count:
+        noun = "object that was" if unknown == 1 else "objects that were"
+        voice.say(f"{definition.name}: the queue told of {unknown} removed {noun} never ingested")
 
 
 def _text(state: str, event: ObjectEvent) -> str:
