@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.later import later_problems
@@ -71,6 +72,7 @@ class SourceDefinition:
     dialect: CsvDialect
     compression: str
     aws_connection: str
+    intake: Intake = field(default_factory=Intake)
 
 
 def is_near_miss(kind: str) -> bool:
@@ -105,6 +107,7 @@ def parse_definition(
         dialect=parser.dialect(),
         compression=parser.one_of("compression", COMPRESSIONS),
         aws_connection=parser.connection(connections),
+        intake=read_intake(parser.given, parser.problems),
     )
     problems = [*parser.problems, *later_problems(parser.given)]
     if problems:

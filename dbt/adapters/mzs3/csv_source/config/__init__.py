@@ -1,0 +1,1 @@
+"""What a source's `external` says, one topic to a file, each checked with all of its problems."""
