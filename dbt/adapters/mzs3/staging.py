@@ -27,7 +27,8 @@ from dbt.adapters.mzs3.csv_source.freshness import (
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
-from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.full_refresh import VARIABLE, is_full_refresh, sources_to_refresh
 from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
     selected_sources,
@@ -35,6 +36,7 @@ from dbt.adapters.mzs3.source_nodes import (
     source_name,
     source_of,
 )
+from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
@@ -118,17 +120,9 @@ def freshness_from_s3(
 def _freshness(credentials: Any, definition: SourceDefinition) -> Freshness:
     if definition.discovery.bucket_scan:
         return read_freshness(definition, credentials.connections[definition.aws_connection])
-    _require_session(credentials, definition)
+    require_session(credentials.method, definition.name)
     session = isolated_session(credentials.server_side_parameters)
     return read_ingested_freshness(session, definition)
-
-
-def _require_session(credentials: Any, definition: SourceDefinition) -> None:
-    if credentials.method != "session":
-        raise SourceError(
-            f"{definition.name}: S3 CSV sources (type: {TYPE}) need `method: session` in the "
-            "profile in this version"
-        )
 
 
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
@@ -151,6 +145,8 @@ class _Staging:
     def __init__(self, adapter: Any, create_only: bool) -> None:
         self._credentials = adapter.config.credentials
         self._create_only = create_only
+        self._told_to_refresh = is_full_refresh(adapter)
+        self._afresh = sources_to_refresh(adapter)
         self._sessions: list[SparkSession] = []
         self.errors: list[str] = []
         self.cancelled = threading.Event()
@@ -184,18 +180,29 @@ class _Staging:
 
     def _ingest(self, source: Any) -> None:
         definition = source_definition(source, self._credentials.connections)
-        _require_session(self._credentials, definition)
+        require_session(self._credentials.method, definition.name)
         session = isolated_session(self._credentials.server_side_parameters)
         self._sessions.append(session)
+        afresh = not self._create_only and source.unique_id in self._afresh
+        if self._told_to_refresh and not afresh:
+            fire_event(Note(msg=_kept_text(definition.name)))
         report = ingest(
             session,
             definition,
             self._credentials.connections[definition.aws_connection],
             create_only=self._create_only,
+            afresh=afresh,
             cancelled=self.cancelled,
             voice=Voice(warn=logger.warning, say=logger.info),
         )
         fire_event(Note(msg=report.line()))
+
+
+def _kept_text(source: str) -> str:
+    return (
+        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest every "
+        f"object again, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
+    )
 
 
 def _command(adapter: Any) -> str | None:

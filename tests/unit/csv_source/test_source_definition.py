@@ -116,9 +116,6 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external.escape other than the quote is not supported by this version"),
         ({"encoding": "latin-1"},
          "external.encoding 'latin-1' is not supported by this version; UTF-8 is"),
-        ({"max_objects_per_run": 5},
-         "external.max_objects_per_run is not supported by this version"),
-        ({"max_bytes_per_run": 5}, "external.max_bytes_per_run is not supported by this version"),
         ({"header_match": "subset"},
          "external.header_match: subset is not supported by this version; exact is"),
         ({"header_match": "some"}, "external.header_match must be exact, not 'some'"),
@@ -126,8 +123,6 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external.on_header_mismatch: skip_object is not supported by this version; fail is"),
         ({"on_bad_row": "reject"},
          "external.on_bad_row: reject is not supported by this version; fail is"),
-        ({"on_overwrite": "append"},
-         "external.on_overwrite: append is not supported by this version; fail is"),
     ],
 )  # fmt: skip
 def test_one_problem(external, says):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, Action, AfterCommit
+from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.executor.after import (
     LEFT,
     OUTCOME_DDL,
@@ -66,24 +67,27 @@ def _act(
     epoch: str,
 ) -> Row:
     """How many objects of the epoch there are, wait and were left, and why the first did."""
-    objects = ledger.fetched(epoch)
     spec = _spec(definition, connection, definition.discovery.after_commit, epoch)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
     outcomes = (
-        objects.select("object", "etag")
-        .repartition(tasks)
-        .mapInArrow(act_on(spec), OUTCOME_DDL)
-        .persist()
+        _fetched(ledger, epoch).repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL).persist()
     )
     try:
         found = outcomes.agg(
             F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
         ).first()
         if not found["waiting"]:
-            ledger.write_done(epoch, _with_sizes(objects, outcomes))
+            nothing = {name: F.lit(None) for name in ("size", "last_modified")}
+            ledger.write_done(epoch, outcomes.withColumns(nothing))
     finally:
         outcomes.unpersist()
     return found
+
+
+def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
+    """The objects whose rows came in with the epoch, and are visible still."""
+    came = F.col("taken.epoch") == int(epoch)
+    return ledger.objects().where(came & is_visible()).select("object", "taken.etag")
 
 
 def _objects(count: int) -> str:
@@ -98,11 +102,6 @@ def _counted(state: str) -> list[F.Column]:
         F.count_if(is_so).alias(state),
         F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),
     ]
-
-
-def _with_sizes(objects: DataFrame, outcomes: DataFrame) -> DataFrame:
-    states = outcomes.select("object", "etag", "state", "error")
-    return objects.join(states, ["object", "etag"])
 
 
 def _spec(

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.config.discovery import (
-    DEFAULT_DISCOVERY,
-    Discovery,
-    read_discovery,
-)
+from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
+from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.later import later_problems
@@ -77,7 +74,8 @@ class SourceDefinition:
     dialect: CsvDialect
     compression: str
     aws_connection: str
-    discovery: Discovery = DEFAULT_DISCOVERY
+    discovery: Discovery = field(default_factory=Discovery)
+    intake: Intake = field(default_factory=Intake)
 
 
 def is_near_miss(kind: str) -> bool:
@@ -114,6 +112,7 @@ def parse_definition(
         compression=parser.one_of("compression", COMPRESSIONS),
         aws_connection=parser.connection(connections),
         discovery=read_discovery(parser.given, location, parser.problems),
+        intake=read_intake(parser.given, parser.problems),
     )
     problems = [*parser.problems, *later_problems(parser.given)]
     if problems:

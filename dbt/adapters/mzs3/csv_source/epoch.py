@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -18,13 +18,20 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.config.discovery import Action
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epoch
-from dbt.adapters.mzs3.csv_source.listing import Batch, new_objects
+from dbt.adapters.mzs3.csv_source.hints import objects_hint
+from dbt.adapters.mzs3.csv_source.ledger import (
+    OBJECT_COLUMNS,
+    Ledger,
+    next_epoch,
+    unfinished_epochs,
+)
+from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.queue.settle import announced, settle
+from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import SourceError
@@ -46,11 +53,13 @@ OnStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Totals:
-    """What an epoch committed."""
+    """What an epoch committed, and what it left for later runs."""
 
     objects: int = 0
     rows: int = 0
     rejected: int = 0
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,31 +84,38 @@ class Pass:
         ledger shows the object as failed, and the next run lists anew.
         """
         ledger = Ledger(self.spark, self.relations)
-        dead = unfinished_epoch(ledger.epochs())
-        if dead is not None:
+        for dead in unfinished_epochs(ledger.epochs()):
             # Its plan counts no more: the source may be declared otherwise since, and objects
             # may be corrected or removed.
-            self._step("void", lambda: ledger.write_void(dead))
+            self._step("void", partial(ledger.write_void, dead))
+        if is_due(ledger.epochs()):
+            self._step("compact", self._compact)
+        told = self._told(ledger)
         self.cancellation.check()
-        with new_objects(
-            self.spark, self.definition, self.connection, ledger, self._announced()
-        ) as batch:
-            totals = self._epoch(ledger, batch) if batch.objects else Totals()
+        with new_objects(self.spark, self.definition, self.connection, ledger, told) as batch:
+            if batch.refusal is not None:
+                self._refuse(ledger, batch.refusal)
+            totals = self._epoch(ledger, batch)
+        # All that was announced is committed by now, or known, or in the ledger as waiting.
         if self.inbox is not None:
-            self._step("acknowledge", partial(self._settle, ledger, self.inbox))
-        if self.definition.discovery.after_commit.action is not Action.KEEP:
-            self._step("after commit", partial(self._act, ledger))
+            self._step("acknowledge", self.inbox.acknowledge)
+        if self._acts_after_commit:
+            self._step("after commit", lambda: self._after_commit(ledger))
         return totals
 
-    def _announced(self) -> DataFrame | None:
-        if self.inbox is None:
+    @property
+    def _acts_after_commit(self) -> bool:
+        return self.definition.discovery.after_commit.action is not Action.KEEP
+
+    def _told(self, ledger: Ledger) -> DataFrame | None:
+        """The objects that the queue told of and S3 has; None without a queue."""
+        if (inbox := self.inbox) is None:
             return None
-        return announced(self.spark, self.inbox, self.definition.location.bucket)
+        self._step("receive", inbox.receive)
+        note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
+        return announced(self.spark, self.definition, inbox)
 
-    def _settle(self, ledger: Ledger, inbox: Inbox) -> None:
-        settle(self.spark, self.definition, ledger, inbox, self.voice)
-
-    def _act(self, ledger: Ledger) -> None:
+    def _after_commit(self, ledger: Ledger) -> None:
         try:
             act_on_committed(self.spark, self.definition, self.connection, ledger, self.voice)
         except SPARK_FAILURES as exc:
@@ -113,6 +129,14 @@ class Pass:
 
     def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:
         epoch = next_epoch(ledger.epochs())
+        if (notes := batch.notes) is not None:
+            self._step("note", lambda: ledger.write_note(epoch, notes))
+        waiting = {
+            "waiting_objects": batch.waiting_objects,
+            "waiting_bytes": batch.waiting_bytes,
+        }
+        if not batch.objects:
+            return Totals(**waiting)
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
@@ -121,17 +145,26 @@ class Pass:
             message = executor_message(exc)
             if message is None:
                 raise
-            self._record_failure(ledger, epoch, plan, message)
-            raise SourceError(message) from exc
+            named = self._record_failure(ledger, epoch, plan, message)
+            raise SourceError(f"{message}{self._way_out(named)}") from exc
         self._step("commit", lambda: self._commit(ledger, epoch, plan))
-        return Totals(*ledger.totals(epoch))
+        return Totals(*ledger.totals(epoch), **waiting)
+
+    def _compact(self) -> None:
+        compact(self.spark, self.relations, require_lock=self.lock.require)
+
+    def _refuse(self, ledger: Ledger, refusal: Refusal) -> NoReturn:
+        if (events := refusal.events) is not None:
+            epoch = next_epoch(ledger.epochs())
+            self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
+        raise SourceError(refusal.text)
 
     def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> None:
         fetch_rows(self.spark, self.spec, self.relations, epoch, plan, batch)
 
     def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> None:
         source = self.definition.name
-        if self.definition.discovery.after_commit.action is not Action.KEEP:
+        if self._acts_after_commit:
             ledger.write_due(epoch)
         with counted_rows(self.spark, source, self.relations, epoch, plan) as counted:
             self.lock.require()
@@ -139,10 +172,27 @@ class Pass:
             self.cancellation.committing = True
             ledger.write_commit(epoch, counted)
 
-    def _record_failure(self, ledger: Ledger, epoch: str, plan: DataFrame, message: str) -> None:
+    def _record_failure(
+        self, ledger: Ledger, epoch: str, plan: DataFrame, message: str
+    ) -> str | None:
+        """The failure is in the ledger; the name of its object, None if it is not of one."""
         # The object whose name is in the message; of a.csv and a.csv.gz the longer one.
         named = plan.where(F.contains(F.lit(message), F.col("object")))
-        ledger.write_failed(epoch, named.orderBy(F.length("object").desc()).limit(1), message)
+        first = named.orderBy(F.length("object").desc()).first()
+        if first is None:
+            nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS]
+            ledger.write_failed(epoch, self.spark.range(1).select(*nothing), F.lit(message))
+            return None
+        failed = plan.where(F.col("object") == first["object"])
+        ledger.write_failed(epoch, failed, F.lit(message))
+        name: str = first["object"]
+        return name
+
+    def _way_out(self, name: str | None) -> str:
+        if name is None:
+            return ""
+        hint = objects_hint("skip_s3_objects", self.definition.name, [name])
+        return f"; or go on without it after: {hint}"
 
     def _step(self, name: str, action: Callable[[], None]) -> None:
         self.on_step(f"begin {name}")

@@ -10,9 +10,7 @@ _MODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "header_match": ("exact", ("reorder", "subset")),
     "on_header_mismatch": ("fail", ("skip_object",)),
     "on_bad_row": ("fail", ("reject",)),
-    "on_overwrite": ("fail", ("ignore", "append", "replace")),
 }
-_THROTTLES = ("max_objects_per_run", "max_bytes_per_run")
 _UTF_8 = frozenset({"utf-8", "utf8"})
 
 
@@ -22,9 +20,6 @@ def later_problems(given: Mapping[str, Any]) -> list[str]:
         problem
         for key, (now, later) in _MODES.items()
         if (problem := _mode_problem(key, given.get(key, now), now, later))
-    ]
-    problems += [
-        f"external.{key} is not supported by this version" for key in _THROTTLES if key in given
     ]
     encoding = given.get("encoding", "UTF-8")
     if str(encoding).lower() not in _UTF_8:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
+from dbt.adapters.mzs3.csv_source.hints import reset_hint
 from dbt.adapters.mzs3.csv_source.properties import (
     decoded,
     encoded,
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 EPOCH_COLUMN = "mz_epoch"
 LEDGER_COLUMNS = (
     "object string, etag string, size bigint, last_modified timestamp, state string, "
-    "`rows` bigint, rejects bigint, error string, at timestamp"
+    "`rows` bigint, rejects bigint, error string, at timestamp, hides boolean, of_epoch string, "
+    "of_phase string"
 )
 # Epochs are text: not every metastore can filter partitions by a number.
 PARTITIONS = "epoch string, phase string"
@@ -29,26 +32,6 @@ PARTITIONS = "epoch string, phase string"
 PINNED_PROPERTY = "mzs3.pinned."
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
-
-_STATES = """
-SELECT object, latest.* FROM (
-  SELECT object, max_by(
-    struct(etag, size, last_modified, state, `rows`, rejects, error, at),
-    struct(epoch, phase <> 'plan')
-  ) AS latest
-  FROM {ledger} AS events
-  WHERE phase IN ('plan', 'failed', 'commit') AND NOT EXISTS (
-    SELECT 1 FROM {ledger} AS void WHERE void.phase = 'void' AND void.epoch = events.epoch
-  )
-  GROUP BY object
-)"""
-
-_COMMITTED_ROWS = """
-SELECT * EXCEPT (mz_epoch) FROM {rows}
-WHERE mz_epoch IN (
-  SELECT epoch FROM {ledger} WHERE phase IN ('commit', 'void')
-  GROUP BY epoch HAVING NOT bool_or(phase = 'void')
-)"""
 
 
 @dataclass(frozen=True)
@@ -79,6 +62,11 @@ class SourceRelations:
         return self._name("__objects")
 
     @property
+    def rejects(self) -> str:
+        """The view of the rejected records."""
+        return self._name("__rejects")
+
+    @property
     def ledger(self) -> str:
         """The table of what happened to objects, epoch by epoch."""
         return self._name("__ledger")
@@ -92,13 +80,6 @@ class SourceRelations:
     def lock(self) -> str:
         """The view that exists while a run ingests this source."""
         return self._name("__lock")
-
-    def drop_all(self) -> str:
-        """What a user runs to start the source afresh."""
-        return (
-            f"DROP VIEW IF EXISTS {self.source}; DROP VIEW IF EXISTS {self.objects}; "
-            f"DROP TABLE IF EXISTS {self.ledger}; DROP TABLE IF EXISTS {self.rows}"
-        )
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -117,7 +98,7 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
                 f"{source}: {relations.shown(suffix)} exists, but "
                 f"{relations.shown('__rows')}, which holds the source's rows, does not. If "
                 f"{relations.shown(suffix)} is not this source's, give the source another schema "
-                f"or identifier; else start the source afresh with: {relations.drop_all()}"
+                f"or identifier; else start the source afresh with: {reset_hint(source)}"
             )
     return None
 
@@ -135,7 +116,7 @@ def _pinned_of(spark: SparkSession, relations: SourceRelations, source: str) -> 
         raise SourceError(
             f"{source}: the definition that is pinned in the properties of "
             f"{relations.shown('__rows')} can't be read. Start the source afresh with: "
-            f"{relations.drop_all()}"
+            f"{reset_hint(source)}"
         ) from exc
 
 
@@ -147,7 +128,7 @@ def _require_ledger(spark: SparkSession, relations: SourceRelations, source: str
         raise SourceError(
             f"{source}: {relations.shown('__rows')} holds rows, but "
             f"{relations.shown('__ledger')}, which says what is committed, does not exist. "
-            f"Restore it, or start the source afresh with: {relations.drop_all()}"
+            f"Restore it, or start the source afresh with: {reset_hint(source)}"
         )
 
 
@@ -176,9 +157,13 @@ def make_relations(
 
 def make_views(spark: SparkSession, relations: SourceRelations) -> None:
     """The two views exist."""
-    for name, query in ((relations.objects, _STATES), (relations.source, _COMMITTED_ROWS)):
+    visible = visible_rows_sql(relations.ledger)
+    views = {
+        relations.objects: states_sql(relations.ledger),
+        relations.source: f"SELECT * EXCEPT (mz_epoch) FROM {relations.rows} WHERE {visible}",
+    }
+    for name, text in views.items():
         if not spark.catalog.tableExists(name):
-            text = query.format(ledger=relations.ledger, rows=relations.rows)
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} AS {text}")
 
 

@@ -1,1 +1,1 @@
-"""What a source declares beyond its dialect and columns, a module for each concern."""
+"""What a source's `external` says, one topic to a file, each checked with all of its problems."""

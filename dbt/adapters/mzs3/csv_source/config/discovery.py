@@ -53,9 +53,6 @@ class Discovery:
     after_commit: AfterCommit = AfterCommit()
 
 
-DEFAULT_DISCOVERY = Discovery()
-
-
 def read_discovery(
     given: Mapping[str, Any], location: S3Location, problems: list[str]
 ) -> Discovery:
