@@ -17,11 +17,13 @@ DOORS = {
     "__init__.py",
     "connections.py",
     "credentials.py",
+    "full_refresh.py",
     "impl.py",
     "python_job.py",
     "response.py",
     "run_operations.py",
     "source_nodes.py",
+    "source_operations.py",
     "staging.py",
 }
 SHIPPED = (

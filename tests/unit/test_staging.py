@@ -9,6 +9,7 @@ from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3 import staging
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.freshness import Freshness
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 
 
@@ -146,3 +147,46 @@ def test_making_a_relation_is_no_attempt_at_ingesting(adapter, ingest):
 def test_a_relation_of_no_source_is_left_alone(adapter):
     relation = SimpleNamespace(schema="raw", identifier="other")
     assert not staging.make_source_relation(adapter, relation)
+
+
+def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypatch):
+    told = []
+    log = SimpleNamespace(warning=told.append, info=told.append, debug=told.append)
+    monkeypatch.setattr(staging, "logger", log)
+
+    def action(session, name, options):
+        options["voice"].warn(f"{name}: look into this")
+        options["voice"].say(f"{name}: nothing much")
+
+    ingest(action)
+    staging.stage_for_node(adapter, NODE)
+    assert len(told) == 6
+    assert "lake.orders: look into this" in told
+
+
+@pytest.mark.parametrize(
+    ("discover", "asked"),
+    [
+        (["bucket_scan"], "s3"),
+        (["bucket_scan", {"sqs_notifications": "q"}], "s3"),
+        ([{"sqs_notifications": "q"}], "the ledger"),
+    ],
+)
+def test_a_source_with_a_queue_alone_is_as_fresh_as_its_ledger(
+    adapter, monkeypatch, discover, asked
+):
+    node = source("orders")
+    external = {**node.external.to_dict(True), "discover": discover}
+    node.external = SimpleNamespace(to_dict=lambda omit_none: external)
+    manifest = SimpleNamespace(sources={node.unique_id: node})
+    found = {"s3": Freshness(None, 1, 10), "the ledger": Freshness(None, 2, 20)}
+    monkeypatch.setattr(staging, "read_freshness", lambda *_: found["s3"])
+    monkeypatch.setattr(staging, "read_ingested_freshness", lambda *_: found["the ledger"])
+    monkeypatch.setattr(staging, "isolated_session", lambda _: None)
+    relation = SimpleNamespace(schema="raw", identifier="orders")
+    response, newest, _ = staging.freshness_from_s3(adapter, relation, manifest)
+    assert (response.objects, response.bytes, newest) == (
+        found[asked].objects,
+        found[asked].bytes,
+        None,
+    )

@@ -2,7 +2,7 @@
 
 Mzs3Error
 ├── ConfigError        options or definitions that are wrong; carries every problem at once
-├── S3Error            S3 or STS refused or could not be reached
+├── S3Error            S3, SQS or STS refused or could not be reached
 ├── LocationError      an export's location is not usable as it is
 ├── CopyError          an export failed; says what is left behind, if anything
 ├── SourceError        an S3 CSV source is in error: header, row, or state
@@ -33,7 +33,7 @@ class ConfigError(Mzs3Error):
 
 
 class S3Error(Mzs3Error):
-    """A request to S3 or STS failed; names the action, the bucket and key, and the permission."""
+    """A request to S3, SQS or STS failed; names the action, its object, and the permission."""
 
 
 class LocationError(Mzs3Error):

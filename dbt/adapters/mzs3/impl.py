@@ -20,12 +20,13 @@ from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
 from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3 import run_operations
+from dbt.adapters.mzs3 import run_operations, source_operations
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.copy.script import render_job
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
+from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.spark.seed import load_seed
@@ -236,6 +237,26 @@ class Mzs3Adapter(SparkAdapter):
     def ingest_s3_sources(self, select: Any) -> None:
         """Ingest the named sources, or all."""
         run_operations.ingest(self, select)
+
+    @available.parse_none
+    def s3_source_status(self, select: Any) -> None:
+        """A table of how the named sources stand, or all."""
+        source_operations.show_status(self, select)
+
+    @available.parse_none
+    def purify_s3_sources(self, select: Any) -> None:
+        """Show the purified definitions of the named sources, or of all."""
+        source_operations.show_purified(self, select)
+
+    @available.parse_none
+    def act_on_s3_objects(self, operation: str, source: Any, objects: Any) -> None:
+        """Retry, skip or retract objects, by the name of the operation."""
+        source_operations.act_on_objects(self, Action(operation), source, objects)
+
+    @available.parse_none
+    def reset_s3_source(self, source: Any, confirm: Any) -> None:
+        """Drop all that was ingested of a source."""
+        source_operations.reset(self, source, confirm)
 
     # --- S3 CSV sources --------------------------------------------------------------------
 

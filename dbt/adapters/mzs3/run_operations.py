@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.source_operations import selection
 from dbt.adapters.mzs3.staging import ingest_sources
 
 if TYPE_CHECKING:
@@ -65,28 +66,7 @@ def report(adapter: Mzs3Adapter, schema: Any, path: Any, days: Any) -> None:
 
 def ingest(adapter: Mzs3Adapter, select: Any) -> None:
     """Ingest the named sources, or all; fails with the errors of all that failed."""
-    with _operation("ingest_s3_sources"):
-        names = _names(select)
-    ingest_sources(adapter, names)
-
-
-def _names(select: Any) -> list[str] | None:
-    """One name or several; None is all. Raises ConfigError with all that are none."""
-    if select is None:
-        return None
-    if isinstance(select, str):
-        return [select]
-    expected = "a source or a table of one, such as lake or lake.orders"
-    if not isinstance(select, (list, tuple)):
-        problem = f"select must be {expected}, or a list of them, not {select!r}"
-        raise ConfigError("ingest_s3_sources", [problem])
-    if not select:
-        raise ConfigError("ingest_s3_sources", ["select is empty; leave it out for all sources"])
-    wrong = [name for name in select if not isinstance(name, str)]
-    if wrong:
-        problems = [f"each of select must be {expected}, not {name!r}" for name in wrong]
-        raise ConfigError("ingest_s3_sources", problems)
-    return list(select)
+    ingest_sources(adapter, selection("ingest_s3_sources", select))
 
 
 @contextmanager

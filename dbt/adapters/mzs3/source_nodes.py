@@ -76,7 +76,7 @@ def source_definition(node: Any, connections: Mapping[str, AwsConnection]) -> So
         name=source_name(node),
         schema=node.schema,
         identifier=node.identifier,
-        external=_external(node),
+        external=declared_external(node),
         columns=[
             {"name": column.name, "data_type": column.data_type}
             for column in node.columns.values()
@@ -87,13 +87,14 @@ def source_definition(node: Any, connections: Mapping[str, AwsConnection]) -> So
 
 def _is_ours(node: Any) -> bool:
     # One that is nearly ours is taken as such, so that whoever reads it gets the error.
-    external = _external(node)
+    external = declared_external(node)
     kind = str(external.get("type"))
     in_s3 = str(external.get("location")).startswith(SCHEME)
     return kind == TYPE or (in_s3 and is_near_miss(kind))
 
 
-def _external(node: Any) -> Mapping[str, Any]:
+def declared_external(node: Any) -> Mapping[str, Any]:
+    """What stands under `external` of the node."""
     if node.external is None:
         return {}
     external: Mapping[str, Any] = node.external.to_dict(omit_none=True)

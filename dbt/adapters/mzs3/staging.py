@@ -18,11 +18,17 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.csv_source.attempts import Attempts
-from dbt.adapters.mzs3.csv_source.definition import TYPE
-from dbt.adapters.mzs3.csv_source.freshness import read_freshness
+from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.freshness import (
+    Freshness,
+    read_freshness,
+    read_ingested_freshness,
+)
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.together import run_together
-from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
+from dbt.adapters.mzs3.csv_source.voice import Voice
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.full_refresh import VARIABLE, is_full_refresh, sources_to_refresh
 from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
     selected_sources,
@@ -30,6 +36,7 @@ from dbt.adapters.mzs3.source_nodes import (
     source_name,
     source_of,
 )
+from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
@@ -40,7 +47,7 @@ logger = AdapterLogger("mzs3")
 
 @dataclass
 class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw in S3: matching objects and their bytes."""
+    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger."""
 
     objects: int | None = None
     bytes: int | None = None
@@ -87,9 +94,10 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def freshness_from_s3(
     adapter: Any, relation: Any, manifest: Any
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
-    """The response, the newest LastModified or None, and when that was looked up; no Spark.
+    """The response, the newest LastModified or None, and when that was looked up.
 
-    Raises DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
+    Spark has no part in it, but for a source that a queue alone tells of its objects. Raises
+    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
     """
     source = source_of(manifest, relation)
     if source is None:
@@ -100,13 +108,21 @@ def freshness_from_s3(
     try:
         connections = adapter.config.credentials.connections
         definition = source_definition(source, connections)
-        found = read_freshness(definition, connections[definition.aws_connection])
+        found = _freshness(adapter.config.credentials, definition)
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
     response = FreshnessResponse(
         _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
     )
     return response, found.newest, datetime.now(timezone.utc)
+
+
+def _freshness(credentials: Any, definition: SourceDefinition) -> Freshness:
+    if definition.discovery.bucket_scan:
+        return read_freshness(definition, credentials.connections[definition.aws_connection])
+    require_session(credentials.method, definition.name)
+    session = isolated_session(credentials.server_side_parameters)
+    return read_ingested_freshness(session, definition)
 
 
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
@@ -129,6 +145,8 @@ class _Staging:
     def __init__(self, adapter: Any, create_only: bool) -> None:
         self._credentials = adapter.config.credentials
         self._create_only = create_only
+        self._told_to_refresh = is_full_refresh(adapter)
+        self._afresh = sources_to_refresh(adapter)
         self._sessions: list[SparkSession] = []
         self.errors: list[str] = []
         self.cancelled = threading.Event()
@@ -162,21 +180,29 @@ class _Staging:
 
     def _ingest(self, source: Any) -> None:
         definition = source_definition(source, self._credentials.connections)
-        if self._credentials.method != "session":
-            raise SourceError(
-                f"{definition.name}: S3 CSV sources (type: {TYPE}) need `method: session` in the "
-                "profile in this version"
-            )
+        require_session(self._credentials.method, definition.name)
         session = isolated_session(self._credentials.server_side_parameters)
         self._sessions.append(session)
+        afresh = not self._create_only and source.unique_id in self._afresh
+        if self._told_to_refresh and not afresh:
+            fire_event(Note(msg=_kept_text(definition.name)))
         report = ingest(
             session,
             definition,
             self._credentials.connections[definition.aws_connection],
             create_only=self._create_only,
+            afresh=afresh,
             cancelled=self.cancelled,
+            voice=Voice(warn=logger.warning, say=logger.info),
         )
         fire_event(Note(msg=report.line()))
+
+
+def _kept_text(source: str) -> str:
+    return (
+        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest every "
+        f"object again, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
+    )
 
 
 def _command(adapter: Any) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing import new_objects
+from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.spark
 STEPS = [
     f"{edge} {step}" for step in ("create", "plan", "fetch", "commit") for edge in ("begin", "end")
 ]
+RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 
 
 class Died(BaseException):
@@ -105,9 +107,8 @@ def test_a_changed_definition_is_refused_with_the_difference_and_the_way_out(lak
     text = str(raised.value)
     assert "FORMAT CSV WITH HEADER COLUMNS (id, note)" in text
     assert "column 1 is declared as id bigint but was pinned as id string" in text
-    statements = text.rpartition("drop what was made with the old one: ")[2].split("; ")
-    for statement in statements:
-        lake.spark.sql(statement)
+    assert text.endswith(f"drop what was made with the old one: {RESET}")
+    drop_source(lake.spark, lake.relations, "lake.orders")
     assert lake.ingest().rows == 1
     assert lake.rows("id", "note") == [("1.csv", 1, 1, "a")]
 
@@ -138,8 +139,8 @@ def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
     ) as raised:
         lake.ingest()
     assert not lake.spark.catalog.tableExists(lake.relations.ledger)
-    for statement in str(raised.value).rpartition("afresh with: ")[2].split("; "):
-        lake.spark.sql(statement)
+    assert str(raised.value).endswith(f"start the source afresh with: {RESET}")
+    drop_source(lake.spark, lake.relations, "lake.orders")
     assert lake.ingest().rows == 1
 
 

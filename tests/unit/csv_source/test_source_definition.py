@@ -117,15 +117,6 @@ def test_without_a_header_columns_are_counted_or_declared():
         ({"null": "a,b"}, "external: delimiter must not appear in the null specification"),
         ({"escape": "\\"},
          "external.escape other than the quote is not supported by this version"),
-        ({"max_objects_per_run": 5},
-         "external.max_objects_per_run is not supported by this version"),
-        ({"max_bytes_per_run": 5}, "external.max_bytes_per_run is not supported by this version"),
-        ({"on_overwrite": "append"},
-         "external.on_overwrite: append is not supported by this version; fail is"),
-        ({"discover": {"sqs_notifications": "q"}},
-         "external.discover: sqs_notifications is not supported by this version; bucket_scan is"),
-        ({"discover": ["ftp"]}, "external.discover must be [bucket_scan], not 'ftp'"),
-        ({"discover": []}, "external.discover must be a list such as [bucket_scan]"),
     ],
 )  # fmt: skip
 def test_one_problem(external, says):

@@ -1,10 +1,18 @@
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.ledger import next_epoch, unfinished_epoch
+from dbt.adapters.mzs3.csv_source.compaction import COMPACT_AFTER, is_due, superseded
+from dbt.adapters.mzs3.csv_source.ledger import (
+    current_epochs,
+    epochs_due,
+    latest_snapshot,
+    next_epoch,
+    unfinished_epochs,
+)
 
 
 def test_the_first_epoch_is_now():
@@ -20,14 +28,73 @@ def test_an_epoch_is_later_than_all_on_record_whatever_the_clock_says(known):
 @pytest.mark.parametrize(
     ("epochs", "unfinished"),
     [
-        ({}, None),
-        ({"5": {"plan"}}, "5"),
-        ({"5": {"plan", "commit"}}, None),
-        ({"5": {"plan", "failed"}}, None),
-        ({"5": {"plan", "void"}}, None),
-        ({"5": {"plan"}, "6": {"plan", "commit"}}, None),
-        ({"10": {"plan"}, "9": {"plan", "commit"}}, "10"),
+        ({}, []),
+        ({"5": {"plan"}}, ["5"]),
+        ({"5": {"plan", "commit"}}, []),
+        ({"5": {"plan", "failed"}}, []),
+        ({"5": {"plan", "void"}}, []),
+        ({"5": {"note"}}, []),
+        ({"5": {"note", "plan"}}, ["5"]),
+        ({"5": {"plan"}, "6": {"note"}}, ["5"]),
+        ({"10": {"plan"}, "9": {"plan"}}, ["9", "10"]),
+        ({"5": {"plan"}, "6": {"snapshot"}, "7": {"plan"}}, ["7"]),
     ],
 )
-def test_only_the_last_epoch_can_be_unfinished(epochs, unfinished):
-    assert unfinished_epoch(epochs) == unfinished
+def test_an_epoch_that_planned_and_came_to_no_end_is_unfinished(epochs, unfinished):
+    assert unfinished_epochs(epochs) == unfinished
+
+
+PHASES = st.sets(
+    st.sampled_from(["plan", "note", "commit", "failed", "void", "snapshot"]), min_size=1
+)
+EPOCHS = st.dictionaries(st.integers(1, 10**14).map(str), PHASES)
+
+
+@given(EPOCHS)
+def test_what_a_snapshot_has_taken_the_place_of_is_all_that_is_not_read(epochs):
+    current = set(current_epochs(epochs))
+    dropped = {epoch for epoch, _ in superseded(epochs)}
+    assert current | dropped == set(epochs)
+    assert not current & dropped
+    latest = latest_snapshot(epochs)
+    assert latest is None or current_epochs(epochs)[0] == latest
+
+
+@given(EPOCHS)
+def test_what_is_dropped_is_dropped_with_all_its_phases_and_only_once(epochs):
+    partitions = superseded(epochs)
+    assert len(partitions) == len(set(partitions))
+    for epoch in {epoch for epoch, _ in partitions}:
+        assert {phase for of, phase in partitions if of == epoch} == epochs[epoch]
+
+
+def test_a_ledger_is_compacted_once_in_so_many_epochs():
+    epochs, snapshots = {}, []
+    for number in range(1, 10 * COMPACT_AFTER):
+        if is_due(epochs):
+            snapshots.append(number)
+            epochs[str(1000 + number)] = {"snapshot"}
+        else:
+            epochs[str(1000 + number)] = {"plan", "commit"}
+    assert {b - a for a, b in pairwise(snapshots)} == {COMPACT_AFTER + 1}
+    assert len(snapshots) == 9
+
+
+def test_what_is_due_is_committed_and_not_done_and_in_order():
+    epochs = {
+        "10": {"plan", "due", "commit"},
+        "9": {"plan", "due", "commit"},
+        "8": {"plan", "due", "commit", "done"},
+        "7": {"plan", "commit"},
+        "6": {"plan", "due", "void"},
+        "5": {"plan", "due", "commit", "void"},
+        "4": {"note"},
+    }
+    assert epochs_due(epochs) == ["9", "10"]
+    # It outlasts the snapshots.
+    dropped = superseded({**epochs, "11": {"snapshot"}})
+    assert {epoch for epoch, _ in dropped} == {"4", "5", "6", "7", "8"}
+
+
+def test_an_epoch_that_died_between_due_and_commit_is_unfinished():
+    assert unfinished_epochs({"5": {"plan", "due"}}) == ["5"]

@@ -20,3 +20,19 @@ def test_skipped_objects_are_told_where_there_are_any():
     assert report.line() == (
         "lake.orders: COPY 1234 (3 new objects, 2 skipped, 7 rejected) in 2.1s"
     )
+
+
+@pytest.mark.parametrize(
+    ("objects", "size", "text"),
+    [
+        (1, 1, "1 object (1 B) waits for the next run"),
+        (7, 1023, "7 objects (1023 B) wait for the next run"),
+        (7, 13_107_200, "7 objects (12.5 MB) wait for the next run"),
+        (7, 1 << 41, "7 objects (2.0 TB) wait for the next run"),
+    ],
+)
+def test_the_line_says_how_much_waits(objects, size, text):
+    report = IngestReport(
+        "lake.orders", 3, 1234, 0, 2.06, waiting_objects=objects, waiting_bytes=size
+    )
+    assert report.line() == f"lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s; {text}"

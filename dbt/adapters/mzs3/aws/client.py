@@ -28,6 +28,7 @@ DEFAULT_REGION = "us-east-1"
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
 STS_MAX_ATTEMPTS = 5
+SQS_MAX_ATTEMPTS = 5
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
@@ -64,7 +65,29 @@ def sts_client(connection: AwsConnection, *, max_attempts: int = STS_MAX_ATTEMPT
     """
     with _named(connection):
         return _session(connection).client(
-            "sts", endpoint_url=connection.endpoint, config=_sts_config(max_attempts)
+            "sts", endpoint_url=connection.endpoint, config=_api_config(max_attempts)
+        )
+
+
+def sqs_client(
+    connection: AwsConnection,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+    max_attempts: int = SQS_MAX_ATTEMPTS,
+) -> Any:
+    """A new SQS client that signs as the connection does; safe to share by threads.
+
+    It asks `endpoint` in `region` where they are given, else the connection's. Raises S3Error as
+    `s3_client` does.
+    """
+    with _named(connection):
+        create: Any = _session(connection).client
+        return create(
+            "sqs",
+            endpoint_url=endpoint or connection.endpoint,
+            region_name=region,
+            config=_api_config(max_attempts),
         )
 
 
@@ -85,7 +108,7 @@ def _retries(max_attempts: int) -> Any:
     return settings(max_attempts)
 
 
-def _sts_config(max_attempts: int) -> Config:
+def _api_config(max_attempts: int) -> Config:
     return Config(
         retries=_retries(max_attempts),
         connect_timeout=CONNECT_TIMEOUT_S,
@@ -137,7 +160,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
 
     def create_client(service: str, **kwargs: Any) -> Any:
         # The fetcher hands over the source credentials; the endpoint is the connection's.
-        config = _sts_config(STS_MAX_ATTEMPTS)
+        config = _api_config(STS_MAX_ATTEMPTS)
         return create(service, endpoint_url=connection.endpoint, config=config, **kwargs)
 
     inner = _botocore_session()

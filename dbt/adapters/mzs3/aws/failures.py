@@ -6,7 +6,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dbt.adapters.mzs3.aws.retries import gave_up_after
 
-DENIED_CODES = frozenset({"AccessDenied", "403", "Forbidden", "AllAccessDisabled"})
+DENIED_CODES = frozenset(
+    {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
+)
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
 THROTTLED_CODES = frozenset(
     {

@@ -11,12 +11,13 @@ from typing import Any
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
+from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
 from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.later import later_problems
 from dbt.adapters.mzs3.errors import ConfigError
 
 TYPE = "s3_csv_source"
@@ -25,6 +26,7 @@ KNOWN_KEYS = (
     "location",
     "pattern",
     "discover",
+    "after_commit",
     "header",
     "column_count",
     "header_match",
@@ -75,6 +77,8 @@ class SourceDefinition:
     compression: str
     aws_connection: str
     reading: Reading = field(default_factory=Reading)
+    discovery: Discovery = field(default_factory=Discovery)
+    intake: Intake = field(default_factory=Intake)
 
 
 def is_near_miss(kind: str) -> bool:
@@ -96,11 +100,12 @@ def parse_definition(
     A key without a value counts as left out. Raises ConfigError with all problems at once.
     """
     parser = _Parser(external, columns)
+    location = parser.location()
     definition = SourceDefinition(
         name=name,
         schema=schema,
         identifier=identifier,
-        location=parser.location(),
+        location=location,
         pattern=parser.pattern(),
         header=parser.header_mode,
         header_names=parser.header_names,
@@ -110,10 +115,11 @@ def parse_definition(
         compression=parser.one_of("compression", COMPRESSIONS),
         aws_connection=parser.connection(connections),
         reading=parser.reading(),
+        discovery=read_discovery(parser.given, location, parser.problems),
+        intake=read_intake(parser.given, parser.problems),
     )
-    problems = [*parser.problems, *later_problems(parser.given)]
-    if problems:
-        raise ConfigError(f"source {name}", problems)
+    if parser.problems:
+        raise ConfigError(f"source {name}", parser.problems)
     return definition
 
 

@@ -9,25 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
+from dbt.adapters.mzs3.csv_source.config.discovery import Action
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epoch
-from dbt.adapters.mzs3.csv_source.listing import Batch, new_objects
+from dbt.adapters.mzs3.csv_source.hints import objects_hint
+from dbt.adapters.mzs3.csv_source.ledger import (
+    OBJECT_COLUMNS,
+    Ledger,
+    next_epoch,
+    unfinished_epochs,
+)
+from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
+from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 
 OnStep = Callable[[str], None]
 """Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""
@@ -35,12 +49,14 @@ OnStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Totals:
-    """What an epoch committed."""
+    """What an epoch committed, and what it left for later runs."""
 
     objects: int = 0
     rows: int = 0
     rejected: int = 0
     skipped: int = 0
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,25 +71,69 @@ class Pass:
     lock: SourceLock
     cancellation: Cancellation
     on_step: OnStep
+    inbox: Inbox | None = None
+    voice: Voice = SILENT
 
     def run(self) -> Totals:
-        """What is listed and not committed is taken, if there is any, in one epoch.
+        """What is listed or announced and not committed is taken, if there is any, in one epoch.
 
         Raises SourceError for an object in error: what was committed before stays visible, the
         ledger shows the object as failed, and the next run lists anew.
         """
         ledger = Ledger(self.spark, self.relations)
-        dead = unfinished_epoch(ledger.epochs())
-        if dead is not None:
+        for dead in unfinished_epochs(ledger.epochs()):
             # Its plan counts no more: the source may be declared otherwise since, and objects
             # may be corrected or removed.
-            self._step("void", lambda: ledger.write_void(dead))
+            self._step("void", partial(ledger.write_void, dead))
+        if is_due(ledger.epochs()):
+            self._step("compact", self._compact)
+        told = self._told(ledger)
         self.cancellation.check()
-        with new_objects(self.spark, self.definition, self.connection, ledger) as batch:
-            return self._epoch(ledger, batch) if batch.objects else Totals()
+        with new_objects(self.spark, self.definition, self.connection, ledger, told) as batch:
+            if batch.refusal is not None:
+                self._refuse(ledger, batch.refusal)
+            totals = self._epoch(ledger, batch)
+        # All that was announced is committed by now, or known, or in the ledger as waiting.
+        if self.inbox is not None:
+            self._step("acknowledge", self.inbox.acknowledge)
+        if self._acts_after_commit:
+            self._step("after commit", lambda: self._after_commit(ledger))
+        return totals
+
+    @property
+    def _acts_after_commit(self) -> bool:
+        return self.definition.discovery.after_commit.action is not Action.KEEP
+
+    def _told(self, ledger: Ledger) -> DataFrame | None:
+        """The objects that the queue told of and S3 has; None without a queue."""
+        if (inbox := self.inbox) is None:
+            return None
+        self._step("receive", inbox.receive)
+        note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
+        return announced(self.spark, self.definition, inbox)
+
+    def _after_commit(self, ledger: Ledger) -> None:
+        try:
+            act_on_committed(self.spark, self.definition, self.connection, ledger, self.voice)
+        except SPARK_FAILURES as exc:
+            if self.cancellation.requested:
+                raise
+            # What is committed is committed, whatever becomes of the objects.
+            self.voice.warn(
+                f"{self.definition.name}: after_commit failed, and the rows are committed: "
+                f"{readable(exc)}. The next run tries again"
+            )
 
     def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:
         epoch = next_epoch(ledger.epochs())
+        if (notes := batch.notes) is not None:
+            self._step("note", lambda: ledger.write_note(epoch, notes))
+        waiting = {
+            "waiting_objects": batch.waiting_objects,
+            "waiting_bytes": batch.waiting_bytes,
+        }
+        if not batch.objects:
+            return Totals(**waiting)
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
@@ -82,10 +142,19 @@ class Pass:
             message = executor_message(exc)
             if message is None:
                 raise
-            self._record_failure(ledger, epoch, plan, message)
-            raise SourceError(message) from exc
+            named = self._record_failure(ledger, epoch, plan, message)
+            raise SourceError(f"{message}{self._way_out(named)}") from exc
         self._step("commit", lambda: self._commit(ledger, epoch, plan))
-        return Totals(*ledger.totals(epoch))
+        return Totals(*ledger.totals(epoch), **waiting)
+
+    def _compact(self) -> None:
+        compact(self.spark, self.relations, require_lock=self.lock.require)
+
+    def _refuse(self, ledger: Ledger, refusal: Refusal) -> NoReturn:
+        if (events := refusal.events) is not None:
+            epoch = next_epoch(ledger.epochs())
+            self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
+        raise SourceError(refusal.text)
 
     def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> None:
         fetch_rows(self.spark, self.spec, self.relations, epoch, plan, batch)
@@ -93,16 +162,35 @@ class Pass:
     def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> None:
         source = self.definition.name
         limit = self.spec.reading.max_rejects
+        if self._acts_after_commit:
+            ledger.write_due(epoch)
         with counted_rows(self.spark, source, self.relations, epoch, plan, limit) as counted:
             self.lock.require()
             self.cancellation.check()
             self.cancellation.committing = True
             ledger.write_commit(epoch, counted)
 
-    def _record_failure(self, ledger: Ledger, epoch: str, plan: DataFrame, message: str) -> None:
+    def _record_failure(
+        self, ledger: Ledger, epoch: str, plan: DataFrame, message: str
+    ) -> str | None:
+        """The failure is in the ledger; the name of its object, None if it is not of one."""
         # The object whose name is in the message; of a.csv and a.csv.gz the longer one.
         named = plan.where(F.contains(F.lit(message), F.col("object")))
-        ledger.write_failed(epoch, named.orderBy(F.length("object").desc()).limit(1), message)
+        first = named.orderBy(F.length("object").desc()).first()
+        if first is None:
+            nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS]
+            ledger.write_failed(epoch, self.spark.range(1).select(*nothing), F.lit(message))
+            return None
+        failed = plan.where(F.col("object") == first["object"])
+        ledger.write_failed(epoch, failed, F.lit(message))
+        name: str = first["object"]
+        return name
+
+    def _way_out(self, name: str | None) -> str:
+        if name is None:
+            return ""
+        hint = objects_hint("skip_s3_objects", self.definition.name, [name])
+        return f"; or go on without it after: {hint}"
 
     def _step(self, name: str, action: Callable[[], None]) -> None:
         self.on_step(f"begin {name}")

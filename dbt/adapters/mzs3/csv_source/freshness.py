@@ -1,17 +1,28 @@
-"""How fresh a source is, from S3's own timestamps; Spark has no part in it."""
+"""How fresh a source is, from S3's own timestamps.
+
+They are read from S3 where the source lists its location; Spark has no part in it. A source that
+learns of its objects from a queue alone is as fresh as what it has ingested.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -34,3 +45,23 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
         objects += len(page)
         size += sum(one.size for one in page)
     return Freshness(newest, objects, size)
+
+
+def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
+    """The newest LastModified of what is ingested, from the ledger; None before the first run."""
+    relations = SourceRelations(definition.schema, definition.identifier)
+    if not spark.catalog.tableExists(relations.objects):
+        return Freshness(None, 0, 0)
+    found = (
+        spark.table(relations.objects)
+        .where(F.col("state") == "fetched")
+        .agg(
+            F.unix_micros(F.max("last_modified")).alias("newest"),
+            F.count(F.lit(1)).alias("objects"),
+            F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+        )
+        .first()
+    )
+    # A timestamp that Spark hands over has lost its zone.
+    newest = None if found["newest"] is None else _EPOCH + timedelta(microseconds=found["newest"])
+    return Freshness(newest, found["objects"], found["bytes"])

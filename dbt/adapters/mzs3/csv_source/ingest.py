@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -14,7 +13,9 @@ from dbt.adapters.mzs3.csv_source.epoch import OnStep, Pass, Totals
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
-from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
+from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
+from dbt.adapters.mzs3.csv_source.hints import reset_hint
+from dbt.adapters.mzs3.csv_source.literal import literal_sql
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
@@ -22,6 +23,7 @@ from dbt.adapters.mzs3.csv_source.purify import (
     needs_object,
     purify,
 )
+from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     SourceRelations,
@@ -30,22 +32,21 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
 )
 from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.readable import readable
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_s3 import S3Client
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-
-# Names of columns come out of objects: SQL must hold them as they are.
-_SETTINGS = {
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
-}
 
 
 def ingest(
@@ -54,17 +55,20 @@ def ingest(
     connection: AwsConnection,
     *,
     create_only: bool = False,
+    afresh: bool = False,
     wait_s: float = WAIT_S,
     cancelled: threading.Event | None = None,
     on_step: OnStep = lambda step: None,
+    voice: Voice = SILENT,
 ) -> IngestReport:
     """Every matching object that is not ingested yet is, exactly once, whatever happened before.
 
-    Makes the source's schema and relations if they are missing, `create_only` no more than that.
-    `spark` must not be used by another thread meanwhile: some of its settings are changed, and
-    set back. Another run on the same source is waited for, up to `wait_s` seconds. Once
-    `cancelled` is set, no new step begins. Raises an Mzs3Error; what was committed before stays
-    as it is.
+    Makes the source's schema and relations if they are missing, `create_only` no more than that;
+    `afresh` drops all that was ingested before. `spark` must not be used by another thread
+    meanwhile: some of its settings are changed, and set back. Another run on the same source is
+    waited for, up to `wait_s` seconds. Once `cancelled` is set, no new step begins. `voice` is
+    told what a user should know beside the report. Raises an Mzs3Error; what was committed before
+    stays as it is.
     """
     started = time.monotonic()
     ship_executor_code()
@@ -72,15 +76,34 @@ def ingest(
     relations = SourceRelations(definition.schema, definition.identifier)
     stop = Cancellation(name, cancelled or threading.Event())
     try:
-        with _literal_sql(spark):
+        with literal_sql(spark):
             stop.check()
             make_schema(spark, relations)
-            with SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock:
+            with (
+                SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,
+                open_inbox(definition, connection, stop, voice) as inbox,
+            ):
+                if afresh:
+                    purify_now(definition, connection, stop, inbox)  # or nothing is dropped
+                    on_step("begin reset")
+                    drop_source(spark, relations, name)
+                    on_step("end reset")
                 on_step("begin create")
-                pinned = _pin(spark, definition, connection, stop)
+                pinned = _pin(spark, definition, connection, stop, inbox)
                 on_step("end create")
                 spec = _fetch_spec(definition, connection, pinned)
-                this = Pass(spark, definition, connection, relations, spec, lock, stop, on_step)
+                this = Pass(
+                    spark,
+                    definition,
+                    connection,
+                    relations,
+                    spec,
+                    lock,
+                    stop,
+                    on_step,
+                    inbox,
+                    voice,
+                )
                 totals = Totals() if create_only else this.run()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
@@ -90,24 +113,7 @@ def ingest(
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")
-    seconds = time.monotonic() - started
-    return IngestReport(
-        name, totals.objects, totals.rows, totals.rejected, seconds, skipped=totals.skipped
-    )
-
-
-@contextmanager
-def _literal_sql(spark: SparkSession) -> Iterator[None]:
-    """SQL means what it says while this lasts: nothing in a name or a literal is replaced."""
-    before = {key: spark.conf.get(key) for key in _SETTINGS}
-    changed = [key for key, value in _SETTINGS.items() if before[key] != value]
-    for key in changed:
-        spark.conf.set(key, _SETTINGS[key])
-    try:
-        yield
-    finally:
-        for key in changed:
-            spark.conf.set(key, before[key])
+    return IngestReport(source=name, seconds=time.monotonic() - started, **asdict(totals))
 
 
 def _pin(
@@ -115,21 +121,36 @@ def _pin(
     definition: SourceDefinition,
     connection: AwsConnection,
     stop: Cancellation,
+    inbox: Inbox | None,
 ) -> PinnedDefinition:
     """The definition that holds for every object, and all relations of the source in place."""
     relations = SourceRelations(definition.schema, definition.identifier)
     stored = read_pinned(spark, relations, definition.name)
     if stored is None:
-        found = (
-            _discover_header(definition, connection, stop) if needs_object(definition) else None
-        )
-        pinned = purify(definition, found)
-        _require_free_name(definition, pinned)
+        pinned = purify_now(definition, connection, stop, inbox)
     else:
         pinned = PinnedDefinition.from_json(stored)
-        _require_agreement(definition, pinned, relations)
+        _require_agreement(definition, pinned)
     columns = output_schema(_fetch_spec(definition, connection, pinned))
     make_relations(spark, relations, columns, pinned.to_json())
+    return pinned
+
+
+def purify_now(
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    stop: Cancellation,
+    inbox: Inbox | None,
+) -> PinnedDefinition:
+    """The definition with nothing left open, from what is in S3 now. Raises an Mzs3Error.
+
+    `inbox` is that of the source's queue, if it has one; its messages stay in the queue.
+    """
+    found = None
+    if needs_object(definition):
+        found = _discover_header(definition, connection, stop, inbox)
+    pinned = purify(definition, found)
+    _require_free_name(definition, pinned)
     return pinned
 
 
@@ -143,9 +164,7 @@ def _require_free_name(definition: SourceDefinition, pinned: PinnedDefinition) -
             )
 
 
-def _require_agreement(
-    definition: SourceDefinition, pinned: PinnedDefinition, relations: SourceRelations
-) -> None:
+def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
     found = contradictions(pinned, definition)
     if found:
         differences = "".join(f"\n  - {difference}" for difference in found)
@@ -153,33 +172,57 @@ def _require_agreement(
             f"{definition.name}: its definition is not the one that was pinned when it was first "
             f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest every "
             f"object anew under this one, drop what was made with the old one: "
-            f"{relations.drop_all()}"
+            f"{reset_hint(definition.name)}"
         )
 
 
 def _discover_header(
-    definition: SourceDefinition, connection: AwsConnection, stop: Cancellation
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    stop: Cancellation,
+    inbox: Inbox | None,
 ) -> tuple[str, ...] | None:
-    """The header of the first matching object, in the order of the listing, that is not empty."""
+    """The header of the first matching object that is not empty.
+
+    First in the order of the listing, then in that of the queue. Raises SourceError where there
+    is none on a queue that is all there is.
+    """
     client = s3_client(connection)
-    bucket = definition.location.bucket
-    for page in iter_pages(client, definition.location, definition.pattern):
-        for found in page:
-            stop.check()
-            if found.size == 0:
-                continue
-            header = read_header(
-                client,
-                bucket,
-                found.key,
-                definition.dialect,
-                definition.compression,
-                encoding=definition.reading.encoding,
-                source=definition.name,
-            )
-            if header is not None:
-                return header
+    for found in _objects(definition, client, inbox):
+        stop.check()
+        if found.size == 0:
+            continue
+        header = read_header(
+            client,
+            definition.location.bucket,
+            found.key,
+            definition.dialect,
+            definition.compression,
+            encoding=definition.reading.encoding,
+            source=definition.name,
+        )
+        if header is not None:
+            return header
+    if inbox is not None and not definition.discovery.bucket_scan:
+        what = "is empty" if inbox.empty else "names no object that has a header"
+        raise SourceError(
+            f"{definition.name}: the queue {inbox.queue_name} {what}, so there is none to learn "
+            "the columns from. Declare the names as `header: [name, ...]`; or run again once an "
+            "object was announced. Messages that a killed run had received come back within "
+            f"{VISIBILITY_S} s"
+        )
     return None
+
+
+def _objects(
+    definition: SourceDefinition, client: S3Client, inbox: Inbox | None
+) -> Iterator[ObjectInfo]:
+    if definition.discovery.bucket_scan:
+        for page in iter_pages(client, definition.location, definition.pattern):
+            yield from page
+    if inbox is not None:
+        inbox.receive()
+        yield from inbox.found
 
 
 def _fetch_spec(

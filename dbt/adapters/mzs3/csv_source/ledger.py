@@ -3,7 +3,12 @@
 An epoch is one pass over new objects. What it takes is written as its `plan`; its `commit`
 makes its rows visible, and is one partition, so one step. `failed` says which object stopped
 it. `void` is written over an epoch that died on the way, before its objects are planned anew:
-a commit of it that arrives late, from a server that outlived the run, counts for nothing.
+a commit of it that arrives late, from a server that outlived the run, counts for nothing. A `note`
+counts once it is there, whatever becomes of its epoch: what waits for a later run, what is passed
+over, what a run-operation decided. `snapshot` is what compaction makes of older epochs.
+
+`due` says of an epoch, before its commit, that its objects are to be tagged, moved or deleted once
+they are committed, and `done` what became of each. Neither has a part in what is visible.
 """
 
 from __future__ import annotations
@@ -14,28 +19,48 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.events import (
+    COMMIT,
+    DONE,
+    DUE,
+    FAILED,
+    FETCHED,
+    LISTED,
+    NOTE,
+    PLAN,
+    SKIPPED,
+    SNAPSHOT,
+    VOID,
+    events_sql,
+    objects_sql,
+    valid_events_sql,
+)
 from dbt.adapters.mzs3.csv_source.insert import insert_partition
+from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
-PLAN = "plan"
-COMMIT = "commit"
-FAILED = "failed"
-VOID = "void"
-
-# States of an object in a commit.
-FETCHED = "fetched"
-SKIPPED = "skipped"
-
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
 
+OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
+_OPTIONAL_COLUMNS = {
+    "state": "string",
+    "rows": "bigint",
+    "rejects": "bigint",
+    "error": "string",
+    "at": "timestamp",
+    "hides": "boolean",
+    "of_epoch": "string",
+    "of_phase": "string",
+}
+
 
 class Ledger:
-    """The ledger of one source; only the run that holds the source's lock writes to it."""
+    """The ledger of one source; only what holds the source's lock writes to it."""
 
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
         self._spark = spark
@@ -50,86 +75,118 @@ class Ledger:
         return found
 
     def plan(self, epoch: str) -> DataFrame:
-        """What the epoch takes: object, etag, size, last_modified."""
-        return self._phase(PLAN).where(F.col("epoch") == epoch).select(*OBJECT_COLUMNS)
+        """What the epoch takes: object, etag, size, last_modified, hides."""
+        return self._partition(epoch, PLAN).select(*OBJECT_COLUMNS, "hides")
 
-    def committed(self) -> DataFrame:
-        """Object and ETag of everything whose rows are visible."""
-        void = self._phase(VOID).select("epoch").distinct()
-        return self._phase(COMMIT).join(void, "epoch", "left_anti").select("object", "etag")
+    def objects(self) -> DataFrame:
+        """Of every object what its events come to, with the columns of `objects_sql`."""
+        return self._spark.sql(objects_sql(self._current()))
+
+    def events(self) -> DataFrame:
+        """The events that count or counted, with the columns of `valid_events_sql`."""
+        return self._spark.sql(valid_events_sql(self._current()))
+
+    def voids(self) -> DataFrame:
+        """The epochs that are void, each once, in the column `epoch`."""
+        events = events_sql(self._current())
+        return self._spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
+
+    def snapshot(self, epoch: str) -> DataFrame:
+        """The snapshot of that epoch, as it is in the table."""
+        return self._partition(epoch, SNAPSHOT)
 
     def totals(self, epoch: str) -> tuple[int, int, int, int]:
         """Objects, rows, rejects and skipped objects that the epoch's commit records."""
-        committed = self._phase(COMMIT).where(F.col("epoch") == epoch)
         skipped = F.col("state") == SKIPPED
-        found = committed.agg(
-            F.count_if(~skipped), F.sum("rows"), F.sum("rejects"), F.count_if(skipped)
-        ).first()
+        found = (
+            self._partition(epoch, COMMIT)
+            .agg(F.count_if(~skipped), F.sum("rows"), F.sum("rejects"), F.count_if(skipped))
+            .first()
+        )
         return found[0], found[1] or 0, found[2] or 0, found[3]
+
+    def write_note(self, epoch: str, events: DataFrame) -> None:
+        """The events count from here on; `events` has the columns of objects, `state`, and any of
+        `rows`, `error` and `hides`."""
+        self._write(epoch, NOTE, events)
 
     def write_plan(self, epoch: str, objects: DataFrame) -> None:
         """The epoch takes these objects; nothing of them is read before this is on record."""
-        self._write(epoch, PLAN, objects, state="listed")
+        self._write(epoch, PLAN, objects, state=F.lit(LISTED))
 
     def write_commit(self, epoch: str, objects: DataFrame) -> None:
-        """The epoch's rows are visible from here on.
+        """The epoch's rows are visible from here on, and what they replace no longer is.
 
-        `objects` has `rows` and `rejects` too, and `error`: why an object was skipped, or NULL.
+        `objects` has the columns of the plan, `rows`, `rejects`, and `error`: why an object was
+        skipped, which then replaces nothing, or NULL.
         """
-        state = F.when(F.col("error").isNotNull(), SKIPPED).otherwise(FETCHED)
+        taken = F.col("error").isNull()
         self._write(
             epoch,
             COMMIT,
             objects,
-            state=state,
-            rows=F.col("rows"),
-            rejects=F.col("rejects"),
-            error=F.col("error"),
+            state=F.when(taken, FETCHED).otherwise(SKIPPED),
+            hides=F.when(taken, F.col("hides")),
         )
 
-    def write_failed(self, epoch: str, objects: DataFrame, error: str) -> None:
+    def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """The epoch came to its end on these objects, and makes nothing visible."""
-        self._write(epoch, FAILED, objects, state="failed", error=F.lit(error))
+        self._write(epoch, FAILED, objects, state=F.lit("failed"), error=error)
 
     def write_void(self, epoch: str) -> None:
-        """Nothing of the epoch counts, whatever else is or will be written of it."""
-        self._write(epoch, VOID, self.plan(epoch).limit(1), state="void")
+        """Nothing of the epoch's plan counts, whatever else is or will be written of it."""
+        self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit("void"))
 
-    def _phase(self, phase: str) -> DataFrame:
-        return self._spark.table(self._relations.ledger).where(F.col("phase") == phase)
+    def write_due(self, epoch: str) -> None:
+        """The epoch's objects, once it is committed, wait for what comes after the commit."""
+        self._write(epoch, DUE, self.plan(epoch).limit(1), state=F.lit(DUE))
 
-    def _write(
-        self,
-        epoch: str,
-        phase: str,
-        objects: DataFrame,
-        *,
-        state: str | Column,
-        rows: Column | None = None,
-        rejects: Column | None = None,
-        error: Column | None = None,
-    ) -> None:
-        def or_null(column: Column | None, data_type: str) -> Column:
-            return (F.lit(None) if column is None else column).cast(data_type)
+    def write_done(self, epoch: str, objects: DataFrame) -> None:
+        """What became of the epoch's objects after its commit; `objects` has state and error."""
+        self._write(epoch, DONE, objects)
 
-        events = objects.select(
-            *OBJECT_COLUMNS,
-            (F.lit(state) if isinstance(state, str) else state).alias("state"),
-            or_null(rows, "bigint").alias("rows"),
-            or_null(rejects, "bigint").alias("rejects"),
-            or_null(error, "string").alias("error"),
-            F.current_timestamp().alias("at"),
-        )
+    def write_snapshot(self, epoch: str, events: DataFrame) -> None:
+        """Of all earlier epochs these events are left, with all columns; older ones may go."""
+        self._write(epoch, SNAPSHOT, events, at=F.col("at"))
+
+    def drop(self, partitions: list[tuple[str, str]]) -> None:
+        """These pairs of epoch and phase are gone; safe to repeat."""
+        if partitions:
+            named = ", ".join(
+                f"PARTITION (epoch = {quote_literal(epoch)}, phase = {quote_literal(phase)})"
+                for epoch, phase in partitions
+            )
+            self._spark.sql(f"ALTER TABLE {self._relations.ledger} DROP IF EXISTS {named}")
+
+    def _partition(self, epoch: str, phase: str) -> DataFrame:
+        table = self._spark.table(self._relations.ledger)
+        return table.where((F.col("epoch") == epoch) & (F.col("phase") == phase))
+
+    def _current(self) -> str:
+        """The ledger without what a snapshot has taken the place of; in SQL, in parentheses.
+
+        By name of each epoch, so that no file of an older one is so much as listed.
+        """
+        listed = ", ".join(quote_literal(epoch) for epoch in current_epochs(self.epochs()))
+        condition = f"epoch IN ({listed})" if listed else "false"
+        return f"(SELECT * FROM {self._relations.ledger} WHERE {condition})"
+
+    def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
+        """`given` goes before the columns of `events`; what is in neither is NULL."""
+        given = {"at": F.current_timestamp(), **given}
+
+        def column(name: str, data_type: str) -> Column:
+            there = F.col(name) if name in events.columns else F.lit(None)
+            return given.get(name, there).cast(data_type).alias(name)
+
+        optional = [column(name, data_type) for name, data_type in _OPTIONAL_COLUMNS.items()]
         # One file, so that it is all there or not at all, even where a reader lists folders.
         insert_partition(
             self._spark,
-            events.coalesce(1),
+            events.select(*OBJECT_COLUMNS, *optional).coalesce(1),
             self._relations.ledger,
             {"epoch": epoch, "phase": phase},
         )
-
-
-OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
 
 
 def next_epoch(epochs: Epochs) -> str:
@@ -142,7 +199,25 @@ def next_epoch(epochs: Epochs) -> str:
     return str(max(latest + 1, time.time_ns() // 1_000_000))
 
 
-def unfinished_epoch(epochs: Epochs) -> str | None:
-    """The epoch that planned and came to no end, if it is the last one; earlier ones are void."""
-    latest = max(epochs, key=int, default=None)
-    return latest if latest is not None and epochs[latest] == {PLAN} else None
+def latest_snapshot(epochs: Epochs) -> str | None:
+    """The epoch of the latest snapshot, if there is any."""
+    return max((e for e, phases in epochs.items() if SNAPSHOT in phases), key=int, default=None)
+
+
+def current_epochs(epochs: Epochs) -> list[str]:
+    """The latest snapshot and what came after it, in order: what says all there is to say."""
+    start = int(latest_snapshot(epochs) or 0)
+    return sorted((epoch for epoch in epochs if int(epoch) >= start), key=int)
+
+
+def unfinished_epochs(epochs: Epochs) -> list[str]:
+    """The epochs that planned and came to no end, in order; none of those before a snapshot."""
+    ended = {COMMIT, FAILED, VOID}
+    current = current_epochs(epochs)
+    return [e for e in current if PLAN in epochs[e] and not epochs[e] & ended]
+
+
+def epochs_due(epochs: Epochs) -> list[str]:
+    """The committed epochs of which objects wait to be tagged, moved or deleted; oldest first."""
+    due = (epoch for epoch, on in epochs.items() if {DUE, COMMIT} <= on and not on & {VOID, DONE})
+    return sorted(due, key=int)

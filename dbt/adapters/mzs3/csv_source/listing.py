@@ -1,4 +1,4 @@
-"""Which objects an epoch takes: those of S3's listing that the ledger has not committed."""
+"""Which objects an epoch takes: those of S3's listing that the ledger does not have."""
 
 from __future__ import annotations
 
@@ -9,72 +9,176 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.decisions import (
+    NOTE,
+    REFUSE,
+    TAKE,
+    chosen,
+    decide,
+    waiting_notes,
+)
 from dbt.adapters.mzs3.csv_source.executor.listing import LISTING_DDL, list_objects
-from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.csv_source.hints import objects_hint
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.ledger import Ledger
 
+OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
+_PLAN_COLUMNS = ("object", "etag", "size", "last_modified", "hides")
+_NOTE_COLUMNS = ("object", "etag", "size", "last_modified", "state", "error", "rows")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Overwritten objects that are an error: its text, and events for the ledger if it has none.
+
+    The events have the column `error` beside those of an object.
+    """
+
+    text: str
+    events: DataFrame | None
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Objects for one epoch, as a DataFrame of object, etag, size, last_modified; and totals."""
+    """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
+
+    `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
+    before anything is planned, None if there are none. With a `refusal` nothing is to be taken.
+    """
 
     frame: DataFrame
     objects: int
     bytes: int
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
+    notes: DataFrame | None = None
+    refusal: Refusal | None = None
 
 
 @contextmanager
 def new_objects(
-    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection, ledger: Ledger
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    ledger: Ledger,
+    announced: DataFrame | None = None,
 ) -> Iterator[Batch]:
-    """The matching objects that no committed epoch has; listed once, never in the driver's memory.
+    """The matching objects that a run is to take; listed once, never in the driver's memory.
 
-    Keys may sort anywhere: the whole listing is compared, by object and ETag. Raises SourceError
-    if an object that is committed was overwritten since.
+    Keys may sort anywhere: the whole listing is compared, by object and ETag. `announced` are
+    objects that a queue told of, with the columns of the listing; they come beside it, or in its
+    place where the source does not list.
     """
+    candidates = candidate_objects(spark, definition, connection, announced)
+    mode = definition.intake.on_overwrite
+    complete = definition.discovery.bucket_scan
+    decided = decide(candidates, ledger.objects(), mode, complete=complete).persist()
+    try:
+        # Spark may list again what it held: nothing refused gets in that way either.
+        yield _batch(definition, decided)
+    finally:
+        decided.unpersist()
+
+
+def candidate_objects(
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    announced: DataFrame | None = None,
+) -> DataFrame:
+    """Every object once, as it was last seen: object, etag, size, last_modified."""
+    listed = listed_objects(spark, definition, connection)
+    if announced is None:
+        return listed
+    if not definition.discovery.bucket_scan:
+        return announced
+    last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
+    both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return both.select("object", "last.*")
+
+
+def listed_objects(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> DataFrame:
+    """The matching objects of the listing, as object, etag, size, last_modified.
+
+    None of a source that a queue alone tells of its objects.
+    """
+    if not definition.discovery.bucket_scan:
+        return spark.createDataFrame([], OBJECT_DDL)
     listed = spark.range(0, 1, 1, 1).mapInArrow(
         list_objects(connection, definition.location, definition.pattern), LISTING_DDL
     )
-    known = ledger.committed().select(
-        F.col("object").alias("known_object"), F.col("etag").alias("known_etag")
-    )
     uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
-    compared = (
-        listed.select(uri.alias("object"), "etag", "size", "last_modified")
-        .join(known, F.col("object") == F.col("known_object"), "left")
-        .where(F.col("known_object").isNull() | (F.col("known_etag") != F.col("etag")))
-        .persist()
-    )
-    try:
-        new = F.col("known_object").isNull()
-        overwritten = F.when(~new, F.struct("object", "known_etag", "etag"))
-        found = compared.agg(
-            F.count_if(new).alias("objects"),
-            F.coalesce(F.sum(F.when(new, F.col("size"))), F.lit(0)).alias("bytes"),
-            F.count(overwritten).alias("overwritten"),
-            F.min(overwritten).alias("first"),
+    return listed.select(uri.alias("object"), "etag", "size", "last_modified")
+
+
+def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
+    action = F.col("action")
+    new = action == TAKE
+    refused = F.when(action == REFUSE, F.struct("object", "previous", "etag"))
+    found = decided.agg(
+        F.count_if(new).alias("objects"),
+        _sum_of_sizes(new).alias("bytes"),
+        F.count_if(action == NOTE).alias("notes"),
+        F.count(refused).alias("refused"),
+        F.count_if((action == REFUSE) & ~F.col("recorded")).alias("unrecorded"),
+        F.min(refused).alias("first"),
+    ).first()
+    taken = decided.where(new)
+    if found["refused"]:
+        return Batch(taken, 0, 0, refusal=_refusal(definition.name, decided, found))
+    notes = decided.where(action == NOTE).select(*_NOTE_COLUMNS)
+    objects, size = found["objects"], found["bytes"]
+    all_notes = notes if found["notes"] else None
+    if objects and definition.intake.is_limited:
+        everything, taken = taken, chosen(taken, definition.intake)
+        some = taken.agg(
+            F.count(F.lit(1)).alias("objects"), _sum_of_sizes(F.lit(True)).alias("bytes")
         ).first()
-        if found["overwritten"]:
-            raise SourceError(_overwritten_text(definition.name, found))
-        # Spark may list again what it held: nothing overwritten gets in that way either.
-        frame = compared.where(new).select("object", "etag", "size", "last_modified")
-        yield Batch(frame, found["objects"], found["bytes"])
-    finally:
-        compared.unpersist()
+        objects, size = some["objects"], some["bytes"]
+        if objects < found["objects"]:
+            # All of them, so that what fails now keeps its place before those behind it.
+            all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
+    return Batch(
+        frame=taken.select(*_PLAN_COLUMNS),
+        objects=objects,
+        bytes=size,
+        waiting_objects=found["objects"] - objects,
+        waiting_bytes=found["bytes"] - size,
+        notes=all_notes,
+    )
+
+
+def _sum_of_sizes(condition: Column) -> Column:
+    return F.coalesce(F.sum(F.when(condition, F.col("size"))), F.lit(0))
+
+
+def _refusal(source: str, decided: DataFrame, found: Any) -> Refusal:
+    text = F.concat(
+        F.lit("it was overwritten after it was ingested: its ETag was "),
+        F.col("previous"),
+        F.lit(" and is "),
+        F.col("etag"),
+    )
+    refused = decided.where(F.col("action") == REFUSE).withColumn("error", text)
+    events = refused.select("object", "etag", "size", "last_modified", "error")
+    return Refusal(_overwritten_text(source, found), events if found["unrecorded"] else None)
 
 
 def _overwritten_text(source: str, found: Any) -> str:
     first = found["first"]
-    more = f" (and {found['overwritten'] - 1} more)" if found["overwritten"] > 1 else ""
+    more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
+    name = first["object"]
     return (
-        f"{source}: object {first['object']}{more} was overwritten after it was ingested: its "
-        f"ETag was {first['known_etag']} and is {first['etag']} now. With on_overwrite: fail the "
-        "source stays in error: put the earlier object back, and the new content under a key of "
-        "its own"
+        f"{source}: object {name}{more} was overwritten after it was ingested: its ETag was "
+        f"{first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
+        "stays in error until you put the earlier object back; or take the new content in place "
+        f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
+        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )

@@ -37,11 +37,19 @@ class PinnedDefinition:
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
-        names = [column.name for column in self.columns]
+        aliases = self.aliases_sql()
+        return f"{aliases} {self.format_sql()}" if aliases else self.format_sql()
+
+    def aliases_sql(self) -> str:
+        """The columns' names in parentheses; empty where they are the header's."""
+        names = tuple(column.name for column in self.columns)
+        return "" if names == self.header else _list(names)
+
+    def format_sql(self) -> str:
+        """The format and its columns, such as `FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
         if self.header is None:
-            return f"{_list(names)} FORMAT CSV WITH {len(names)} COLUMNS"
-        aliases = f"{_list(names)} " if tuple(names) != self.header else ""
-        return f"{aliases}FORMAT CSV WITH HEADER COLUMNS {_list(self.header)}"
+            return f"FORMAT CSV WITH {len(self.columns)} COLUMNS"
+        return f"FORMAT CSV WITH HEADER COLUMNS {_list(self.header)}"
 
     def to_json(self) -> str:
         """The definition as one line of JSON, for `from_json`."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
+from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.csv_source.hints import reset_hint
 from dbt.adapters.mzs3.csv_source.properties import (
     decoded,
     encoded,
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 EPOCH_COLUMN = "mz_epoch"
 LEDGER_COLUMNS = (
     "object string, etag string, size bigint, last_modified timestamp, state string, "
-    "`rows` bigint, rejects bigint, error string, at timestamp"
+    "`rows` bigint, rejects bigint, error string, at timestamp, hides boolean, of_epoch string, "
+    "of_phase string"
 )
 # Epochs are text: not every metastore can filter partitions by a number.
 PARTITIONS = "epoch string, phase string"
@@ -30,35 +34,11 @@ PINNED_PROPERTY = "mzs3.pinned."
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
-_STATES = """
-SELECT object, latest.* FROM (
-  SELECT object, max_by(
-    struct(etag, size, last_modified, state, `rows`, rejects, error, at),
-    struct(epoch, phase <> 'plan')
-  ) AS latest
-  FROM {ledger} AS events
-  WHERE phase IN ('plan', 'failed', 'commit') AND NOT EXISTS (
-    SELECT 1 FROM {ledger} AS void WHERE void.phase = 'void' AND void.epoch = events.epoch
-  )
-  GROUP BY object
-)"""
-
-_IS_COMMITTED = """mz_epoch IN (
-  SELECT epoch FROM {ledger} WHERE phase IN ('commit', 'void')
-  GROUP BY epoch HAVING NOT bool_or(phase = 'void')
-)"""
-
-_COMMITTED_ROWS = f"""
-SELECT * EXCEPT (mz_epoch, mz_problem) FROM {{rows}}
-WHERE mz_problem IS NULL AND {_IS_COMMITTED}"""
-
 # A problem without a raw text is not a record's: it is why an object was skipped.
-_REJECTS = f"""
-SELECT
-  `_mz_object` AS object, `_mz_record` AS record, mz_problem.line, mz_problem.byte,
-  mz_problem.raw, mz_problem.column, mz_problem.error
-FROM {{rows}}
-WHERE mz_problem.raw IS NOT NULL AND {_IS_COMMITTED}"""
+_IS_REJECT = f"{PROBLEM_COLUMN}.raw IS NOT NULL"
+_REJECTS = "SELECT `_mz_object` AS object, `_mz_record` AS record, " + ", ".join(
+    f"{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +70,7 @@ class SourceRelations:
 
     @property
     def rejects(self) -> str:
-        """The view of the records that were rejected."""
+        """The view of the rejected records."""
         return self._name("__rejects")
 
     @property
@@ -107,14 +87,6 @@ class SourceRelations:
     def lock(self) -> str:
         """The view that exists while a run ingests this source."""
         return self._name("__lock")
-
-    def drop_all(self) -> str:
-        """What a user runs to start the source afresh."""
-        return (
-            f"DROP VIEW IF EXISTS {self.source}; DROP VIEW IF EXISTS {self.objects}; "
-            f"DROP VIEW IF EXISTS {self.rejects}; "
-            f"DROP TABLE IF EXISTS {self.ledger}; DROP TABLE IF EXISTS {self.rows}"
-        )
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -133,7 +105,7 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
                 f"{source}: {relations.shown(suffix)} exists, but "
                 f"{relations.shown('__rows')}, which holds the source's rows, does not. If "
                 f"{relations.shown(suffix)} is not this source's, give the source another schema "
-                f"or identifier; else start the source afresh with: {relations.drop_all()}"
+                f"or identifier; else start the source afresh with: {reset_hint(source)}"
             )
     return None
 
@@ -151,7 +123,7 @@ def _pinned_of(spark: SparkSession, relations: SourceRelations, source: str) -> 
         raise SourceError(
             f"{source}: the definition that is pinned in the properties of "
             f"{relations.shown('__rows')} can't be read. Start the source afresh with: "
-            f"{relations.drop_all()}"
+            f"{reset_hint(source)}"
         ) from exc
 
 
@@ -163,7 +135,7 @@ def _require_ledger(spark: SparkSession, relations: SourceRelations, source: str
         raise SourceError(
             f"{source}: {relations.shown('__rows')} holds rows, but "
             f"{relations.shown('__ledger')}, which says what is committed, does not exist. "
-            f"Restore it, or start the source afresh with: {relations.drop_all()}"
+            f"Restore it, or start the source afresh with: {reset_hint(source)}"
         )
 
 
@@ -192,14 +164,17 @@ def make_relations(
 
 def make_views(spark: SparkSession, relations: SourceRelations) -> None:
     """The views exist."""
-    views = (
-        (relations.objects, _STATES),
-        (relations.rejects, _REJECTS),
-        (relations.source, _COMMITTED_ROWS),
-    )
-    for name, query in views:
+    visible = visible_rows_sql(relations.ledger)
+    views = {
+        relations.objects: states_sql(relations.ledger),
+        relations.rejects: f"{_REJECTS} FROM {relations.rows} WHERE {_IS_REJECT} AND {visible}",
+        relations.source: (
+            f"SELECT * EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN}) FROM {relations.rows} "
+            f"WHERE {PROBLEM_COLUMN} IS NULL AND {visible}"
+        ),
+    }
+    for name, text in views.items():
         if not spark.catalog.tableExists(name):
-            text = query.format(ledger=relations.ledger, rows=relations.rows)
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} AS {text}")
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbt.adapters.mzs3.copy.config.size import UNITS
+
 
 @dataclass(frozen=True)
 class IngestReport:
     """Committed by this run: new objects, their rows, rejected records; seconds it took.
 
     Objects that were skipped, as their header is another, are not among `objects`.
+    `waiting_objects` and `waiting_bytes` are what the run left for later ones.
     """
 
     source: str
@@ -18,12 +21,31 @@ class IngestReport:
     rejected: int
     seconds: float
     skipped: int = 0
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
 
     def line(self) -> str:
         """The line of the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
         noun = "object" if self.objects == 1 else "objects"
         skipped = f"{self.skipped} skipped, " if self.skipped else ""
-        return (
+        line = (
             f"{self.source}: COPY {self.rows} ({self.objects} new {noun}, {skipped}"
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
+        if self.waiting_objects:
+            line += f"; {waiting_text(self.waiting_objects, self.waiting_bytes)}"
+        return line
+
+
+def waiting_text(objects: int, size: int) -> str:
+    """What waits, such as `7 objects (12.5 MB) wait for the next run`."""
+    noun, verb = ("object", "waits") if objects == 1 else ("objects", "wait")
+    return f"{objects} {noun} ({size_text(size)}) {verb} for the next run"
+
+
+def size_text(size: int) -> str:
+    """The size as people read it: one decimal of the largest unit it has one of."""
+    unit, factor = next(
+        ((unit, factor) for unit, factor in reversed(UNITS.items()) if size >= factor), ("B", 1)
+    )
+    return f"{size} B" if factor == 1 else f"{size / factor:.1f} {unit}"

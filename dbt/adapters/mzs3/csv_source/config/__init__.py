@@ -1,1 +1,1 @@
-"""Groups of keys under `external`, each parsed by itself."""
+"""What a source's `external` says, one topic to a file, each checked with all of its problems."""

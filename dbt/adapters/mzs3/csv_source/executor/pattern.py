@@ -28,6 +28,11 @@ class Pattern:
         self.literal_prefix = _common_prefix([_literal_prefix(p) for p in plain])
         self._regex = re.compile("|".join(_regex(p) for p in plain), re.DOTALL)
 
+    @property
+    def expression(self) -> str:
+        """The pattern as a regular expression for the whole of a key; Java reads it the same."""
+        return f"(?s)(?:{self._regex.pattern})"
+
     def matches(self, relative_key: str) -> bool:
         """Whether the pattern takes the whole of a key, given below the location."""
         return self._regex.fullmatch(relative_key) is not None

@@ -1,0 +1,119 @@
+"""What becomes of objects in S3 once their rows are committed, and never before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, Action, AfterCommit
+from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.executor.after import (
+    LEFT,
+    OUTCOME_DDL,
+    WAITING,
+    AfterSpec,
+    act_on,
+)
+from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.voice import Voice
+
+
+def act_on_committed(
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    ledger: Ledger,
+    voice: Voice,
+) -> None:
+    """The objects of every committed epoch that is due are tagged, moved or deleted.
+
+    Those that a dead run left are among them. What fails is a warning, stays due, and is tried
+    again by the next run; what was overwritten since is left alone.
+    """
+    after = definition.discovery.after_commit
+    if after.action is Action.KEEP:
+        return
+    waiting = left = 0
+    why_waiting = why_left = None
+    for epoch in epochs_due(ledger.epochs()):
+        found = _act(spark, definition, connection, ledger, epoch)
+        waiting, why_waiting = waiting + found["waiting"], why_waiting or found["why_waiting"]
+        left, why_left = left + found["left"], why_left or found["why_left"]
+        if found["waiting"] == found["objects"] > 0:
+            break  # nothing works: the other epochs would fare no better
+    what = f"{definition.name}: after_commit: {after.action.value}"
+    committed = "whose rows are committed"
+    if waiting:
+        voice.warn(
+            f"{what} failed for {_objects(waiting)}, {committed}: {why_waiting}. The next run "
+            "tries again"
+        )
+    if left:
+        voice.warn(f"{what} left {_objects(left)} alone, {committed}: {why_left}")
+
+
+def _act(
+    spark: SparkSession,
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    ledger: Ledger,
+    epoch: str,
+) -> Row:
+    """How many objects of the epoch there are, wait and were left, and why the first did."""
+    spec = _spec(definition, connection, definition.discovery.after_commit, epoch)
+    tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    outcomes = (
+        _fetched(ledger, epoch).repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL).persist()
+    )
+    try:
+        found = outcomes.agg(
+            F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
+        ).first()
+        if not found["waiting"]:
+            nothing = {name: F.lit(None) for name in ("size", "last_modified")}
+            ledger.write_done(epoch, outcomes.withColumns(nothing))
+    finally:
+        outcomes.unpersist()
+    return found
+
+
+def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
+    """The objects whose rows came in with the epoch, and are visible still."""
+    came = F.col("taken.epoch") == int(epoch)
+    return ledger.objects().where(came & is_visible()).select("object", "taken.etag")
+
+
+def _objects(count: int) -> str:
+    return f"{count} object{'' if count == 1 else 's'}"
+
+
+def _counted(state: str) -> list[F.Column]:
+    """How many are in that state, and the first of them with its reason."""
+    is_so = F.col("state") == state
+    reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")
+    return [
+        F.count_if(is_so).alias(state),
+        F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),
+    ]
+
+
+def _spec(
+    definition: SourceDefinition, connection: AwsConnection, after: AfterCommit, epoch: str
+) -> AfterSpec:
+    target = after.target
+    return AfterSpec(
+        connection=connection,
+        bucket=definition.location.bucket,
+        prefix=definition.location.prefix,
+        action=after.action.value,
+        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in after.tags),
+        target_bucket=target.bucket if target else "",
+        target_prefix=target.prefix if target else "",
+    )

@@ -1,0 +1,141 @@
+"""Keeping a ledger fast however many epochs it has seen: older epochs become one snapshot.
+
+A snapshot is one partition with copies of the events of older epochs that still decide something:
+of each object the latest event, the latest that counts, those whose rows are visible, the latest
+that hides; and one event of every void epoch. Read with or without what they were copied from,
+they say the same; so readers need not know of it, and runs read only the latest snapshot and what
+came after. Rows of epochs that are void or wholly hidden go at the same occasion.
+
+Only the holder of the lock compacts, after it has declared dead epochs void. If it dies
+
+- before the snapshot's partition is in the metastore: nothing has happened. Its file, if there
+  is one, is in a folder that no later epoch takes.
+- after that, before or while it drops: the ledger holds more than it needs, and the next
+  compaction drops that too, as it goes by the metastore.
+
+What a snapshot has taken the place of is dropped at the next compaction only, so that a query that
+began before goes on to find its files. A partition that a dead run's server writes late has the
+number of a void epoch, which each snapshot remembers: it counts for nothing, and goes with the
+rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.events import COMMIT, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.ledger import (
+    Epochs,
+    Ledger,
+    current_epochs,
+    epochs_due,
+    latest_snapshot,
+    next_epoch,
+)
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.spark.sql import quote_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COMPACT_AFTER = 16
+"""Epochs since the last snapshot, those of run-operations included, that make one due."""
+
+PARTITIONS_AT_ONCE = 100
+
+
+def is_due(epochs: Epochs) -> bool:
+    """Whether the ledger is to be compacted before the next epoch."""
+    return sum(SNAPSHOT not in epochs[epoch] for epoch in current_epochs(epochs)) >= COMPACT_AFTER
+
+
+def superseded(epochs: Epochs) -> list[tuple[str, str]]:
+    """The partitions that the latest snapshot has taken the place of, oldest first.
+
+    What is still to be done with the objects of an epoch after its commit is in no snapshot.
+    """
+    latest = int(latest_snapshot(epochs) or 0)
+    due = set(epochs_due(epochs))
+    return [
+        (epoch, phase)
+        for epoch in sorted(epochs, key=int)
+        if int(epoch) < latest and epoch not in due
+        for phase in sorted(epochs[epoch])
+    ]
+
+
+def compact(
+    spark: SparkSession, relations: SourceRelations, *, require_lock: Callable[[], None]
+) -> None:
+    """A snapshot has taken the place of all epochs; what the one before it did so for is gone.
+
+    `require_lock` raises if the lock is no longer held: then nothing is written.
+    """
+    ledger = Ledger(spark, relations)
+    before = ledger.epochs()
+    events = _kept(spark, ledger, before)
+    require_lock()
+    ledger.write_snapshot(next_epoch(before), events)
+    ledger.drop(superseded(before))
+    _drop_rows(spark, relations, ledger, latest_snapshot(before))
+
+
+def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
+    """How many epochs were committed since the source was made."""
+    found = sum(COMMIT in epochs[e] and VOID not in epochs[e] for e in current_epochs(epochs))
+    latest = latest_snapshot(epochs)
+    if latest is None:
+        return found
+    mark = ledger.snapshot(latest).where(F.col("of_phase") == SNAPSHOT).first()
+    return found + (mark["rows"] if mark is not None else 0)
+
+
+def _kept(spark: SparkSession, ledger: Ledger, epochs: Epochs) -> DataFrame:
+    """The events of the snapshot; with them one that counts the epochs committed so far."""
+    of_object = Window.partitionBy("object")
+    counts, place = F.col("counts"), F.col("place")
+    hidden_before = F.max(F.when(counts & F.col("hides"), place["epoch"])).over(of_object)
+    marked = (
+        ledger.events()
+        .withColumn("hidden_before", F.coalesce(hidden_before, F.lit(0)))
+        .withColumn("latest", F.max("place").over(of_object))
+        .withColumn("latest_counting", F.max(F.when(counts, place)).over(of_object))
+    )
+    epoch = place["epoch"]
+    visible = (F.col("phase") == COMMIT) & (epoch >= F.col("hidden_before"))
+    hiding = counts & F.col("hides") & (epoch == F.col("hidden_before"))
+    decides = visible | hiding | (place == F.col("latest")) | (place == F.col("latest_counting"))
+    names = ("object", "etag", "size", "last_modified", "state", "rows", "rejects", "error", "at")
+    kept = marked.where(F.coalesce(decides, F.lit(False))).select(
+        *names, "hides", F.col("epoch").alias("of_epoch"), F.col("phase").alias("of_phase")
+    )
+    voids = ledger.voids().select(F.col("epoch").alias("of_epoch"), F.lit(VOID).alias("of_phase"))
+    mark = spark.range(1).select(
+        F.lit(committed_epochs(ledger, epochs)).cast("bigint").alias("rows"),
+        F.lit(SNAPSHOT).alias("of_phase"),
+    )
+    together = kept.unionByName(voids, allowMissingColumns=True)
+    return together.unionByName(mark, allowMissingColumns=True)
+
+
+def _drop_rows(
+    spark: SparkSession, relations: SourceRelations, ledger: Ledger, snapshot: str | None
+) -> None:
+    """Rows that nobody has seen since that snapshot, or ever will again, are gone."""
+    if snapshot is None:
+        return
+    seen = ledger.snapshot(snapshot).where(F.col("of_phase") == COMMIT).select("of_epoch")
+    visible = {row["of_epoch"] for row in seen.distinct().collect()}
+    written = spark.sql(f"SHOW PARTITIONS {relations.rows}").collect()
+    epochs = (row["partition"].partition("=")[2] for row in written)
+    gone = [e for e in epochs if int(e) < int(snapshot) and e not in visible]
+    for start in range(0, len(gone), PARTITIONS_AT_ONCE):
+        named = ", ".join(
+            f"PARTITION ({EPOCH_COLUMN} = {quote_literal(epoch)})"
+            for epoch in gone[start : start + PARTITIONS_AT_ONCE]
+        )
+        spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")

@@ -1,0 +1,64 @@
+"""What run-operations on one source share: its lock, its state, errors in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.literal import literal_sql
+from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.readable import readable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+
+def relations_of(definition: SourceDefinition) -> SourceRelations:
+    """The relations of the source."""
+    return SourceRelations(definition.schema, definition.identifier)
+
+
+@contextmanager
+def reading(spark: SparkSession, source: str) -> Iterator[None]:
+    """SQL is literal meanwhile, and what Spark says becomes a SourceError."""
+    try:
+        with literal_sql(spark):
+            yield
+    except SPARK_FAILURES as exc:
+        raise SourceError(f"{source}: {readable(exc)}") from exc
+
+
+@contextmanager
+def changing(
+    spark: SparkSession, definition: SourceDefinition, *, wait_s: float = WAIT_S
+) -> Iterator[SourceLock]:
+    """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
+    name, relations = definition.name, relations_of(definition)
+    with reading(spark, name):
+        if not is_there(spark, relations):
+            raise SourceError(f"{name}: it was never ingested; there is nothing to change")
+        stop = Cancellation(name)
+        with SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock:
+            yield lock
+
+
+def is_there(spark: SparkSession, relations: SourceRelations) -> bool:
+    """Whether the source has anything in Spark."""
+    names = (relations.rows, relations.ledger, relations.objects, relations.source)
+    return any(spark.catalog.tableExists(name) for name in names)
+
+
+def require_ledger(spark: SparkSession, relations: SourceRelations, source: str) -> None:
+    """Raises SourceError where nothing says what happened to the source's objects."""
+    if not spark.catalog.tableExists(relations.ledger):
+        raise SourceError(
+            f"{source}: {relations.shown('__ledger')} does not exist, so there is no object to "
+            "choose"
+        )

@@ -1,0 +1,1 @@
+"""Objects that S3 announces on an SQS queue."""

@@ -1,0 +1,160 @@
+"""What a message of a queue tells: S3's events, whichever way they were sent there.
+
+S3 sends its records straight to a queue, through an SNS topic, wrapped or raw, or through
+EventBridge (Amazon S3, Event message structure). Nothing of a message is believed beyond which
+object to look at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from urllib.parse import unquote_plus
+
+# An SNS message in an SNS message is as far as anybody forwards.
+_MAX_ENVELOPES = 4
+_MAX_SHOWN = 64
+_HEX = re.compile(r"[0-9A-Fa-f]{1,128}")
+_TEST_EVENT = "s3:TestEvent"
+_REMOVED = ("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")
+_CREATED = ("ObjectCreated:", "Object Created")
+
+
+class Kind(Enum):
+    """What happened to an object; TEST is S3's message that notifications were set up."""
+
+    CREATED = "created"
+    REMOVED = "removed"
+    TEST = "test"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class ObjectEvent:
+    """One event: `key` is decoded, `sequencer` None where the event has none.
+
+    `name` and `time` are as the event gives them, `ObjectCreated:Put` without its `s3:`.
+    """
+
+    kind: Kind
+    bucket: str
+    key: str
+    name: str = ""
+    time: str = ""
+    sequencer: int | None = None
+
+
+UNREADABLE = ObjectEvent(Kind.OTHER, "", "")
+"""In the place of a record that is none of S3's."""
+
+
+def parse_message(body: str) -> tuple[ObjectEvent, ...]:
+    """The events of a message; empty if it tells of none. Never raises."""
+    try:
+        return tuple(_events(_unwrapped(body)))
+    except (ValueError, RecursionError):
+        return ()
+
+
+def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
+    """Of every key the event that counts, in whatever order and however often they came.
+
+    It is the one with the greatest sequencer. Where one of a key's events has none, a creation
+    counts before a removal: whether the object is there is then for S3 to say.
+    """
+    found: dict[str, list[ObjectEvent]] = {}
+    for event in events:
+        found.setdefault(event.key, []).append(event)
+    return {key: _newest(of_key) for key, of_key in found.items()}
+
+
+def _newest(events: list[ObjectEvent]) -> ObjectEvent:
+    if any(event.sequencer is None for event in events):
+        return max(events, key=_is_created)
+    return max(events, key=lambda event: (event.sequencer, _is_created(event)))
+
+
+def _is_created(event: ObjectEvent) -> bool:
+    return event.kind is Kind.CREATED
+
+
+def _unwrapped(body: str) -> Any:
+    """The message without the envelopes that SNS puts around it."""
+    message: Any = json.loads(body)
+    for _ in range(_MAX_ENVELOPES):
+        if not isinstance(message, Mapping) or not _is_envelope(message):
+            break
+        message = json.loads(message["Message"])
+    return message
+
+
+def _is_envelope(message: Mapping[str, Any]) -> bool:
+    return message.get("Type") == "Notification" and isinstance(message.get("Message"), str)
+
+
+def _events(message: Any) -> Iterator[ObjectEvent]:
+    if not isinstance(message, Mapping):
+        return
+    if isinstance(message.get("Records"), list):
+        yield from map(_record, message["Records"])
+    elif message.get("Event") == _TEST_EVENT:
+        yield ObjectEvent(Kind.TEST, _text(message.get("Bucket")), "", _TEST_EVENT)
+    elif message.get("source") == "aws.s3":
+        yield _bridged(message)
+
+
+def _record(record: Any) -> ObjectEvent:
+    """One of the `Records` that S3 sends; the keys in them are encoded as in a URL's query."""
+    try:
+        if record["eventSource"].rpartition(":")[2] != "s3":
+            return UNREADABLE
+        name = _text(record["eventName"]).removeprefix("s3:")
+        found = record["s3"]["object"]
+        key = unquote_plus(_text(found["key"]), errors="strict")
+        bucket = _text(record["s3"]["bucket"]["name"])
+        return _event(name, bucket, key, found, record.get("eventTime"))
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return UNREADABLE
+
+
+def _bridged(message: Mapping[str, Any]) -> ObjectEvent:
+    """EventBridge's form of an event, in which the key is written as it is."""
+    try:
+        detail = message["detail"]
+        found = detail["object"]
+        key, bucket = _text(found["key"]), _text(detail["bucket"]["name"])
+        return _event(_text(message["detail-type"]), bucket, key, found, message.get("time"))
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return UNREADABLE
+
+
+def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any) -> ObjectEvent:
+    key.encode()  # raises ValueError for what is no Unicode, and so no key
+    if not key or not bucket:
+        return UNREADABLE
+    kind = Kind.OTHER
+    if name.startswith(_CREATED):
+        kind = Kind.CREATED
+    elif name.startswith(_REMOVED):
+        kind = Kind.REMOVED
+    sequencer = found.get("sequencer")
+    # Shorter ones count as if zeros were before them, which is how numbers compare.
+    known = isinstance(sequencer, str) and _HEX.fullmatch(sequencer)
+    return ObjectEvent(
+        kind,
+        bucket,
+        key,
+        name[:_MAX_SHOWN],
+        time[:_MAX_SHOWN] if isinstance(time, str) else "",
+        int(str(sequencer), 16) if known else None,
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value

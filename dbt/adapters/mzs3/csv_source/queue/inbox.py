@@ -1,0 +1,245 @@
+"""The messages that one run has in its hands, from receiving them to deleting them.
+
+A message is deleted only when the run says that all it announced is on record. Whatever else
+happens, it goes back: at the end of the run, or, if the process is killed, once SQS takes it for
+lost.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo
+from dbt.adapters.mzs3.csv_source.queue.events import (
+    Kind,
+    ObjectEvent,
+    newest_of_each_key,
+    parse_message,
+)
+from dbt.adapters.mzs3.csv_source.queue.look import look_up
+from dbt.adapters.mzs3.csv_source.queue.scope import Scope
+from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue
+from dbt.adapters.mzs3.csv_source.voice import Voice
+from dbt.adapters.mzs3.errors import S3Error
+
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+MAX_MESSAGES = 10_000
+"""What one run receives at most; the rest waits for the next one."""
+VISIBILITY_S = 300
+"""How long SQS hides a message after the run last asked it to: what a killed run costs."""
+WAIT_S = 2
+
+
+class Inbox:
+    """The messages of a source's queue, received when they are first asked for, then held.
+
+    `found` and `gone` say what S3 has under the announced keys, `removed` what the queue said was
+    removed; `empty` that there was no message at all. While it is entered, a thread keeps the
+    messages hidden from others. Its end gives back what was not deleted. Raises S3Error where the
+    queue can't be read; what else goes wrong with it is told to `voice` only, as it loses nothing.
+    """
+
+    def __init__(
+        self,
+        definition: SourceDefinition,
+        connection: AwsConnection,
+        queue: Queue,
+        cancellation: Cancellation,
+        voice: Voice,
+    ) -> None:
+        self._source = definition.name
+        self._scope = Scope(definition.location, definition.pattern)
+        self._connection = connection
+        self._queue = queue
+        self._cancellation = cancellation
+        self._voice = voice
+        self._held: dict[str, str] = {}  # of each message's id the handle
+        self._ours: set[str] = set()
+        self._events: list[ObjectEvent] = []
+        self._received = False
+        self._done = threading.Event()
+        self._holding = threading.Lock()
+        self._holder: threading.Thread | None = None
+        self.queue_name = queue.name
+        self.empty = True
+        self.found: list[ObjectInfo] = []
+        self.gone: list[ObjectEvent] = []
+        self.removed: list[ObjectEvent] = []
+
+    def __enter__(self) -> Inbox:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop_holding()
+        self._give_back(list(self._held))
+
+    def receive(self) -> None:
+        """All that the queue has, up to `MAX_MESSAGES`, is in hand and looked up; once only."""
+        if self._received:
+            return
+        self._received = True
+        foreign = self._receive_all()
+        self.empty = not self._held
+        newest = newest_of_each_key(self._events)
+        self._events = []
+        self.removed = [event for event in newest.values() if event.kind is Kind.REMOVED]
+        created = {key: event for key, event in newest.items() if event.kind is Kind.CREATED}
+        client = s3_client(self._connection)
+        check = self._cancellation.check
+        for key, found in look_up(client, self._scope.bucket, created, check):
+            if found is None:
+                self.gone.append(created[key])
+            elif self._scope.is_data(found):
+                self.found.append(found)
+        self._leave_alone(foreign)
+
+    def acknowledge(self) -> None:
+        """The source's messages are deleted; call it once all they announced is on record."""
+        self._stop_holding()
+        ours = [message for message in self._held if message in self._ours]
+        try:
+            undone = self._queue.delete([self._held[message] for message in ours])
+            failed = undone.count, undone.reason
+        except S3Error as exc:
+            failed = len(ours), str(exc)
+        for message in ours:
+            del self._held[message]
+        if failed[0]:
+            self._voice.warn(
+                f"{self._source}: {_messages(failed[0])} of the queue {self._queue.name} could "
+                f"not be deleted ({failed[1]}). They come again, and nothing is ingested twice"
+            )
+
+    def _receive_all(self) -> Counter[str]:
+        """What was left alone, and how often."""
+        left_alone: Counter[str] = Counter()
+        # A message may hold several events; they are bounded as the messages are.
+        while max(len(self._held), len(self._events)) < MAX_MESSAGES:
+            self._cancellation.check()
+            messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
+            if not messages:
+                return left_alone
+            self._hold()
+            for message in messages:
+                if (reason := self._take(message)) is not None:
+                    left_alone[reason] += 1
+        self._voice.warn(
+            f"{self._source}: this run takes the first {len(self._held)} messages of the queue "
+            f"{self._queue.name}; run again for the rest"
+        )
+        return left_alone
+
+    def _take(self, message: Message) -> str | None:
+        """None if the whole message is the source's, else what it is instead."""
+        known = message.message_id in self._held
+        self._held[message.message_id] = message.handle
+        if known:
+            return None
+        events = parse_message(message.body)
+        self._events += [event for event in events if self._scope.is_object(event)]
+        reason = self._scope.foreign(events)
+        if reason is None:
+            self._ours.add(message.message_id)
+        return reason
+
+    def _leave_alone(self, foreign: Counter[str]) -> None:
+        if not foreign:
+            return
+        self._give_back([message for message in self._held if message not in self._ours])
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
+        self._voice.warn(
+            f"{self._source}: messages of the queue {self._queue.name} were left in it, as they "
+            f"are not this source's: {reasons}. They come again with every run: give the source "
+            "a queue of its own"
+        )
+
+    def _give_back(self, messages: list[str]) -> None:
+        with self._holding:
+            handles = [self._held.pop(message) for message in messages]
+        try:
+            undone = self._queue.hide(handles, 0)
+            failed = undone.count, undone.reason
+        except S3Error as exc:
+            failed = len(handles), str(exc)
+        if failed[0]:
+            self._voice.warn(
+                f"{self._source}: {_messages(failed[0])} could not be given back to the queue "
+                f"{self._queue.name} at once ({failed[1]}). They come back by themselves within "
+                f"{VISIBILITY_S} s"
+            )
+
+    def _hold(self) -> None:
+        if self._holder is None:
+            self._holder = threading.Thread(target=self._keep_hidden, daemon=True)
+            self._holder.start()
+
+    def _keep_hidden(self) -> None:
+        told = False
+        while not self._done.wait(VISIBILITY_S / 3):
+            failed, reason = self._hide_all()
+            if failed and not told and not self._done.is_set():
+                told = True
+                self._voice.warn(
+                    f"{self._source}: {_messages(failed)} of the queue {self._queue.name} could "
+                    f"not be kept from others while this run works ({reason}). Another run may "
+                    "get them too; nothing is ingested twice"
+                )
+
+    def _hide_all(self) -> tuple[int, str]:
+        """How many messages could not be hidden for longer, and why the last of them."""
+        failed, reason = 0, ""
+        messages = list(self._held.copy())
+        for start in range(0, len(messages), BATCH):
+            # What is given back meanwhile must not be hidden again.
+            with self._holding:
+                some = [self._held[m] for m in messages[start : start + BATCH] if m in self._held]
+                if self._done.is_set():
+                    break
+                try:
+                    undone = self._queue.hide(some, VISIBILITY_S)
+                except S3Error as exc:
+                    return len(messages) - start, str(exc)
+            if undone.count:
+                failed, reason = failed + undone.count, undone.reason
+        return failed, reason
+
+    def _stop_holding(self) -> None:
+        self._done.set()
+        if self._holder is not None:
+            self._holder.join()
+            self._holder = None
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def open_inbox(
+    definition: SourceDefinition,
+    connection: AwsConnection,
+    cancellation: Cancellation,
+    voice: Voice,
+) -> Iterator[Inbox | None]:
+    """The inbox of the source's queue, None for a source without one. Raises S3Error."""
+    if definition.discovery.queue is None:
+        yield None
+        return
+    queue = Queue(connection, definition.discovery.queue)
+    with Inbox(definition, connection, queue, cancellation, voice) as inbox:
+        yield inbox

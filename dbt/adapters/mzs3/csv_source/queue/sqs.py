@@ -1,0 +1,167 @@
+"""One SQS queue: receiving, holding, giving back and deleting its messages.
+
+Bodies of messages are never repeated, in errors or elsewhere: anybody may have sent them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ConnectionError as NoConnection
+from botocore.exceptions import HTTPClientError
+
+from dbt.adapters.mzs3.aws.client import sqs_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code
+from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
+from dbt.adapters.mzs3.errors import S3Error
+
+BATCH = 10
+"""What SQS takes and gives in one request."""
+TRIES = 3
+"""How often what failed of a batch is asked for in all."""
+
+_GONE_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+_REGION = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message in this run's hands; `handle` is what SQS knows this receipt of it by."""
+
+    message_id: str
+    handle: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Undone:
+    """Messages for which something could not be done, and what SQS said of the last one."""
+
+    count: int = 0
+    reason: str = ""
+
+
+class Queue:
+    """A queue by its name or URL; a URL is asked where it points to. Raises S3Error."""
+
+    def __init__(self, connection: AwsConnection, queue: str) -> None:
+        self.name = queue_name(queue)
+        if "://" in queue:
+            parts = urlsplit(queue)
+            found = _REGION.fullmatch(parts.hostname or "")
+            self._client = sqs_client(
+                connection,
+                endpoint=f"{parts.scheme}://{parts.netloc}",
+                region=found[1] if found else None,
+            )
+            self._url: str | None = queue
+        else:
+            self._client = sqs_client(connection)
+            self._url = None
+
+    def receive(self, *, wait_s: int, visibility_s: int) -> list[Message]:
+        """Up to `BATCH` messages that nobody else gets for `visibility_s`; none after `wait_s`.
+
+        It asks all of SQS's servers, so none means that there is none.
+        """
+        answer = self._ask(
+            self._client.receive_message,
+            "receiving from",
+            "sqs:ReceiveMessage",
+            MaxNumberOfMessages=BATCH,
+            WaitTimeSeconds=wait_s,
+            VisibilityTimeout=visibility_s,
+        )
+        return [
+            Message(one["MessageId"], one["ReceiptHandle"], one["Body"])
+            for one in answer.get("Messages", [])
+        ]
+
+    def hide(self, handles: Sequence[str], seconds: int) -> Undone:
+        """Nobody gets the messages for so long from now; 0 gives them back at once."""
+
+        def change(entries: list[dict[str, Any]]) -> dict[str, Any]:
+            return self._ask(
+                self._client.change_message_visibility_batch,
+                "changing the visibility of messages of",
+                "sqs:ChangeMessageVisibility",
+                Entries=[{**entry, "VisibilityTimeout": seconds} for entry in entries],
+            )
+
+        return _in_batches(change, handles)
+
+    def delete(self, handles: Sequence[str]) -> Undone:
+        """The messages are gone for good."""
+
+        def remove(entries: list[dict[str, Any]]) -> dict[str, Any]:
+            return self._ask(
+                self._client.delete_message_batch,
+                "deleting messages of",
+                "sqs:DeleteMessage",
+                Entries=entries,
+            )
+
+        return _in_batches(remove, handles)
+
+    def _address(self) -> str:
+        if self._url is None:
+            try:
+                found = self._client.get_queue_url(QueueName=self.name)
+            except AwsFailure as exc:
+                raise self._failure(exc, "looking up", "sqs:GetQueueUrl") from exc
+            self._url = str(found["QueueUrl"])
+        return self._url
+
+    def _ask(
+        self, request: Callable[..., dict[str, Any]], doing: str, permission: str, **arguments: Any
+    ) -> dict[str, Any]:
+        url = self._address()
+        try:
+            return request(QueueUrl=url, **arguments)
+        except AwsFailure as exc:
+            raise self._failure(exc, doing, permission) from exc
+
+    def _failure(self, exc: Exception, doing: str, permission: str) -> S3Error:
+        return S3Error(describe(exc, f"{doing} the queue {self.name}", permission) + _advice(exc))
+
+
+def _advice(exc: Exception) -> str:
+    code = error_code(exc)
+    if code in _GONE_CODES:
+        return (
+            ". Make the queue; or check its name under external.discover, and region and account "
+            "of the AWS connection: the queue of another region or account is given by its URL"
+        )
+    if "kms" in code.lower():
+        return ". The queue is encrypted: this needs kms:Decrypt on its key"
+    if isinstance(exc, (NoConnection, HTTPClientError)):
+        return (
+            ". Check that SQS can be reached from here; a queue that is not at the endpoint of "
+            "the AWS connection is given by its URL"
+        )
+    return ""
+
+
+def _in_batches(
+    request: Callable[[list[dict[str, Any]]], dict[str, Any]], handles: Sequence[str]
+) -> Undone:
+    """The request was made for all; what failed of it is tried again, `TRIES` times in all."""
+    count, reason = 0, ""
+    for start in range(0, len(handles), BATCH):
+        waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
+        failed: list[dict[str, Any]] = []
+        for _ in range(TRIES):
+            entries = [{"Id": number, "ReceiptHandle": waiting[number]} for number in waiting]
+            failed = request(entries).get("Failed", [])
+            waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
+            if not waiting:
+                break
+        if failed:
+            count += len(waiting)
+            reason = f"{failed[-1].get('Code')}: {failed[-1].get('Message', 'no message')}"
+    return Undone(count, reason)

@@ -1,0 +1,152 @@
+"""How a source stands, from its ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.compaction import committed_epochs
+from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.events import FAILED, OPEN_STATES
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.report import size_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+OK = "ok"
+WAITING = "waiting"
+IN_ERROR = "in error"
+NEVER = "never ingested"
+
+_HEADINGS = (
+    "source",
+    "state",
+    "objects",
+    "waiting",
+    "bytes waiting",
+    "lag",
+    "epochs",
+    "last event",
+)
+_NUMBERS = frozenset({2, 3, 4, 5, 6})
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """What the ledger says of a source: never of objects that no run has seen yet.
+
+    `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again.
+    `lag` is how long ago the oldest of those was last modified. `epochs` were committed.
+    """
+
+    source: str
+    state: str
+    objects: int = 0
+    waiting: int = 0
+    waiting_bytes: int = 0
+    lag: timedelta | None = None
+    epochs: int = 0
+    last_event: datetime | None = None
+    last_error: str | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """The status as a line of a table, but for the error."""
+        at = self.last_event
+        return (
+            self.source,
+            self.state,
+            str(self.objects),
+            str(self.waiting),
+            size_text(self.waiting_bytes) if self.waiting else "-",
+            "-" if self.lag is None else lag_text(self.lag),
+            str(self.epochs),
+            "-" if at is None else at.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ"),
+        )
+
+
+def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
+    """How the source stands now; waits for nobody, and writes nothing. Raises SourceError."""
+    name, relations = definition.name, relations_of(definition)
+    with reading(spark, name):
+        if not spark.catalog.tableExists(relations.ledger):
+            return SourceStatus(name, NEVER)
+        ledger = Ledger(spark, relations)
+        epochs = ledger.epochs()
+        found = _summary(ledger.objects())
+        committed = committed_epochs(ledger, epochs)
+    error = found["error"]
+    state = IN_ERROR if error else WAITING if found["waiting"] else OK
+    oldest = found["oldest"]
+    return SourceStatus(
+        source=name,
+        state=state if epochs else NEVER,
+        objects=found["objects"],
+        waiting=found["waiting"],
+        waiting_bytes=found["waiting_bytes"],
+        lag=None if oldest is None else timedelta(seconds=max(0, found["now"] - oldest)),
+        epochs=committed,
+        last_event=None
+        if found["at"] is None
+        else datetime.fromtimestamp(found["at"], timezone.utc),
+        last_error=error,
+    )
+
+
+def _summary(objects: DataFrame) -> Any:
+    known = F.col("object").isNotNull()
+    waits = known & F.col("shown.state").isin(*OPEN_STATES)
+    failed = F.col("shown.state") == FAILED
+    # A failure of no object in particular is over once anything is committed.
+    totals = objects.agg(
+        F.count_if(known & is_visible()).alias("objects"),
+        F.count_if(waits).alias("waiting"),
+        F.coalesce(F.sum(F.when(waits, F.col("shown.size"))), F.lit(0)).alias("waiting_bytes"),
+        F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified")))).alias("oldest"),
+        F.unix_timestamp(F.max("shown.at")).alias("at"),
+        F.unix_timestamp(F.current_timestamp()).alias("now"),
+        F.max(F.when(failed & known, F.struct("shown.epoch", "shown.error"))).alias("of_object"),
+        F.max(F.when(failed & ~known, F.struct("shown.epoch", "shown.error"))).alias("of_none"),
+        F.coalesce(F.max("taken.epoch"), F.lit(0)).alias("latest"),
+    )
+    unnamed = F.when(F.col("of_none.epoch") > F.col("latest"), F.col("of_none.error"))
+    error = F.coalesce(F.col("of_object.error"), unnamed).alias("error")
+    columns = ("objects", "waiting", "waiting_bytes", "oldest", "at", "now")
+    return totals.select(*columns, error).first()
+
+
+def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
+    """The lines of a table of the sources, in order of their names, errors below it."""
+    ordered = sorted(statuses, key=lambda status: status.source)
+    rows = [_HEADINGS, *(status.cells() for status in ordered)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    # An error that names its source already does not name it twice.
+    return lines + [
+        error if error.startswith(f"{status.source}: ") else f"{status.source}: {error}"
+        for status in ordered
+        if (error := status.last_error) is not None
+    ]
+
+
+def lag_text(lag: timedelta) -> str:
+    """The time in the two largest units it has, such as `2d 3h`."""
+    seconds = int(lag.total_seconds())
+    parts = (seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    units = [f"{part}{unit}" for part, unit in zip(parts, "dhms", strict=True)]
+    first = next((n for n, part in enumerate(parts) if part), 3)
+    return " ".join(units[first : first + 2])

@@ -1,0 +1,183 @@
+"""The run-operations on S3 CSV sources: arguments in, log lines or an error out."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.csv_source.act import Action, act
+from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.describe import read_purified
+from dbt.adapters.mzs3.csv_source.hints import reset_hint
+from dbt.adapters.mzs3.csv_source.operation import changing, relations_of
+from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.show import purified_lines
+from dbt.adapters.mzs3.csv_source.status import read_status, status_table
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
+from dbt.adapters.mzs3.source_nodes import (
+    declared_external,
+    selected_sources,
+    source_definition,
+    source_name,
+)
+from dbt.adapters.mzs3.spark.session import isolated_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.impl import Mzs3Adapter
+
+logger = AdapterLogger("mzs3")
+
+_Result = TypeVar("_Result")
+_A_SOURCE = "a source or a table of one, such as lake or lake.orders"
+_A_TABLE = "a table of a source, such as lake.orders"
+
+
+def show_status(adapter: Mzs3Adapter, select: Any) -> None:
+    """A table of the selected sources, or of all."""
+    names = selection("s3_source_status", select)
+    sources = selected_sources(adapter.get_macro_resolver(), names)
+    statuses = _each(sources, lambda node: read_status(*_session_and_definition(adapter, node)))
+    for line in status_table(statuses):
+        _say(line)
+
+
+def show_purified(adapter: Mzs3Adapter, select: Any) -> None:
+    """The purified definition of the selected sources, or of all."""
+    names = selection("purify_s3_sources", select)
+
+    def show(node: Any) -> None:
+        session, definition = _session_and_definition(adapter, node)
+        connection = adapter.config.credentials.connections[definition.aws_connection]
+        purified = read_purified(session, definition, connection)
+        for line in purified_lines(purified, declared_external(node)):
+            _say(line)
+
+    _each(selected_sources(adapter.get_macro_resolver(), names), show)
+
+
+def act_on_objects(adapter: Mzs3Adapter, action: Action, source: Any, objects: Any) -> None:
+    """Retry, skip or retract objects of one source."""
+    with _our_errors():
+        table, names = _table_and_objects(action.value, source, objects)
+        node = _one_source(adapter, table)
+        session, definition = _session_and_definition(adapter, node)
+        acted = act(session, definition, action, names)
+    _say(acted.line())
+
+
+def reset(adapter: Mzs3Adapter, source: Any, confirm: Any) -> None:
+    """Drop all that was ingested of one source."""
+    with _our_errors():
+        if problem := _table_problem(source):
+            raise ConfigError("reset_s3_source", [problem])
+        node = _one_source(adapter, source)
+        name = source_name(node)
+        if confirm is not True:
+            raise SourceError(
+                f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
+                f"run ingests every object again. If that is what you want, say so: "
+                f"{reset_hint(name)}"
+            )
+        session, definition = _session_and_definition(adapter, node)
+        with changing(session, definition):
+            drop_source(session, relations_of(definition), name)
+    _say(f"{name}: reset; the next run ingests every object again")
+
+
+def selection(operation: str, select: Any) -> list[str] | None:
+    """One name or several; None is all. Raises DbtRuntimeError with all that are none."""
+    if select is None:
+        return None
+    if isinstance(select, str):
+        return [select]
+    with _our_errors():
+        if not isinstance(select, (list, tuple)):
+            problem = f"select must be {_A_SOURCE}, or a list of them, not {select!r}"
+            raise ConfigError(operation, [problem])
+        if not select:
+            raise ConfigError(operation, ["select is empty; leave it out for all sources"])
+        wrong = [name for name in select if not isinstance(name, str)]
+        if wrong:
+            problems = [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
+            raise ConfigError(operation, problems)
+    return list(select)
+
+
+def _table_and_objects(operation: str, source: Any, objects: Any) -> tuple[str, list[str]]:
+    problems = [problem] if (problem := _table_problem(source)) else []
+    names = [objects] if isinstance(objects, str) else objects
+    what = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv']"
+    if not isinstance(names, (list, tuple)) or not names:
+        problems.append(f"objects must be {what}, not {objects!r}")
+    else:
+        wrong = [name for name in names if not isinstance(name, str)]
+        problems += [f"each of objects must be a text, not {name!r}" for name in wrong]
+    if problems:
+        raise ConfigError(operation, problems)
+    return source, list(names)
+
+
+def _table_problem(source: Any) -> str | None:
+    return None if isinstance(source, str) else f"source must be {_A_TABLE}, not {source!r}"
+
+
+def _one_source(adapter: Mzs3Adapter, table: str) -> Any:
+    found = selected_sources(adapter.get_macro_resolver(), [table])
+    if [source_name(node) for node in found] == [table]:
+        return found[0]
+    names = ", ".join(sorted(source_name(node) for node in found))
+    raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {names}")
+
+
+def _session_and_definition(
+    adapter: Mzs3Adapter, node: Any
+) -> tuple[SparkSession, SourceDefinition]:
+    credentials = adapter.config.credentials
+    definition = source_definition(node, credentials.connections)
+    require_session(credentials.method, definition.name)
+    return isolated_session(credentials.server_side_parameters), definition
+
+
+def require_session(method: str | None, source: str) -> None:
+    """Raises SourceError unless the profile's method is the one sources work with."""
+    if method != "session":
+        raise SourceError(
+            f"{source}: S3 CSV sources (type: {TYPE}) need `method: session` in the profile in "
+            "this version"
+        )
+
+
+def _each(sources: Sequence[Any], action: Callable[[Any], _Result]) -> list[_Result]:
+    """What the action gives for each source; raises DbtRuntimeError with the errors of all."""
+    results, errors = [], []
+    for node in sources:
+        try:
+            results.append(action(node))
+        except Mzs3Error as exc:
+            logger.debug(traceback.format_exc())
+            errors.append(str(exc))
+    if errors:
+        raise DbtRuntimeError("\n".join(errors))
+    return results
+
+
+def _say(line: str) -> None:
+    fire_event(Note(msg=line))
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    try:
+        yield
+    except Mzs3Error as exc:
+        raise as_dbt_error(exc) from exc

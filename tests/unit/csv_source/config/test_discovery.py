@@ -1,0 +1,133 @@
+"""Where a source may learn of its objects, what may become of them, and every way to be wrong."""
+
+import pytest
+from csv_source_helpers import parse
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.csv_source.config.discovery import (
+    Action,
+    AfterCommit,
+    Discovery,
+    queue_name,
+)
+from dbt.adapters.mzs3.errors import ConfigError
+
+URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-events"
+WAYS = "bucket_scan, or sqs_notifications with a queue's name or URL"
+ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
+
+
+def problems(**external):
+    with pytest.raises(ConfigError) as raised:
+        parse(external)
+    return list(raised.value.problems)
+
+
+def test_by_default_a_source_lists_and_keeps():
+    assert parse().discovery == Discovery(True, None, AfterCommit(Action.KEEP))
+
+
+@pytest.mark.parametrize(
+    ("discover", "expected"),
+    [
+        (["bucket_scan"], Discovery()),
+        ("bucket_scan", Discovery()),
+        ([{"sqs_notifications": "q"}], Discovery(False, "q")),
+        ({"sqs_notifications": "q.fifo"}, Discovery(False, "q.fifo")),
+        ([{"sqs_notifications": URL}, "bucket_scan"], Discovery(True, URL)),
+    ],
+)
+def test_listing_a_queue_or_both(discover, expected):
+    assert parse(discover=discover).discovery == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("keep", AfterCommit()),
+        ("tag", AfterCommit(Action.TAG, (("mzs3-ingested", "{epoch}"),))),
+        ({"tag": {"state": "in", "by": 7}},
+         AfterCommit(Action.TAG, (("state", "in"), ("by", "7")))),
+        ({"tag": {"run": "e{epoch}"}}, AfterCommit(Action.TAG, (("run", "e{epoch}"),))),
+        ({"move": "s3://attic/orders"},
+         AfterCommit(Action.MOVE, target=S3Location("attic", "orders/"))),
+        ({"move": "s3://acme-raw/done/"},
+         AfterCommit(Action.MOVE, target=S3Location("acme-raw", "done/"))),
+        ("delete", AfterCommit(Action.DELETE)),
+    ],
+)  # fmt: skip
+def test_what_comes_after_the_commit(value, expected):
+    assert parse(after_commit=value).discovery.after_commit == expected
+
+
+@pytest.mark.parametrize(
+    ("external", "says"),
+    [
+        ({"discover": []},
+         f"external.discover must be a list of {WAYS}; without it, [bucket_scan] holds"),
+        ({"discover": 7},
+         f"external.discover must be a list of {WAYS}; without it, [bucket_scan] holds"),
+        ({"discover": ["ftp"]}, f"external.discover must be {WAYS}, not 'ftp'"),
+        ({"discover": [{"sqs": "https://me:secret@x/q"}]},
+         f"external.discover must be {WAYS}, not a mapping of sqs"),
+        ({"discover": ["sqs_notifications"]},
+         "external.discover: sqs_notifications needs a queue: {sqs_notifications: its name or "
+         "URL}"),
+        ({"discover": [{"sqs_notifications": "a"}, {"sqs_notifications": "b"}]},
+         "external.discover names 2 queues; a source has one: have the buckets' notifications "
+         "sent to the same queue"),
+        ({"discover": [{"sqs_notifications": None}]},
+         "external.discover: sqs_notifications must be the name or the URL of a queue, as a text"),
+        ({"discover": [{"sqs_notifications": "arn:aws:sqs:us-east-1:1:q"}]},
+         "external.discover: sqs_notifications is an ARN; give the queue's name, or its URL if it "
+         "is another account's"),
+        ({"discover": [{"sqs_notifications": "a queue"}]},
+         "external.discover: sqs_notifications 'a queue' is no name of a queue: those are up to "
+         "80 letters, digits, - and _"),
+        ({"discover": [{"sqs_notifications": "ftp://host/q"}]},
+         "external.discover: sqs_notifications is no URL of a queue, such as "
+         "https://sqs.us-east-1.amazonaws.com/123456789012/q"),
+        ({"discover": [{"sqs_notifications": "https://host:x/q"}]},
+         "external.discover: sqs_notifications is no URL of a queue, such as "
+         "https://sqs.us-east-1.amazonaws.com/123456789012/q"),
+        ({"discover": [{"sqs_notifications": "https://AKIA:secret@host/1/q"}]},
+         "external.discover: sqs_notifications must be a URL without a user, a password or "
+         "parameters: keys belong under aws_connections in the profile"),
+        ({"after_commit": "archive"},
+         f"external.after_commit must be one of {ACTIONS}, not 'archive'"),
+        ({"after_commit": True}, f"external.after_commit must be one of {ACTIONS}, not True"),
+        ({"after_commit": "move"},
+         "external.after_commit: move needs a place: {move: s3://bucket/prefix/}"),
+        ({"after_commit": {"move": "attic"}},
+         "external.after_commit: move must start with s3://, not 'attic'"),
+        ({"after_commit": {"move": "s3://acme-raw/orders/done/"}},
+         "external.after_commit: move to s3://acme-raw/orders/done/ overlaps the location "
+         "s3://acme-raw/orders/: objects that were moved could be ingested again; name a place "
+         "beside it, or another bucket"),
+        ({"after_commit": {"move": "s3://acme-raw/"}},
+         "external.after_commit: move to s3://acme-raw/ overlaps the location "
+         "s3://acme-raw/orders/: objects that were moved could be ingested again; name a place "
+         "beside it, or another bucket"),
+        ({"after_commit": {"tag": "done"}},
+         "external.after_commit: tag must be a mapping of names to values, not 'done'"),
+        ({"after_commit": {"tag": {f"t{n}": "" for n in range(11)}}},
+         "external.after_commit: tag has 11 tags; S3 takes 10 for an object"),
+        ({"after_commit": {"tag": {"a": "b;c"}}},
+         "external.after_commit: tag a: b;c is no tag for S3: up to 128 characters for the name, "
+         "256 for the value, of letters, digits, spaces and + - = . _ : / @"),
+    ],
+)  # fmt: skip
+def test_one_problem(external, says):
+    assert problems(**external) == [says]
+
+
+def test_all_problems_are_told_at_once():
+    assert len(problems(discover=["ftp"], after_commit="x", pattern="[")) == 3
+
+
+def test_the_name_of_a_queue():
+    assert queue_name("orders-events") == queue_name(URL) == queue_name(f"{URL}/")
+
+
+def test_what_became_of_objects_is_no_part_of_what_is_pinned():
+    assert parse(after_commit="delete").discovery != parse().discovery

@@ -1,0 +1,1 @@
+"""Puts `csv_source_helpers` on the path of the tests below."""

@@ -1,0 +1,353 @@
+"""What a run makes of a queue: what it takes, what it leaves alone, what it gives back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from csv_source_helpers import parse
+from moto import mock_aws
+from queue_messages import bridged, message, probe, record, wrapped
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.queue import inbox as module
+from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
+from dbt.adapters.mzs3.csv_source.voice import Voice
+from dbt.adapters.mzs3.errors import S3Error, SourceError
+
+CONNECTION = AwsConnection(
+    "lake", region="us-east-1", access_key_id="AKIAEXAMPLE", secret_access_key="the-secret-key"
+)
+COUNTS = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+
+
+@dataclass
+class Post:
+    """A bucket, a queue, and the inbox of a source over both."""
+
+    s3: Any
+    sqs: Any
+    url: str
+    warned: list[str] = field(default_factory=list)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def put(self, name: str, body: bytes = b"id\n1\n") -> None:
+        self.s3.put_object(Bucket="acme-raw", Key=f"orders/{name}", Body=body)
+
+    def send(self, *bodies: str) -> None:
+        for body in bodies:
+            self.sqs.send_message(QueueUrl=self.url, MessageBody=body)
+
+    def open(self, **external: Any) -> Any:
+        definition = parse(external, discover=[{"sqs_notifications": "events"}])
+        stop = Cancellation("lake.orders", self.cancelled)
+        return open_inbox(definition, CONNECTION, stop, Voice(warn=self.warned.append))
+
+    @property
+    def left(self) -> tuple[int, int]:
+        """How many messages are visible, and how many are in somebody's hands."""
+        found = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=COUNTS)
+        return tuple(int(found["Attributes"][name]) for name in COUNTS)  # type: ignore[return-value]
+
+
+@pytest.fixture
+def post(monkeypatch: pytest.MonkeyPatch) -> Iterator[Post]:
+    monkeypatch.setattr(module, "WAIT_S", 0)
+    with mock_aws():
+        session = boto3.Session("x", "x", region_name="us-east-1")
+        s3, sqs = session.client("s3"), session.client("sqs")
+        s3.create_bucket(Bucket="acme-raw")
+        yield Post(s3, sqs, sqs.create_queue(QueueName="events")["QueueUrl"])
+
+
+def names(objects: Any) -> list[str]:
+    return sorted(one.key.removeprefix("orders/") for one in objects)
+
+
+def test_a_source_without_a_queue_has_no_inbox() -> None:
+    with open_inbox(parse(), CONNECTION, Cancellation("lake.orders"), Voice()) as inbox:
+        assert inbox is None
+
+
+def test_objects_are_looked_up_and_messages_deleted_when_the_run_says_so(post: Post) -> None:
+    for number in range(25):
+        post.put(f"a+b {number}.csv", b"x" * number)
+        post.send(message(record(f"orders/a+b {number}.csv")))
+    with post.open() as inbox:
+        assert post.left == (25, 0)  # nothing is received before it is needed
+        inbox.receive()
+        inbox.receive()
+        assert post.left == (0, 25)
+        found = {one.key: one for one in inbox.found}
+        assert set(found) == {f"orders/a+b {n}.csv" for n in range(25)}
+        head = post.s3.head_object(Bucket="acme-raw", Key="orders/a+b 7.csv")
+        one = found["orders/a+b 7.csv"]
+        assert (one.size, one.etag) == (7, head["ETag"].strip('"'))
+        assert one.last_modified == head["LastModified"]
+        inbox.acknowledge()
+        assert post.left == (0, 0)
+    assert post.warned == []
+
+
+def test_what_is_not_acknowledged_goes_back_at_once(post: Post) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv")))
+    with pytest.raises(ZeroDivisionError), post.open() as inbox:
+        inbox.receive()
+        assert post.left == (0, 1)
+        raise ZeroDivisionError
+    assert post.left == (1, 0)
+    with post.open() as inbox:
+        inbox.receive()
+        assert names(inbox.found) == ["a.csv"]
+
+
+def test_doubled_reordered_and_wrapped_events_are_one_object(post: Post) -> None:
+    post.put("a.csv")
+    post.send(
+        message(record("orders/a.csv", sequencer="0b")),
+        wrapped(message(record("orders/a.csv", sequencer="0a"))),
+        message(record("orders/a.csv", "ObjectRemoved:Delete", sequencer="0A")),
+        bridged("orders/a.csv", sequencer="9"),
+    )
+    with post.open() as inbox:
+        inbox.receive()
+        assert (names(inbox.found), inbox.removed, inbox.gone) == (["a.csv"], [], [])
+
+
+def test_removed_objects_and_those_that_are_gone_are_told_apart(post: Post) -> None:
+    post.send(
+        message(record("orders/gone.csv", sequencer="1")),
+        message(record("orders/removed.csv", "ObjectRemoved:Delete", sequencer="2")),
+        message(record("orders/removed.csv", sequencer="1")),
+        probe(),
+    )
+    with post.open() as inbox:
+        inbox.receive()
+        assert inbox.found == []
+        assert names(inbox.gone) == ["gone.csv"]
+        assert names(inbox.removed) == ["removed.csv"]
+        inbox.acknowledge()
+    assert post.left == (0, 0)
+
+
+def test_markers_of_folders_and_records_of_exports_are_no_objects(post: Post) -> None:
+    for name in ("day/", "_manifest.json", "day/_committing.json"):
+        post.put(name, b"")
+        post.send(message(record(f"orders/{name}")))
+    with post.open() as inbox:
+        inbox.receive()
+        assert (inbox.found, inbox.gone) == ([], [])
+        inbox.acknowledge()
+    assert (post.left, post.warned) == ((0, 0), [])
+
+
+def test_what_is_not_this_sources_is_left_for_others_with_a_count(post: Post) -> None:
+    post.put("a.csv")
+    post.put("b.txt")
+    post.send(
+        message(record("orders/a.csv")),
+        message(record("orders/a.csv", bucket="other")),
+        message(record("orders2/a.csv")),
+        message(record("orders/b.txt")),
+        message(record("orders/a.csv", "ObjectTagging:Put")),
+        message(record("orders/a.csv"), record("elsewhere/a.csv")),
+        probe("other"),
+        "a secret-body",
+        "{}",
+    )
+    with post.open(pattern="*.csv") as inbox:
+        inbox.receive()
+        assert names(inbox.found) == ["a.csv"]
+        assert post.left == (8, 1)  # others may have them at once
+        inbox.acknowledge()
+    assert post.left == (8, 0)
+    assert post.warned == [
+        "lake.orders: messages of the queue events were left in it, as they are not this "
+        "source's: 1 of events other than creation and removal, 2 of objects outside the "
+        "location, 1 of objects that the pattern leaves out, 2 of other buckets, 2 that are no "
+        "S3 events. They come again with every run: give the source a queue of its own"
+    ]
+
+
+def test_a_run_takes_a_bounded_number(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_MESSAGES", 20)
+    for number in range(25):
+        post.put(f"{number}.csv")
+        post.send(message(record(f"orders/{number}.csv")))
+    with post.open() as inbox:
+        inbox.receive()
+        inbox.acknowledge()
+        assert len(inbox.found) == 20
+    assert post.left == (5, 0)
+    assert post.warned == [
+        "lake.orders: this run takes the first 20 messages of the queue events; run again for "
+        "the rest"
+    ]
+
+
+def refuse(inbox: Inbox, action: str) -> None:
+    def answer(model: Any, **_: Any) -> None:
+        raise ClientError(
+            {"Error": {"Code": "AccessDenied", "Message": "No."}}, operation_name=model.name
+        )
+
+    client: Any = inbox._queue._client
+    client.meta.events.register(f"before-call.sqs.{action}", answer)
+
+
+def test_messages_that_can_not_be_deleted_are_a_warning(post: Post) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv")))
+    with post.open() as inbox:
+        inbox.receive()
+        refuse(inbox, "DeleteMessageBatch")
+        inbox.acknowledge()
+    assert post.warned == [
+        "lake.orders: 1 message of the queue events could not be deleted (deleting messages of "
+        "the queue events failed: AccessDenied: No. (needs sqs:DeleteMessage)). They come again, "
+        "and nothing is ingested twice"
+    ]
+
+
+def test_messages_that_can_not_be_given_back_are_a_warning(post: Post) -> None:
+    post.send(message(record("orders/gone.csv")))
+    with post.open() as inbox:
+        inbox.receive()
+        refuse(inbox, "ChangeMessageVisibilityBatch")
+    assert post.warned == [
+        "lake.orders: 1 message could not be given back to the queue events at once (changing "
+        "the visibility of messages of the queue events failed: AccessDenied: No. (needs "
+        "sqs:ChangeMessageVisibility)). They come back by themselves within 300 s"
+    ]
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], threading.Event]:
+    """Messages are held anew every 10 ms; an event when it happened, or was warned of, twice."""
+    monkeypatch.setattr(module, "VISIBILITY_S", 0.03)
+
+    def twice(seen: list[str]) -> threading.Event:
+        happened = threading.Event()
+
+        class Heard(list[str]):
+            def append(self, text: str) -> None:
+                seen.append(text)
+                if len(seen) == 2:
+                    happened.set()
+
+        happened.heard = Heard()  # type: ignore[attr-defined]
+        return happened
+
+    return twice
+
+
+def test_messages_are_held_while_the_run_works(post: Post, fast: Any) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv")))
+    happened = fast([])
+    with post.open() as inbox:
+        hide = inbox._queue.hide
+        hidden: list[tuple[int, float]] = []
+
+        def watched(handles: Any, seconds: Any) -> Any:
+            hidden.append((len(handles), seconds))
+            happened.heard.append("hidden")
+            return hide(handles, 300)
+
+        inbox._queue.hide = watched
+        # The visibility that moto is asked for must be a whole number.
+        receive = inbox._queue.receive
+        inbox._queue.receive = lambda **_: receive(wait_s=0, visibility_s=300)
+        inbox.receive()
+        assert happened.wait(10)
+        assert hidden[:2] == [(1, 0.03), (1, 0.03)]
+        inbox.acknowledge()
+        seen = len(hidden)
+        assert inbox._holder is None
+    assert len(hidden) == seen + 1  # the last one is for what is left, which is nothing
+    assert hidden[-1] == (0, 0)
+
+
+def test_messages_that_can_not_be_held_are_one_warning(post: Post, fast: Any) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv")))
+    happened = fast([])
+    with post.open() as inbox:
+        receive = inbox._queue.receive
+        inbox._queue.receive = lambda **_: receive(wait_s=0, visibility_s=300)
+
+        def failing(handles: Any, seconds: Any) -> Any:
+            if seconds:
+                happened.heard.append("failed")
+                raise S3Error("No.")
+            return module_undone
+
+        module_undone = inbox._queue.hide([], 0)
+        inbox._queue.hide = failing
+        inbox.receive()
+        assert happened.wait(10)
+    assert post.warned == [
+        "lake.orders: 1 message of the queue events could not be kept from others while this "
+        "run works (No.). Another run may get them too; nothing is ingested twice"
+    ]
+
+
+def test_a_cancelled_run_gives_back_what_it_has(post: Post) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv")))
+    with pytest.raises(SourceError, match="cancelled"), post.open() as inbox:
+        receive = inbox._queue.receive
+
+        def cancelling(**how: Any) -> Any:
+            post.cancelled.set()
+            return receive(**how)
+
+        inbox._queue.receive = cancelling
+        inbox.receive()
+    assert post.left == (1, 0)
+
+
+def test_a_missing_bucket_is_an_error_and_costs_no_message(post: Post) -> None:
+    post.send(message(record("orders/a.csv")))
+    post.s3.delete_bucket(Bucket="acme-raw")
+    with pytest.raises(S3Error) as raised, post.open() as inbox:
+        inbox.receive()
+    text = str(raised.value)
+    assert text.startswith("looking for s3://acme-raw/orders/a.csv failed: NoSuchBucket: ")
+    assert text.endswith(
+        "The messages that announced its objects stay in the queue; check the bucket, and the "
+        "endpoint of the AWS connection"
+    )
+    assert post.left == (1, 0)
+
+
+def test_an_object_that_can_not_be_looked_at_names_the_permissions(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = module.s3_client
+
+    def refusing(connection: AwsConnection) -> Any:
+        def answer(model: Any, **_: Any) -> None:
+            raise ClientError({"Error": {"Code": "403", "Message": "Forbidden"}}, model.name)
+
+        client: Any = make(connection)
+        client.meta.events.register("before-call.s3.HeadObject", answer)
+        return client
+
+    monkeypatch.setattr(module, "s3_client", refusing)
+    post.send(message(record("orders/a.csv")))
+    with pytest.raises(S3Error) as raised, post.open() as inbox:
+        inbox.receive()
+    assert str(raised.value) == (
+        "looking for s3://acme-raw/orders/a.csv failed: 403: Forbidden (needs s3:GetObject). If "
+        "the object is gone, this needs s3:ListBucket too: without it S3 does not tell what is "
+        "missing from what is denied"
+    )
+    assert post.left == (1, 0)
