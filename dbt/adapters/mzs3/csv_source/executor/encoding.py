@@ -21,7 +21,8 @@ _PROBES = (
     b"\x1b$)C\x0e!!\x0f",
     b"xn--mnchen-3ya",
 )
-_HANDLER = "mzs3.undecodable"
+_ESCAPING = "mzs3.escape"
+_NOTING = "mzs3.note"
 # A byte that is not valid stands in the text as this code point and its value: UTF-8 has none of
 # these, so the record it is in is found by its UTF-8 not being valid.
 _ESCAPE = 0xDC00
@@ -52,11 +53,11 @@ def utf8_reader(read: Read, encoding: str) -> Read:
     """Reads the object's text in UTF-8; each call may return more than was asked for.
 
     Bytes that are not valid in the encoding come out as such that are not valid in UTF-8, for
-    `original_bytes` to tell. Holds no more than one read.
+    `invalid_byte` to tell. Holds no more than one read.
     """
     if encoding == UTF_8:
         return read
-    codecs.register_error(_HANDLER, _escape)
+    codecs.register_error(_ESCAPING, _escape)
     decoder: codecs.IncrementalDecoder | None = None
     ended = False
     ascii_is_ascii = encoding not in UTF_16
@@ -68,7 +69,7 @@ def utf8_reader(read: Read, encoding: str) -> Read:
             if decoder is None:
                 while len(raw) == 1 and (more := read(1)):
                     raw += more  # a byte order mark is seen whole
-                decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_HANDLER)
+                decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_ESCAPING)
             ended = not raw
             if ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
                 if raw:
@@ -148,9 +149,6 @@ def invalid_utf8(data: bytes) -> list[int]:
         places.append(error.start)
         return "", error.end
 
-    codecs.register_error(_HANDLER, note)
-    try:
-        data.decode(UTF_8, _HANDLER)
-    finally:
-        codecs.register_error(_HANDLER, _escape)
+    codecs.register_error(_NOTING, note)
+    data.decode(UTF_8, _NOTING)
     return places

@@ -69,7 +69,10 @@ class Sifter:
         )
         count = len(cut.starts)
         numbers = _without(range(count), cut.malformed)
-        text, rows = self._text(_joined(chunk.data, cut), layout)
+        try:
+            text, rows = self._text(_joined(chunk.data, cut), layout)
+        except ValueError as exc:
+            raise _unreadable(chunk) from exc
         if len(text[0]) + len(rows) != len(numbers):
             raise _unreadable(chunk)
         ragged = {numbers[row] for row in rows}
