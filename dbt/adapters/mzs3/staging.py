@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.csv_source.attempts import Attempts
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.freshness import read_freshness
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.pending import read_pending
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.full_refresh import VARIABLE, is_full_refresh, sources_to_refresh
@@ -33,19 +34,28 @@ from dbt.adapters.mzs3.source_nodes import (
 )
 from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.variables import variable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = AdapterLogger("mzs3")
 
+PENDING_VARIABLE = "mzs3_freshness_pending"
+
 
 @dataclass
 class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw in S3: matching objects and their bytes."""
+    """What a freshness check saw in S3: matching objects and their bytes.
+
+    `pending_objects` and `pending_bytes` are those of them that are yet to be ingested; they are
+    looked up only if the variable `mzs3_freshness_pending` is true, as that needs Spark.
+    """
 
     objects: int | None = None
     bytes: int | None = None
+    pending_objects: int | None = None
+    pending_bytes: int | None = None
 
 
 _attempts = Attempts()
@@ -89,7 +99,9 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def freshness_from_s3(
     adapter: Any, relation: Any, manifest: Any
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
-    """The response, the newest LastModified or None, and when that was looked up; no Spark.
+    """The response, the newest LastModified or None, and when that was looked up.
+
+    Starts Spark only where a variable asks for what is pending.
 
     Raises DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
     """
@@ -102,12 +114,18 @@ def freshness_from_s3(
     try:
         connections = adapter.config.credentials.connections
         definition = source_definition(source, connections)
-        found = read_freshness(definition, connections[definition.aws_connection])
+        connection = connections[definition.aws_connection]
+        found = read_freshness(definition, connection)
+        response = FreshnessResponse(
+            _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
+        )
+        if variable(adapter.config, PENDING_VARIABLE) is True:
+            require_session(adapter.config.credentials.method, definition.name)
+            session = isolated_session(adapter.config.credentials.server_side_parameters)
+            pending = read_pending(session, definition, connection)
+            response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
-    response = FreshnessResponse(
-        _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
-    )
     return response, found.newest, datetime.now(timezone.utc)
 
 
