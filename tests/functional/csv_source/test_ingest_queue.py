@@ -149,7 +149,7 @@ def test_making_the_source_learns_its_header_and_takes_no_message(post, lake):
     assert post.ingest().objects == 1
 
 
-@pytest.mark.parametrize("step", ["end plan", "end fetch", "end commit", "begin acknowledge"])
+@pytest.mark.parametrize("step", ["end fetch", "begin acknowledge"])
 def test_a_run_that_dies_gives_its_messages_back_and_nothing_is_doubled(post, lake, step):
     lake.put("1.csv", "id\n1\n2\n")
     with pytest.raises(Died):

@@ -102,6 +102,15 @@ def test_a_move_destroys_nothing_at_the_target(s3: Any) -> None:
     assert act(replace(MOVE, prefix="in2/"), (uri, etag)) == [("left", says)]
 
 
+def test_a_target_that_is_not_there_is_no_reason_to_take_the_object_for_moved(s3: Any) -> None:
+    one = put(s3, "in/a.csv")
+    ((state, why),) = act(replace(MOVE, target_bucket="no-such"), one)
+    assert state == "waiting"
+    assert why is not None
+    assert why.startswith("after_commit: move of s3://lake/in/a.csv failed: NoSuchBucket: ")
+    assert keys(s3, "lake") == ["in/a.csv"]
+
+
 def test_a_large_object_is_moved_in_parts(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ONE_COPY_BYTES", 0)
     one = put(s3, "in/a.csv", b"x" * (9 * 1024 * 1024), ContentType="text/csv")

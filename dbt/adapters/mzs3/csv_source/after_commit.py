@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.voice import Voice
 
+EPOCHS_IN_VAIN = 3
+"""After so many epochs of which no object could be done, a run leaves the others to the next."""
+
 
 def act_on_committed(
     spark: SparkSession,
@@ -40,14 +43,16 @@ def act_on_committed(
     after = definition.discovery.after_commit
     if after.action is Action.KEEP:
         return
-    waiting = left = 0
+    waiting = left = in_vain = 0
     why_waiting = why_left = None
-    for epoch in epochs_due(ledger.epochs()):
+    # The newest first, so that what can't be done for an old one never stands in its way.
+    for epoch in reversed(epochs_due(ledger.epochs())):
         found = _act(spark, definition, connection, ledger, epoch)
         waiting, why_waiting = waiting + found["waiting"], why_waiting or found["why_waiting"]
         left, why_left = left + found["left"], why_left or found["why_left"]
-        if found["waiting"] == found["objects"] > 0:
-            break  # nothing works: the other epochs would fare no better
+        in_vain += found["waiting"] == found["objects"] > 0
+        if in_vain == EPOCHS_IN_VAIN:
+            break
     what = f"{definition.name}: after_commit: {after.action.value}"
     committed = "whose rows are committed"
     if waiting:

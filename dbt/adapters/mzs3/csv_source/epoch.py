@@ -109,9 +109,12 @@ class Pass:
         """The objects that the queue told of and S3 has; None without a queue."""
         if (inbox := self.inbox) is None:
             return None
-        self._step("receive", inbox.receive)
-        note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
+        self._step("receive", partial(self._receive, ledger, inbox))
         return announced(self.spark, self.definition, inbox)
+
+    def _receive(self, ledger: Ledger, inbox: Inbox) -> None:
+        inbox.receive()
+        note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
 
     def _after_commit(self, ledger: Ledger) -> None:
         try:

@@ -140,7 +140,7 @@ def purify_now(
     definition: SourceDefinition,
     connection: AwsConnection,
     stop: Cancellation,
-    inbox: Inbox | None,
+    inbox: Inbox | None = None,
 ) -> PinnedDefinition:
     """The definition with nothing left open, from what is in S3 now. Raises an Mzs3Error.
 

@@ -97,7 +97,8 @@ def _outcome(spec: AfterSpec, client: S3Client, key: str, etag: str) -> tuple[st
     try:
         return act(spec, client, key, etag, head)
     except AwsFailure as exc:
-        if is_missing(exc):
+        # A bucket that is missing is the target's.
+        if is_missing(exc) and error_code(exc) != "NoSuchBucket":
             return GONE, None
         if error_code(exc) in ("PreconditionFailed", "412"):
             return LEFT, f"it was overwritten after it was ingested: its ETag was {etag}"

@@ -32,7 +32,6 @@ _GONE = pa.schema([("object", pa.string()), ("announced", pa.bool_()), ("text", 
 
 def announced(spark: SparkSession, definition: SourceDefinition, inbox: Inbox) -> DataFrame:
     """The objects that the queue told of and S3 has: object, etag, size, last_modified."""
-    inbox.receive()
     found = inbox.found
     columns = [
         [f"s3://{definition.location.bucket}/{one.key}" for one in found],
