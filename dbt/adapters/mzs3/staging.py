@@ -107,7 +107,8 @@ def freshness_from_s3(
     """The response, the newest LastModified or None, and when that was looked up.
 
     Starts Spark only for a source that a queue alone tells of its objects, and where a variable
-    asks for what is pending. Raises DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
+    asks for what is pending. Raises DbtRuntimeError for a source that is no S3 CSV source: it
+    needs a `loaded_at_field`.
     """
     source = source_of(manifest, relation)
     if source is None:
