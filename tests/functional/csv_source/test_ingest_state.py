@@ -230,6 +230,9 @@ def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
         acted(lake, Action.RETRY, "1.csv")
     assert status(lake).state == NEVER
     lake.put("1.csv", "id\n1\n")
+    lake.ingest(create_only=True)
+    with pytest.raises(SourceError, match=r"1\.csv is no object of the ledger, which has none"):
+        acted(lake, Action.RETRY, "1.csv")
     lake.ingest()
     drop_source(lake.spark, lake.relations, "lake.orders")
     left = lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect()

@@ -1,0 +1,76 @@
+"""What a source says of state that is lost or somebody else's; the metastore is a stand-in."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.operation import require_ledger
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations, read_pinned
+from dbt.adapters.mzs3.errors import SourceError
+
+RELATIONS = SourceRelations("raw", "orders")
+RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
+
+
+def metastore(*tables, properties=()):
+    """A session whose metastore has these relations; what SHOW finds is `properties`."""
+    rows = [{"key": key, "value": value} for key, value in properties]
+    found = SimpleNamespace(collect=lambda: rows, first=lambda: rows[0] if rows else None)
+    catalog = SimpleNamespace(tableExists=lambda name: name in tables)
+    return SimpleNamespace(catalog=catalog, sql=lambda text: found)
+
+
+def error_of(call, *arguments):
+    with pytest.raises(SourceError) as raised:
+        call(*arguments)
+    return str(raised.value)
+
+
+def test_a_table_of_rows_without_a_definition_is_somebody_elses():
+    spark = metastore(RELATIONS.rows)
+    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+        "lake.orders: raw.orders__rows exists and was not made by this source. Drop it, or give "
+        "the source another schema or identifier"
+    )
+
+
+def test_a_definition_that_cannot_be_read():
+    spark = metastore(RELATIONS.rows, properties=[("mzs3.pinned.0", "not hexadecimal")])
+    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+        "lake.orders: the definition that is pinned in the properties of raw.orders__rows can't "
+        f"be read. Start the source afresh with: {RESET}"
+    )
+
+
+def test_rows_without_a_ledger():
+    pinned = [("mzs3.pinned.0", b"{}".hex())]
+    spark = metastore(RELATIONS.rows, properties=pinned)
+    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+        "lake.orders: raw.orders__rows holds rows, but raw.orders__ledger, which says what is "
+        f"committed, does not exist. Restore it, or start the source afresh with: {RESET}"
+    )
+    assert error_of(require_ledger, spark, RELATIONS, "lake.orders") == (
+        "lake.orders: raw.orders__ledger does not exist, so there is no object to choose"
+    )
+
+
+def test_a_ledger_without_rows():
+    spark = metastore(RELATIONS.ledger)
+    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+        "lake.orders: raw.orders__ledger exists, but raw.orders__rows, which holds the source's "
+        "rows, does not. If raw.orders__ledger is not this source's, give the source another "
+        f"schema or identifier; else start the source afresh with: {RESET}"
+    )
+
+
+def test_another_thread_of_this_process_has_the_lock():
+    lock = SourceLock(metastore(), SourceRelations("held", "orders"), "lake.orders", wait_s=0)
+    lock._thread.acquire()
+    try:
+        assert error_of(lock.__enter__) == (
+            "lake.orders: another thread of this process has been ingesting this source for more "
+            "than 0 s. Run again when it is done"
+        )
+    finally:
+        lock._thread.release()
