@@ -7,6 +7,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.source_nodes import selected_sources
+from dbt.adapters.mzs3.variables import variable
 
 VARIABLE = "mzs3_full_refresh_sources"
 
@@ -24,7 +25,7 @@ def sources_to_refresh(adapter: Any) -> frozenset[str]:
     """
     if not is_full_refresh(adapter):
         return frozenset()
-    value = _variable(adapter.config)
+    value = variable(adapter.config, VARIABLE)
     if value is None or value is False:
         return frozenset()
     names = None if value is True else [value] if isinstance(value, str) else value
@@ -37,13 +38,3 @@ def sources_to_refresh(adapter: Any) -> frozenset[str]:
         )
     nodes = selected_sources(adapter.get_macro_resolver(), names)
     return frozenset(node.unique_id for node in nodes)
-
-
-def _variable(config: Any) -> Any:
-    """The variable as dbt looks it up: the command line, the project's own, everybody's."""
-    declared = config.vars.to_dict()
-    of_project = declared.get(config.project_name, {})
-    for values in (config.cli_vars, of_project, declared):
-        if VARIABLE in values:
-            return values[VARIABLE]
-    return None

@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     read_ingested_freshness,
 )
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.pending import read_pending
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error
@@ -38,19 +39,30 @@ from dbt.adapters.mzs3.source_nodes import (
 )
 from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.variables import variable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+
 logger = AdapterLogger("mzs3")
+
+PENDING_VARIABLE = "mzs3_freshness_pending"
 
 
 @dataclass
 class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger."""
+    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger.
+
+    `pending_objects` and `pending_bytes` are those of them that are yet to be ingested; they are
+    looked up only if the variable `mzs3_freshness_pending` is true, as that needs Spark.
+    """
 
     objects: int | None = None
     bytes: int | None = None
+    pending_objects: int | None = None
+    pending_bytes: int | None = None
 
 
 _attempts = Attempts()
@@ -96,8 +108,9 @@ def freshness_from_s3(
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
     """The response, the newest LastModified or None, and when that was looked up.
 
-    Spark has no part in it, but for a source that a queue alone tells of its objects. Raises
-    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
+    Starts Spark only where a variable asks for what is pending, and for a source that a queue
+    alone tells of its objects. Raises DbtRuntimeError for a source that is no S3 CSV source: it
+    needs a `loaded_at_field`.
     """
     source = source_of(manifest, relation)
     if source is None:
@@ -108,18 +121,26 @@ def freshness_from_s3(
     try:
         connections = adapter.config.credentials.connections
         definition = source_definition(source, connections)
-        found = _freshness(adapter.config.credentials, definition)
+        connection = connections[definition.aws_connection]
+        found = _freshness(adapter.config.credentials, definition, connection)
+        response = FreshnessResponse(
+            _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
+        )
+        if variable(adapter.config, PENDING_VARIABLE) is True:
+            require_session(adapter.config.credentials.method, definition.name)
+            session = isolated_session(adapter.config.credentials.server_side_parameters)
+            pending = read_pending(session, definition, connection)
+            response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
-    response = FreshnessResponse(
-        _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
-    )
     return response, found.newest, datetime.now(timezone.utc)
 
 
-def _freshness(credentials: Any, definition: SourceDefinition) -> Freshness:
+def _freshness(
+    credentials: Any, definition: SourceDefinition, connection: AwsConnection
+) -> Freshness:
     if definition.discovery.bucket_scan:
-        return read_freshness(definition, credentials.connections[definition.aws_connection])
+        return read_freshness(definition, connection)
     require_session(credentials.method, definition.name)
     session = isolated_session(credentials.server_side_parameters)
     return read_ingested_freshness(session, definition)

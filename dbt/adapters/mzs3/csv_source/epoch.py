@@ -84,11 +84,12 @@ class Pass:
         ledger shows the object as failed, and the next run lists anew.
         """
         ledger = Ledger(self.spark, self.relations)
-        for dead in unfinished_epochs(ledger.epochs()):
+        epochs = ledger.epochs()
+        for dead in unfinished_epochs(epochs):
             # Its plan counts no more: the source may be declared otherwise since, and objects
             # may be corrected or removed.
             self._step("void", partial(ledger.write_void, dead))
-        if is_due(ledger.epochs()):
+        if is_due(epochs):
             self._step("compact", self._compact)
         told = self._told(ledger)
         self.cancellation.check()

@@ -116,13 +116,12 @@ class Ledger:
         """The epoch's rows are visible from here on, and what they replace no longer is.
 
         `objects` has the columns of the plan and `rows`; `state`, `rejects` and `error` too where
-        an object is not simply fetched.
+        an object is not simply fetched. One that is not fetched replaces nothing.
         """
-        defaults = {"state": F.lit(FETCHED), "rejects": F.lit(0)}
-        missing = {
-            name: default for name, default in defaults.items() if name not in objects.columns
-        }
-        self._write(epoch, COMMIT, objects, **missing)
+        given = {"state": F.lit(FETCHED), "rejects": F.lit(0)}
+        given = {name: F.col(name) if name in objects.columns else given[name] for name in given}
+        hides = F.col("hides") & (given["state"] == FETCHED)
+        self._write(epoch, COMMIT, objects, **given, hides=hides)
 
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """The epoch came to its end on these objects, and makes nothing visible."""

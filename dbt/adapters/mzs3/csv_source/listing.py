@@ -131,10 +131,11 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
         F.min(refused).alias("first"),
     ).first()
     taken = decided.where(new)
-    if found["refused"]:
-        return Batch(taken, 0, 0, refusal=_refusal(definition.name, decided, found))
-    notes = decided.where(action == NOTE).select(*_NOTE_COLUMNS)
     objects, size = found["objects"], found["bytes"]
+    if found["refused"]:
+        refusal = _refusal(definition.name, decided, found)
+        return Batch(taken, 0, 0, objects, size, refusal=refusal)
+    notes = decided.where(action == NOTE).select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
     if objects and definition.intake.is_limited:
         everything, taken = taken, chosen(taken, definition.intake)

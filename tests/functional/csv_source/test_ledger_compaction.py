@@ -1,0 +1,144 @@
+"""A compacted ledger says what the whole of it said, also if compacting stops half-way."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source import compaction
+from dbt.adapters.mzs3.csv_source.act import Action, act
+from dbt.adapters.mzs3.csv_source.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.status import read_status
+from dbt.adapters.mzs3.errors import SourceError
+
+pytestmark = pytest.mark.spark
+
+
+def never_mind():
+    """A lock that is held."""
+
+
+def compacted(lake):
+    compact(lake.spark, lake.relations, require_lock=never_mind)
+
+
+def everything(lake):
+    status = read_status(lake.spark, lake.definition())
+    return lake.rows("id"), lake.states(), (status.state, status.objects, status.epochs)
+
+
+class Died(BaseException):
+    """What no code catches."""
+
+
+def dying_at(step):
+    def on_step(name):
+        if name == step:
+            raise Died
+
+    return on_step
+
+
+@pytest.fixture
+def eventful(lake):
+    """A source to which everything has happened."""
+    lake.external = {"on_overwrite": "replace"}
+    for name in "abcdef":
+        lake.put(f"{name}.csv", f"id\n{name}1\n{name}2\n")
+    lake.ingest()
+    lake.put("a.csv", "id\na3\n")  # replaced
+    lake.ingest()
+    act(lake.spark, lake.definition(), Action.RETRACT, ["b.csv"])
+    lake.external = {"on_overwrite": "append"}
+    lake.put("c.csv", "id\nc3\n")  # appended
+    lake.ingest()
+    lake.external = {"on_overwrite": "ignore"}
+    lake.put("d.csv", "id\nd3\n")  # ignored
+    lake.ingest()
+    lake.put("g.csv", "id\ng\n")
+    with pytest.raises(Died):
+        lake.ingest(on_step=dying_at("end fetch"))  # void
+    lake.external = {"on_overwrite": "ignore", "max_objects_per_run": 1}
+    lake.put("h.csv", "id\n1,2\n")
+    lake.put("i.csv", "id\ni\n")
+    lake.ingest()
+    with pytest.raises(SourceError, match=r"orders/h\.csv"):
+        lake.ingest()  # h failed, i waits
+    act(lake.spark, lake.definition(), Action.RETRY, ["e.csv"])
+    return lake
+
+
+def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
+    lake = eventful
+    before = everything(lake)
+    ledger = Ledger(lake.spark, lake.relations)
+    [dead] = [epoch for epoch, phases in ledger.epochs().items() if "void" in phases]
+    plan_of_the_dead = ledger.plan(dead).selectExpr("*", "1 AS rows").collect()
+    compacted(lake)
+    assert everything(lake) == before
+    compacted(lake)
+    assert everything(lake) == before
+    # Now only the two snapshots are left; rows that nobody sees are gone.
+    assert [sorted(phases) for phases in ledger.epochs().values()] == [["snapshot"]] * 2
+    compacted(lake)
+    kept = lake.spark.sql(f"SHOW PARTITIONS {lake.relations.rows}").collect()
+    assert dead not in {row["partition"].partition("=")[2] for row in kept}
+    assert everything(lake) == before
+    # The dead run's commit arrives.
+    frame = lake.spark.createDataFrame(
+        plan_of_the_dead,
+        "object string, etag string, size bigint, last_modified timestamp, hides boolean, "
+        "rows bigint",
+    )
+    ledger.write_commit(dead, frame)
+    assert everything(lake) == before
+    lake.put("h.csv", "id\nh\n")
+    lake.external = {"on_overwrite": "ignore"}
+    assert lake.ingest().objects == 3
+    assert {row[0] for row in lake.rows()} == {f"{name}.csv" for name in "acdefghi"}
+    assert lake.ingest().objects == 0
+
+
+@pytest.mark.parametrize("stop", ["lock", "write_snapshot", "drop", "_drop_rows"])
+def test_a_compaction_that_dies_is_made_good_by_the_next(lake, stop, monkeypatch):
+    lake.external = {"on_overwrite": "replace"}
+    for number in range(3):
+        lake.put("1.csv", f"id\n{number}\n")
+        lake.ingest()
+        if number:
+            compacted(lake)
+    lake.put("2.csv", "id\n7\n")
+    lake.ingest()
+    before = everything(lake)
+
+    def die(*_, **__):
+        raise Died
+
+    with monkeypatch.context() as patch:
+        if stop == "_drop_rows":
+            patch.setattr(compaction, stop, die)
+        elif stop != "lock":
+            patch.setattr(Ledger, stop, die)
+        with pytest.raises(Died):
+            compact(
+                lake.spark,
+                lake.relations,
+                require_lock=die if stop == "lock" else never_mind,
+            )
+    assert everything(lake) == before
+    compacted(lake)
+    assert everything(lake) == before
+    assert lake.ingest().objects == 0
+
+
+def test_a_run_compacts_the_ledger_when_it_is_due(lake, monkeypatch):
+    monkeypatch.setattr(compaction, "COMPACT_AFTER", 3)
+    steps = []
+    for number in range(8):
+        lake.put(f"{number}.csv", f"id\n{number}\n")
+        lake.ingest(on_step=steps.append)
+    assert steps.count("end compact") == 2
+    assert len(lake.rows()) == 8
+    assert read_status(lake.spark, lake.definition()).epochs == 8
+    epochs = Ledger(lake.spark, lake.relations).epochs()
+    assert len(epochs) <= 2 * (3 + 1)

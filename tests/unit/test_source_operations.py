@@ -1,0 +1,156 @@
+"""What users give the run-operations on sources, and the variables; Spark is not started."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3 import source_operations
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.act import Action
+from dbt.adapters.mzs3.full_refresh import sources_to_refresh
+from dbt.adapters.mzs3.variables import variable
+
+
+def node(table: str) -> Any:
+    external = {"type": "s3_csv_source", "location": f"s3://lake/{table}"}
+    return SimpleNamespace(
+        unique_id=f"source.acme.lake.{table}",
+        source_name="lake",
+        name=table,
+        schema="raw",
+        identifier=table,
+        external=SimpleNamespace(to_dict=lambda omit_none: external),
+        columns={},
+    )
+
+
+@pytest.fixture
+def adapter() -> Any:
+    credentials = SimpleNamespace(
+        method="thrift", connections={"default": AwsConnection()}, server_side_parameters={}
+    )
+    config = SimpleNamespace(
+        credentials=credentials,
+        project_name="acme",
+        cli_vars={},
+        vars=SimpleNamespace(to_dict=dict),
+        args=SimpleNamespace(FULL_REFRESH=True),
+    )
+    nodes = {one.unique_id: one for one in map(node, ["orders", "items"])}
+    return SimpleNamespace(
+        config=config, get_macro_resolver=lambda: SimpleNamespace(sources=nodes)
+    )
+
+
+def error_of(operation: Any, *arguments: Any) -> str:
+    with pytest.raises(DbtRuntimeError) as raised:
+        operation(*arguments)
+    return str(raised.value.msg)
+
+
+def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
+    text = error_of(source_operations.act_on_objects, adapter, Action.SKIP, None, [1, "a", None])
+    assert text.splitlines() == [
+        "skip_s3_objects has 3 problems in its configuration:",
+        "  - source must be a table of a source, such as lake.orders, not None",
+        "  - each of objects must be a text, not 1",
+        "  - each of objects must be a text, not None",
+    ]
+
+
+@pytest.mark.parametrize("objects", [None, [], {"a": "b"}, 5])
+def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> None:
+    text = error_of(
+        source_operations.act_on_objects, adapter, Action.RETRY, "lake.orders", objects
+    )
+    assert text.splitlines()[1] == (
+        "  - objects must be a list of keys, URIs or patterns of objects, such as "
+        f"['orders/2.csv'], not {objects!r}"
+    )
+
+
+def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
+    text = error_of(source_operations.act_on_objects, adapter, Action.RETRACT, "lake", ["a"])
+    assert text == (
+        "source must be a table of a source, such as lake.orders, not the whole of lake: "
+        "lake.items, lake.orders"
+    )
+
+
+def test_an_unknown_source_is_told_with_one_that_is_near(adapter: Any) -> None:
+    text = error_of(source_operations.reset, adapter, "lake.order", True)
+    assert "lake.order is not an S3 CSV source" in text
+    assert "did you mean lake.orders?" in text
+
+
+@pytest.mark.parametrize("confirm", [None, False, "true", 1])
+def test_a_reset_that_is_not_confirmed_says_what_it_would_do(adapter: Any, confirm: Any) -> None:
+    assert error_of(source_operations.reset, adapter, "lake.orders", confirm) == (
+        "lake.orders: reset_s3_source drops all rows and the ledger of lake.orders, and the next "
+        "run ingests every object again. If that is what you want, say so: dbt run-operation "
+        "reset_s3_source --args '{source: lake.orders, confirm: true}'"
+    )
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda adapter: source_operations.show_status(adapter, None),
+        lambda adapter: source_operations.show_purified(adapter, "lake.orders"),
+        lambda adapter: source_operations.reset(adapter, "lake.orders", True),
+    ],
+)
+def test_sources_need_a_session(adapter: Any, operation: Any) -> None:
+    assert "lake.orders: S3 CSV sources (type: s3_csv_source) need `method: session`" in error_of(
+        operation, adapter
+    )
+
+
+ORDERS, ITEMS = "source.acme.lake.orders", "source.acme.lake.items"
+
+
+@pytest.mark.parametrize(
+    ("value", "refreshed"),
+    [
+        (None, set()),
+        (False, set()),
+        (True, {ORDERS, ITEMS}),
+        ("lake.orders", {ORDERS}),
+        (["lake.orders"], {ORDERS}),
+        (["lake"], {ORDERS, ITEMS}),
+        ([], set()),
+    ],
+)
+def test_a_full_refresh_is_of_the_sources_that_the_variable_names(
+    adapter: Any, value: Any, refreshed: set[str]
+) -> None:
+    adapter.config.cli_vars = {"mzs3_full_refresh_sources": value}
+    assert sources_to_refresh(adapter) == refreshed
+    adapter.config.args.FULL_REFRESH = False
+    assert sources_to_refresh(adapter) == frozenset()
+
+
+@pytest.mark.parametrize("value", [5, {"lake": "orders"}, ["lake.orders", 5]])
+def test_a_variable_that_is_no_list_of_names(adapter: Any, value: Any) -> None:
+    adapter.config.cli_vars = {"mzs3_full_refresh_sources": value}
+    assert error_of(sources_to_refresh, adapter) == (
+        "the variable mzs3_full_refresh_sources must be true, false, or a list of sources such "
+        f"as [lake.orders], not {value!r}"
+    )
+
+
+def test_a_variable_that_names_no_source(adapter: Any) -> None:
+    adapter.config.cli_vars = {"mzs3_full_refresh_sources": ["lake.order"]}
+    assert "did you mean lake.orders?" in error_of(sources_to_refresh, adapter)
+
+
+def test_a_variable_is_looked_up_where_dbt_does(adapter: Any) -> None:
+    adapter.config.vars = SimpleNamespace(
+        to_dict=lambda: {"a": 1, "b": 1, "c": 1, "acme": {"a": 2, "b": 2}}
+    )
+    adapter.config.cli_vars = {"a": 3}
+    assert [variable(adapter.config, name) for name in "abcd"] == [3, 2, 1, None]
