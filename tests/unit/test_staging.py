@@ -183,6 +183,7 @@ def test_a_source_with_a_queue_alone_is_as_fresh_as_its_ledger(
     monkeypatch.setattr(staging, "read_freshness", lambda *_: found["s3"])
     monkeypatch.setattr(staging, "read_ingested_freshness", lambda *_: found["the ledger"])
     monkeypatch.setattr(staging, "isolated_session", lambda _: None)
+    monkeypatch.setattr(staging, "variable", lambda *_: None)
     relation = SimpleNamespace(schema="raw", identifier="orders")
     response, newest, _ = staging.freshness_from_s3(adapter, relation, manifest)
     assert (response.objects, response.bytes, newest) == (

@@ -44,6 +44,8 @@ from dbt.adapters.mzs3.variables import variable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+
 logger = AdapterLogger("mzs3")
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
@@ -106,8 +108,8 @@ def freshness_from_s3(
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
     """The response, the newest LastModified or None, and when that was looked up.
 
-    Starts Spark only for a source that a queue alone tells of its objects, and where a variable
-    asks for what is pending. Raises DbtRuntimeError for a source that is no S3 CSV source: it
+    Starts Spark only where a variable asks for what is pending, and for a source that a queue
+    alone tells of its objects. Raises DbtRuntimeError for a source that is no S3 CSV source: it
     needs a `loaded_at_field`.
     """
     source = source_of(manifest, relation)
@@ -119,14 +121,14 @@ def freshness_from_s3(
     try:
         connections = adapter.config.credentials.connections
         definition = source_definition(source, connections)
-        found = _freshness(adapter.config.credentials, definition)
+        connection = connections[definition.aws_connection]
+        found = _freshness(adapter.config.credentials, definition, connection)
         response = FreshnessResponse(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
         if variable(adapter.config, PENDING_VARIABLE) is True:
             require_session(adapter.config.credentials.method, definition.name)
             session = isolated_session(adapter.config.credentials.server_side_parameters)
-            connection = connections[definition.aws_connection]
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
@@ -134,9 +136,11 @@ def freshness_from_s3(
     return response, found.newest, datetime.now(timezone.utc)
 
 
-def _freshness(credentials: Any, definition: SourceDefinition) -> Freshness:
+def _freshness(
+    credentials: Any, definition: SourceDefinition, connection: AwsConnection
+) -> Freshness:
     if definition.discovery.bucket_scan:
-        return read_freshness(definition, credentials.connections[definition.aws_connection])
+        return read_freshness(definition, connection)
     require_session(credentials.method, definition.name)
     session = isolated_session(credentials.server_side_parameters)
     return read_ingested_freshness(session, definition)
