@@ -31,8 +31,8 @@ lint: .venv/.test ## Style and types
 	$(BIN)/mypy
 	MYPYPATH=scripts:benchmarks $(BIN)/mypy scripts benchmarks
 
-bench: .venv/.benchmark ## Export against Spark's own writer, as ratios
-	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_to_s3.py
+bench: .venv/.benchmark ## Exports against Spark's own writers, ingestion against its reader, as ratios
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_to_s3.py && $(BIN)/python benchmarks/ingest.py
 
 clean: ## Remove what these targets made
 	rm -rf .venv .java_home .demo sample_project/target sample_project/logs

@@ -25,6 +25,22 @@ select
 from range(0, {rows}, 1, 8)
 """
 
+# What it has when it is read again.
+COLUMNS = {
+    "id": "bigint",
+    "customer": "int",
+    "quantity": "smallint",
+    "price": "decimal(12,2)",
+    "rate": "decimal(8,4)",
+    "score": "double",
+    "ordered_on": "date",
+    "created_at": "timestamp",
+    "is_paid": "boolean",
+    "city": "string",
+    "discount": "tinyint",
+    "remark": "string",
+}
+
 # 200 rows for each day.
 PARTITIONED = """
 select

@@ -1,0 +1,135 @@
+"""How long ingesting CSV objects takes, as a ratio to Spark's own reader of the same files.
+
+The source reads them from an S3 server on this machine and Spark's reader from the folder where
+that keeps them; both write a Parquet table. Both run in one session, in turn: read the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rclone import serve_s3
+from table import BYTES_PER_ROW, COLUMNS, TABLE
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.job import copy_to_s3
+from dbt.adapters.mzs3.csv_source.definition import parse_definition
+from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.spark.session import get_or_create
+
+BUCKET = "bench"
+BYTES = 400 * 1024 * 1024
+
+
+def main() -> None:
+    rounds = _arguments().rounds
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
+        bench = Bench(Path(name))
+        with serve_s3(bench.s3_folder) as bench.connection:
+            for objects in (8, 1):
+                bench.ratio(objects, rounds)
+        bench.spark.stop()
+
+
+class Bench:
+    """One Spark session, one S3 server, and the objects that are read."""
+
+    connection: AwsConnection
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.schemas = 0
+        self.s3_folder = folder / "s3"
+        (self.s3_folder / BUCKET).mkdir(parents=True)
+        self.spark = get_or_create(
+            {
+                "spark.master": "local[2]",
+                "spark.driver.memory": "3g",
+                "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+            }
+        )
+
+    def ratio(self, objects: int, rounds: int) -> None:
+        """Print the medians of both for 400 MB in so many objects."""
+        prefix = f"objects-{objects}"
+        size = self._put(prefix, objects)
+        ways: dict[str, Callable[[], int]] = {
+            "Spark's reader": lambda: self._read(prefix),
+            "s3_csv_source": lambda: self._ingest(prefix),
+        }
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        rows = {0}
+        for turn in range(rounds + 1):  # the first one warms up
+            for way, run in ways.items():
+                started = time.perf_counter()
+                rows.add(run())
+                if turn:
+                    seconds[way].append(time.perf_counter() - started)
+        medians = {way: statistics.median(times) for way, times in seconds.items()}
+        base = medians["Spark's reader"]
+        print(f"{objects} objects, {size / 1e6:,.0f} MB, {max(rows):,} rows, medians of {rounds}")
+        for way, median in medians.items():
+            print(f"{way:<20}{median:>8.2f} s {median / base:>8.2f} x")
+        if len(rows) != 2:
+            raise SystemExit(f"the two have not read the same rows: {sorted(rows)}")
+
+    def _put(self, prefix: str, objects: int) -> int:
+        how = (
+            {"parts": objects, "max_file_size": "1GB"} if objects > 1 else {"single_file": "a.csv"}
+        )
+        result = copy_to_s3(
+            self.spark,
+            TABLE.format(rows=BYTES // BYTES_PER_ROW),
+            node="benchmark",
+            options={"location": f"s3://{BUCKET}/{prefix}", "header": True, **how},
+            connections={self.connection.name: self.connection},
+            as_of=0,
+        )
+        return result.bytes
+
+    def _read(self, prefix: str) -> int:
+        written = str(self.folder / "written")
+        reader = self.spark.read.options(
+            header=True, multiLine=True, escape='"', enforceSchema=False
+        ).schema(", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
+        files = str(self.s3_folder / BUCKET / prefix / "*.csv")
+        reader.csv(files).write.parquet(written)
+        rows = int(self.spark.read.parquet(written).count())
+        shutil.rmtree(written)
+        return rows
+
+    def _ingest(self, prefix: str) -> int:
+        self.schemas += 1
+        schema = f"raw_{self.schemas}"
+        definition = parse_definition(
+            name="lake.orders",
+            schema=schema,
+            identifier="orders",
+            external={"type": "s3_csv_source", "location": f"s3://{BUCKET}/{prefix}/"},
+            columns=[{"name": name, "data_type": kind} for name, kind in COLUMNS.items()],
+            connections=[self.connection.name],
+        )
+        rows = ingest(self.spark, definition, self.connection).rows
+        self.spark.sql(f"DROP SCHEMA {schema} CASCADE")
+        return rows
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
