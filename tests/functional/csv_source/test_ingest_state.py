@@ -71,6 +71,10 @@ def test_the_rows_of_an_overwritten_object_replace_the_old_ones(lake):
     lake.put("1.csv", "id\n")
     assert lake.ingest().objects == 1
     assert lake.rows("id") == [("2.csv", 1, "5")]
+    # However many rows there are, they are not shuffled, and those of void epochs not opened.
+    [(plan,)] = lake.spark.sql(f"EXPLAIN SELECT * FROM {lake.relations.source}").collect()
+    assert "dynamicpruning" in plan
+    assert "SortMergeJoin" not in plan
 
 
 def test_an_overwritten_object_in_error_is_kept_or_taken_as_the_user_says(lake):

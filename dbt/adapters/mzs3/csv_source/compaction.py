@@ -14,7 +14,8 @@ Only the holder of the lock compacts, after it has declared dead epochs void. If
   compaction drops that too, as it goes by the metastore.
 
 What a snapshot has taken the place of is dropped at the next compaction only, so that a query that
-began before goes on to find its files. A partition that a dead run's server writes late has the
+began before goes on to find its files; and of the rows, a query opens only those of committed
+epochs. A partition that a dead run's server writes late has the
 number of a void epoch, which each snapshot remembers: it counts for nothing, and goes with the
 rest.
 """

@@ -44,7 +44,7 @@ _VALID = """
 SELECT *, {place} AS place, phase IN ('note', 'commit') AS counts
 FROM ({events}) AS event
 WHERE phase IN ('plan', 'note', 'failed', 'commit') AND NOT EXISTS (
-  SELECT 1 FROM {ledger} AS void
+  SELECT /*+ BROADCAST */ 1 FROM {ledger} AS void
   WHERE coalesce(void.of_phase, void.phase) = 'void'
     AND coalesce(void.of_epoch, void.epoch) = event.epoch
 )"""
@@ -69,8 +69,10 @@ SELECT object, shown.etag, shown.size, shown.last_modified, shown.state, shown.r
 FROM ({objects}) AS objects
 WHERE object IS NOT NULL"""
 
+# Spark knows of no size of a partitioned table before it runs: unless told otherwise, it would
+# shuffle all rows of a source to compare them with the few that the ledger says something of.
 _COMMITTED_EPOCHS = """
-SELECT epoch FROM ({events}) AS event WHERE phase IN ('commit', 'void')
+SELECT /*+ BROADCAST */ epoch FROM ({events}) AS event WHERE phase IN ('commit', 'void')
 GROUP BY epoch HAVING NOT bool_or(phase = 'void')"""
 
 # Few rows: only events that hide, and void epochs, get as far as the window.
@@ -87,7 +89,7 @@ GROUP BY object"""
 _VISIBLE_ROWS = """
 mz_epoch IN ({committed})
 AND NOT EXISTS (
-  SELECT 1 FROM ({hidden}) AS hidden
+  SELECT /*+ BROADCAST */ 1 FROM ({hidden}) AS hidden
   WHERE hidden.object = _mz_object AND hidden.before > CAST(mz_epoch AS bigint)
 )"""
 
