@@ -33,13 +33,17 @@ def record(number: int) -> str:
     return f'{number},"two ""lines"",\n of {number}"\n'
 
 
+def turned(number: int) -> str:
+    return f'"two ""lines"",\n of {number}",{number}\n'
+
+
 def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     lake.external = {"header_match": "reorder"}
     lake.columns = [{"name": "id", "data_type": "bigint"}, {"name": "note"}]
     lake.put("a.csv", "id,note\n1,first\n")
     lake.ingest()
     assert cut == []
-    lake.put("b.csv", "id,note\n" + "".join(record(n) for n in range(ROWS)))
+    lake.put("b.csv", "note,id\n" + "".join(turned(n) for n in range(ROWS)))
     lake.put("c.csv", "note,id\nlast,3\n")
     report = lake.ingest()
     assert cut == [1]
@@ -47,6 +51,11 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     expected = [("a.csv", 1, 1, "first")]
     expected += [("b.csv", n + 1, n, f'two "lines",\n of {n}') for n in range(ROWS)]
     assert lake.rows("id", "note") == [*expected, ("c.csv", 1, 3, "last")]
+    times = lake.spark.sql(
+        f"SELECT count(*) FROM {lake.relations.source} JOIN {lake.relations.objects} "
+        "ON _mz_object = object AND _mz_last_modified = last_modified"
+    )
+    assert times.first()[0] == ROWS + 2
 
 
 def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> None:
@@ -58,10 +67,22 @@ def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> No
     assert cut == [1]
 
 
+def test_rejects_of_wrong_quotes_are_those_of_any_object(lake: Any, cut: list[int]) -> None:
+    lake.external = {"on_bad_row": "reject"}
+    lines = [record(n) for n in range(ROWS)]
+    lake.put("b.csv", "id,note\n" + "".join(lines[:1500]) + '7,a"b\n' + "".join(lines[1500:]))
+    lake.put("c.csv", "id,note\n" + "".join(lines))
+    report = lake.ingest()
+    assert (report.rows, report.rejected) == (2 * ROWS, 1)
+    assert cut == [2, 1]
+    numbers = [record for name, record, *_ in lake.rows() if name == "b.csv"]
+    assert numbers == [*range(1, 1501), *range(1502, ROWS + 2)]
+
+
 def test_an_object_with_another_header_is_skipped_whole(lake: Any, cut: list[int]) -> None:
     lake.external = {"on_header_mismatch": "skip_object"}
     lake.put("a.csv", "id,note\n1,first\n")
     lake.put("b.csv", "id,other\n" + "".join(record(n) for n in range(ROWS)))
     assert lake.ingest().rows == 1
-    assert cut == []
+    assert cut == [1]
     assert lake.states()["b.csv"][0] == "skipped"

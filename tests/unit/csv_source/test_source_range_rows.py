@@ -176,6 +176,23 @@ def test_where_quotes_are_wrong_one_task_must_judge(
             in_ranges(how, len(served.data), range_bytes)
 
 
+def test_of_too_many_rejects_one_task_must_tell(serve: Any) -> None:
+    served = serve(b"a,b\n" + b"1\n" * 10)
+    how = spec(reading=Reading(on_bad_row="reject", max_rejects=9))
+    with pytest.raises(ExecutorError, match=r"is read again by one task: k\.csv"):
+        in_ranges(how, len(served.data), 100)
+    all_allowed = spec(reading=Reading(on_bad_row="reject", max_rejects=10))
+    assert len(in_ranges(all_allowed, len(served.data), 100)) == 10
+
+
+def test_a_store_that_does_not_honour_ranges_is_left_to_one_task(serve: Any) -> None:
+    served = serve(b"a,b\n" + b"1,2\n" * 10)
+    get = served.get_object
+    served.get_object = lambda **request: get(**{**request, "Range": None})
+    with pytest.raises(ExecutorError, match="is read again by one task"):
+        in_ranges(spec(), len(served.data), 20)
+
+
 def test_a_bad_value_is_for_one_task_to_name(serve: Any) -> None:
     served = serve(b"a,b\n1,2\n3\n")
     with pytest.raises(ExecutorError, match="is read again by one task"):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
-from dbt.adapters.mzs3.csv_source.executor.ranges.rows import UNCLEAR
+from dbt.adapters.mzs3.csv_source.executor.ranges.unclear import unclear_object
 from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
 from dbt.adapters.mzs3.csv_source.insert import insert_partition
 from dbt.adapters.mzs3.csv_source.ranges import (
@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.csv_source.ranges import (
 )
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def fetch_rows(
     """The rows of every object of the plan are in the epoch's partition, each once.
 
     An object that would keep one core busy for long is read by several tasks, in ranges; unless
-    its quotes are wrong, of which a task that reads all of it tells.
+    that can't be done, of which a task that reads all of it tells.
     """
     uri_base = f"s3://{spec.bucket}/"
     objects = plan.select(
@@ -53,20 +53,22 @@ def fetch_rows(
         "size",
         "last_modified",
     )
-    partition = {EPOCH_COLUMN: epoch}
     large = _large(spark, spec, objects, batch)
-    if large:
-        keys = [one.key for one in large]
-        others = _whole(spark, spec, objects.where(~F.col("key").isin(keys)), batch)
+    partition = {EPOCH_COLUMN: epoch}
+    again = False
+    while True:
         try:
-            with rows_in_ranges(spark, spec, large, RANGE_BYTES) as rows:
-                insert_partition(spark, rows.unionAll(others), relations.rows, partition)
+            with _rows(spark, spec, objects, batch, large) as rows:
+                insert_partition(spark, rows, relations.rows, partition, overwrite=again)
         except SPARK_FAILURES as exc:
-            if UNCLEAR not in str(exc):
+            key = unclear_object(executor_message(exc))
+            if key is None:
                 raise
+            # After a second one, none is cut: each attempt fetches everything anew.
+            large = [] if again else [one for one in large if one.key != key]
+            again = True
         else:
             return
-    insert_partition(spark, _whole(spark, spec, objects, batch), relations.rows, partition)
 
 
 def _large(
@@ -77,13 +79,36 @@ def _large(
     return large_objects(spec, objects, batch.bytes, default_parallelism(spark), RANGE_BYTES)
 
 
-def _whole(spark: SparkSession, spec: FetchSpec, objects: DataFrame, batch: Batch) -> DataFrame:
+@contextmanager
+def _rows(
+    spark: SparkSession,
+    spec: FetchSpec,
+    objects: DataFrame,
+    batch: Batch,
+    large: list[LargeObject],
+) -> Iterator[DataFrame]:
+    """All objects' rows: the large ones' in ranges, the others' each by one task."""
+    count = batch.objects - len(large)
+    size = batch.bytes - sum(one.size for one in large)
+    if not large:
+        yield _whole(spark, spec, objects, count, size)
+        return
+    with rows_in_ranges(spark, spec, large, RANGE_BYTES) as rows:
+        if count:
+            others = objects.where(~F.col("key").isin([one.key for one in large]))
+            rows = rows.unionAll(_whole(spark, spec, others, count, size))
+        yield rows
+
+
+def _whole(
+    spark: SparkSession, spec: FetchSpec, objects: DataFrame, count: int, size: int
+) -> DataFrame:
     """The objects' rows, each read by one task; the largest first, so that none comes last.
 
     One task for each object, unless that makes more small ones than the cluster works on.
     """
     parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    tasks = min(batch.objects, max(parallelism, -(-batch.bytes // BYTES_PER_TASK)))
+    tasks = min(count, max(parallelism, -(-size // BYTES_PER_TASK)))
     by_size = Window.orderBy(F.col("size").desc(), "key")
     position = (F.row_number().over(by_size) - 1).cast("int")
     return (

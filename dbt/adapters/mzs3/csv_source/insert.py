@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
 
 def insert_partition(
-    spark: SparkSession, frame: DataFrame, table: str, partition: Mapping[str, str]
+    spark: SparkSession,
+    frame: DataFrame,
+    table: str,
+    partition: Mapping[str, str],
+    *,
+    overwrite: bool = False,
 ) -> None:
     """The frame's rows are in a partition that nobody has written before; none on failure.
+
+    With `overwrite`, what a failed attempt may have left there goes.
 
     Columns go by position. The partition appears to readers when the metastore lists it, which
     is one step, after all of its files are in place. The frame may read the same table.
@@ -26,6 +33,7 @@ def insert_partition(
     )
     frame.createOrReplaceTempView(view)
     try:
-        spark.sql(f"INSERT INTO TABLE {table} PARTITION ({values}) SELECT * FROM {view}")
+        how = "OVERWRITE" if overwrite else "INTO"
+        spark.sql(f"INSERT {how} TABLE {table} PARTITION ({values}) SELECT * FROM {view}")
     finally:
         spark.catalog.dropTempView(view)

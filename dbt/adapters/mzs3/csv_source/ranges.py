@@ -7,9 +7,10 @@ been surveyed, as only then it is known where in a range a record begins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
@@ -29,12 +30,13 @@ from dbt.adapters.mzs3.csv_source.executor.ranges.blocks import (
 )
 from dbt.adapters.mzs3.csv_source.executor.ranges.plan import plan_ranges
 from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
-from dbt.adapters.mzs3.csv_source.executor.reading import UTF_8
+from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RANGE_BYTES = 32 * 1024 * 1024
+_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,25 @@ def large_objects(
     least = max(2 * range_bytes, total_bytes // (2 * cores))
     # No more than twice as many as there are cores.
     rows = objects.where(F.col("size") >= least).collect()
+    plain = [row for row in rows if compression_of(row["key"], spec.compression) == NONE]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        layouts = list(pool.map(lambda row: _layout(spec, row["key"], row["etag"]), plain))
     found = [
-        LargeObject(row["key"], row["etag"], row["size"], row["last_modified"], layout)
-        for row in rows
-        if compression_of(row["key"], spec.compression) == NONE
-        and (layout := _layout(spec, row["key"], row["etag"])) is not None
+        LargeObject(row["key"], row["etag"], row["size"], _utc(row["last_modified"]), layout)
+        for row, layout in zip(plain, layouts, strict=True)
+        if layout is not None
     ]
     return sorted(found, key=lambda one: (-one.size, one.key))
 
 
+def _utc(collected: datetime) -> datetime:
+    """A time that Spark gave to this process, which leaves out the zone: this process's."""
+    return collected.astimezone(timezone.utc)
+
+
 def _layout(spec: FetchSpec, key: str, etag: str) -> Layout | None:
-    if spec.header is None:
-        return Layout.in_order(len(spec.columns))
+    if spec.header is None or spec.reading.header_match == EXACT:
+        return Layout.in_order(len(spec.columns))  # the first range's task compares the header
     try:
         return read_layout(
             s3_client(spec.connection),

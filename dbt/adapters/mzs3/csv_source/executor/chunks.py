@@ -91,7 +91,8 @@ class Chunks:
                 self._rest = rest.after(found)
                 return replace(rest, data=rest.data[:found])
             # A record longer than a block: doubling keeps the work in proportion to its length.
-            wanted = len(rest.data) + max(self._block_bytes, len(rest.data))
+            most = max(self._max_record_bytes, len(rest.data)) + self._block_bytes
+            wanted = min(len(rest.data) + max(self._block_bytes, len(rest.data)), most)
             grown = _fill(self._read, rest.data, wanted)
             if len(grown) == len(rest.data):
                 break

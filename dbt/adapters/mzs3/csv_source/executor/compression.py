@@ -62,6 +62,7 @@ class _Blocks:
         self._read = read
         self._input = b""
         self._decoder: Any = None
+        self._begun = False
 
     def read(self, size: int) -> bytes:
         """Up to `size` decompressed bytes, at least one; b"" at the end of the last part."""
@@ -84,7 +85,7 @@ class _Blocks:
 
     def _begin(self) -> bool:
         while True:
-            if self.padded:
+            if self.padded and self._begun:
                 self._input = self._input.lstrip(b"\0")
             if self._input:
                 break
@@ -92,6 +93,7 @@ class _Blocks:
             if not self._input:
                 return False
         self._decoder = self._new_decoder()
+        self._begun = True
         return True
 
     def _new_decoder(self) -> Any:
@@ -105,7 +107,7 @@ class _Blocks:
 
 
 class Gunzip(_Blocks):
-    """Decompresses gzip of one or several members; zeros around them are padding, as to gzip."""
+    """Decompresses gzip of one or several members; zeros behind each are padding, as to gzip."""
 
     kind = "gzip"
     padded = True

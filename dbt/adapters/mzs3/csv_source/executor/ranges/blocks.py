@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import Ends, Survey
+from dbt.adapters.mzs3.csv_source.executor.ranges.unclear import unclear
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
@@ -41,7 +42,8 @@ def read_ranges(
     """For `mapInArrow` over rows of `RANGES_DDL`: each range's bytes, then its survey.
 
     A row of `BLOCKS_DDL` for each block, in order, and a last one that has the survey, as JSON,
-    instead of data. One GET for each range; holds one block. Raises ExecutorError.
+    instead of data. One GET for each range; holds one block. Raises ExecutorError, that of
+    `unclear` for what a task that reads the whole object must tell of.
     """
 
     def read(ranges: Batches) -> Batches:
@@ -54,8 +56,7 @@ def read_ranges(
                 try:
                     yield from _range(client, bucket, quote, one)
                 except CsvProblem as problem:
-                    text = problem.text(bucket, one["key"], source)
-                    raise ExecutorError(text) from problem
+                    raise unclear(one["key"]) from problem
 
     return read
 

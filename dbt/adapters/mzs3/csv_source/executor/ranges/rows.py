@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.ranges.plan import RangePlan
+from dbt.adapters.mzs3.csv_source.executor.ranges.unclear import unclear
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
 from dbt.adapters.mzs3.csv_source.executor.strict import has_stray_quote
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
@@ -27,8 +28,6 @@ from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# Where quotes are wrong, what is a record depends on all that is before it.
-UNCLEAR = "dbt-mzs3: a large object can't be read in ranges; it is read again by one task"
 _INSTANT = pa.timestamp("us", tz="UTC")
 
 Batches = Iterator[pa.RecordBatch]
@@ -57,7 +56,7 @@ def range_rows(
     """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
 
     The end of a range's last record, which is in the next range, is fetched again. Raises
-    ExecutorError with UNCLEAR for what a task that reads the whole object must judge.
+    ExecutorError, that of `unclear` for what a task that reads the whole object must judge.
     """
 
     def read(batches: Batches) -> Batches:
@@ -70,7 +69,7 @@ def range_rows(
             try:
                 yield from task.rows(one, (data for _, data in blocks))
             except CsvProblem as problem:
-                raise ExecutorError(UNCLEAR) from problem
+                raise unclear(one.key) from problem
 
     return read
 
@@ -90,21 +89,22 @@ class _Task:
         self._spec = spec
         self._client = client
         self._decoder = Decoder(spec.columns, spec.dialect, spec.reading)
+        self._rejects = 0
 
     def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
         """The rows of one range. Raises CsvProblem, ExecutorError."""
         uri = f"s3://{self._spec.bucket}/{one.key}"
         to_rows = ObjectRows(self._spec.columns, uri, pa.scalar(one.modified, _INSTANT))
-        header = self._spec.header is not None
+        header_records = 0 if self._spec.header is None else 1
         is_first = one.plan.start == 0
-        done = 0 if is_first else one.plan.record - header
+        done = 0 if is_first else one.plan.record - header_records
         for chunk in self._chunks(one, blocks):
-            records = self._behind_header(chunk) if is_first and header else chunk
+            records = self._behind_header(chunk) if is_first and header_records else chunk
             is_first = False
             if not records.data:
                 continue
             decoded = self._decoder.decode(records, one.layout)
-            self._require_clear(records, decoded)
+            self._require_clear(one, records, decoded)
             yield from to_rows.batches(decoded, done)
             done += decoded.count
 
@@ -120,23 +120,28 @@ class _Task:
                 byte=plan.start,
                 line=plan.line + 1,
             )
-        for _ in blocks:
-            pass  # of a range that has no record of its own
 
     def _behind_header(self, chunk: Chunk) -> Chunk:
         assert self._spec.header is not None
         spec = self._spec
         return without_header(chunk, self._spec.header, spec.dialect, spec.reading)[1]
 
-    def _require_clear(self, chunk: Chunk, decoded: Decoded) -> None:
-        """Records are the same however an object is cut, unless something is wrong with quotes."""
+    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
+        """Records are the same however an object is cut, unless something is wrong with quotes.
+
+        Where quotes are wrong, what is a record depends on all that is before it. Of too many
+        rejects the task tells that reads them in order.
+        """
         if not decoded.rejects and decoded.length == len(chunk.data):
             return
         dialect = self._spec.dialect
         delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
         not_closed = chunk.data.count(quote) % 2 == 1
-        if not_closed or has_stray_quote(chunk.data, delimiter, quote):
-            raise ExecutorError(UNCLEAR)
+        self._rejects += len(decoded.rejects)
+        limit = self._spec.reading.max_rejects
+        too_many = limit is not None and self._rejects > limit
+        if too_many or not_closed or has_stray_quote(chunk.data, delimiter, quote):
+            raise unclear(one.key)
 
 
 def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
