@@ -252,6 +252,24 @@ def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
     assert lake.spark.table(lake.relations.source).count() == 1
 
 
+def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_own(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    for name in (lake.relations.source, lake.relations.objects):
+        lake.spark.sql(f"CREATE OR REPLACE VIEW {name} AS SELECT 7 AS id")
+    foreign = rf"^lake\.orders: {lake.schema}\.orders, {lake.schema}\.orders__objects was not made"
+    for afresh in (False, True):
+        with pytest.raises(SourceError, match=foreign):
+            lake.ingest(afresh=afresh)
+    with pytest.raises(SourceError, match=rf"{foreign} by this source; nothing is dropped"):
+        drop_source(lake.spark, lake.relations, "lake.orders")
+    for name in (lake.relations.source, lake.relations.objects):
+        assert [row["id"] for row in lake.spark.table(name).collect()] == [7]
+        lake.spark.sql(f"DROP VIEW {name}")
+    assert lake.ingest().objects == 0
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
 def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()

@@ -132,7 +132,7 @@ def _pin(
         pinned = PinnedDefinition.from_json(stored)
         _require_agreement(definition, pinned)
     columns = output_schema(_fetch_spec(definition, connection, pinned))
-    make_relations(spark, relations, columns, pinned.to_json())
+    make_relations(spark, relations, definition.name, columns, pinned.to_json())
     return pinned
 
 

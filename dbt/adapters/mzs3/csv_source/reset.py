@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.properties import read_properties
-from dbt.adapters.mzs3.csv_source.relations import PINNED_PROPERTY, SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import (
+    PINNED_PROPERTY,
+    SourceRelations,
+    foreign_views,
+)
 from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_VIEW = "VIEW"
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 
 
@@ -36,12 +39,7 @@ def drop_source(spark: SparkSession, relations: SourceRelations, source: str) ->
 
 def _strangers(spark: SparkSession, relations: SourceRelations) -> list[str]:
     exists = spark.catalog.tableExists
-    views = {"": relations.source, "__objects": relations.objects, "__rejects": relations.rejects}
-    found = [
-        relations.shown(suffix)
-        for suffix, name in views.items()
-        if exists(name) and spark.catalog.getTable(name).tableType != _VIEW
-    ]
+    found = foreign_views(spark, relations)
     if exists(relations.rows) and not read_properties(spark, relations.rows, PINNED_PROPERTY):
         found.append(relations.shown("__rows"))
     if exists(relations.ledger) and not set(spark.table(relations.ledger).columns) >= _LEDGER_HAS:
