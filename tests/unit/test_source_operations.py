@@ -97,6 +97,25 @@ def test_a_reset_that_is_not_confirmed_says_what_it_would_do(adapter: Any, confi
 
 
 @pytest.mark.parametrize(
+    ("external", "then"),
+    [
+        ({"after_commit": "tag"}, "every object again"),
+        ({"after_commit": "delete"}, "what is still in the location"),
+        ({"discover": [{"sqs_notifications": "q"}]},
+         "only what the queue announces from then on"),
+    ],
+)  # fmt: skip
+def test_a_reset_promises_no_object_that_the_source_would_not_find(
+    adapter: Any, external: dict[str, Any], then: str
+) -> None:
+    nodes = adapter.get_macro_resolver().sources
+    declared = nodes[ORDERS].external.to_dict(True) | external
+    nodes[ORDERS].external = SimpleNamespace(to_dict=lambda omit_none: declared)
+    text = error_of(source_operations.reset, adapter, "lake.orders", False)
+    assert f"and the next run ingests {then}. If that is what you want" in text
+
+
+@pytest.mark.parametrize(
     "operation",
     [
         lambda adapter: source_operations.show_status(adapter, None),

@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.csv_source.freshness import (
 )
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.pending import read_pending
+from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error
@@ -206,7 +207,7 @@ class _Staging:
         self._sessions.append(session)
         afresh = not self._create_only and source.unique_id in self._afresh
         if self._told_to_refresh and not afresh:
-            fire_event(Note(msg=_kept_text(definition.name)))
+            fire_event(Note(msg=_kept_text(definition)))
         report = ingest(
             session,
             definition,
@@ -219,10 +220,11 @@ class _Staging:
         fire_event(Note(msg=report.line()))
 
 
-def _kept_text(source: str) -> str:
+def _kept_text(definition: SourceDefinition) -> str:
+    source, then = definition.name, ingested_after_reset(definition.discovery)
     return (
-        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest every "
-        f"object again, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
+        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest "
+        f"{then}, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
 from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -268,6 +268,22 @@ def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_ow
         lake.spark.sql(f"DROP VIEW {name}")
     assert lake.ingest().objects == 0
     assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
+def test_rows_of_objects_that_were_deleted_are_not_dropped_for_good(lake):
+    lake.external = {"after_commit": "delete", "header": ["id"]}
+    lake.ingest()
+    assert lake.ingest(afresh=True).objects == 0  # there is nothing to lose yet
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    refused = "^lake.orders: with after_commit: delete, objects are no longer in the location"
+    with pytest.raises(SourceError, match=refused):
+        lake.ingest(afresh=True)
+    with pytest.raises(SourceError, match=f"{refused}.* and declare after_commit: keep until"):
+        reset_source(lake.spark, lake.definition())
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+    lake.external["after_commit"] = "keep"
+    assert lake.ingest(afresh=True).objects == 0
 
 
 def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):
