@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dbt.adapters.mzs3.csv_source.act import Action, act
+from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
 from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
@@ -284,6 +285,25 @@ def test_rows_of_objects_that_were_deleted_are_not_dropped_for_good(lake):
     assert lake.rows("id") == [("1.csv", 1, "1")]
     lake.external["after_commit"] = "keep"
     assert lake.ingest(afresh=True).objects == 0
+
+
+def test_what_is_ingested_is_as_fresh_as_the_objects_whose_rows_are_visible(lake):
+    def fresh():
+        return read_ingested_freshness(lake.spark, lake.definition())
+
+    assert fresh() == Freshness(None, 0, 0)
+    overwritten(lake, "ignore")
+    head = lake.client.head_object(Bucket=lake.bucket, Key="orders/2.csv")
+    lake.ingest()
+    assert states(lake) == {"1.csv": "ignored", "2.csv": "fetched"}
+    assert (fresh().newest, fresh().objects, fresh().bytes) == (head["LastModified"], 2, 12)
+    acted(lake, Action.RETRACT, "2.csv")
+    assert (fresh().objects, fresh().bytes) == (1, 7)
+    lake.spark.sql(f"DROP TABLE {lake.relations.ledger}")
+    with pytest.raises(
+        SourceError, match=r"^lake\.orders: raw_\d+\.orders__ledger does not exist"
+    ):
+        fresh()
 
 
 def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):

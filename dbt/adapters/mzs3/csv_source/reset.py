@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.config.discovery import Action, Discovery
+from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import relations_of
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 
 
-_TAKES_AWAY = (Action.MOVE, Action.DELETE)
-
-
 def reset_source(spark: SparkSession, definition: SourceDefinition) -> None:
     """As `drop_source`, for a source whose rows can be had from S3 again.
 
@@ -36,7 +33,7 @@ def reset_source(spark: SparkSession, definition: SourceDefinition) -> None:
     name, relations = definition.name, relations_of(definition)
     action = definition.discovery.after_commit.action
     _require_own(spark, relations, name)
-    if action in _TAKES_AWAY and _has_rows(spark, relations):
+    if definition.discovery.empties_location and _has_rows(spark, relations):
         raise SourceError(
             f"{name}: with after_commit: {action.value}, objects are no longer in the location "
             "once they are ingested, and the rows of this source may be all that is left of them; "
@@ -50,7 +47,7 @@ def ingested_after_reset(discovery: Discovery) -> str:
     """What the run after a reset ingests, as part of a sentence."""
     if not discovery.bucket_scan:
         return "only what the queue announces from then on"
-    if discovery.after_commit.action in _TAKES_AWAY:
+    if discovery.empties_location:
         return "what is still in the location"
     return "every object again"
 

@@ -52,6 +52,11 @@ class Discovery:
     queue: str | None = None
     after_commit: AfterCommit = AfterCommit()
 
+    @property
+    def empties_location(self) -> bool:
+        """Whether objects are no longer in the location once they are ingested."""
+        return self.after_commit.action in (Action.MOVE, Action.DELETE)
+
 
 def read_discovery(
     given: Mapping[str, Any], location: S3Location, problems: list[str]
