@@ -129,15 +129,17 @@ class Pass:
             )
 
     def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:
-        epoch = next_epoch(ledger.epochs())
         if (notes := batch.notes) is not None:
-            self._step("note", lambda: ledger.write_note(epoch, notes))
+            # Under a number of their own: they stay if what is planned below comes to be void.
+            noted = next_epoch(ledger.epochs())
+            self._step("note", lambda: ledger.write_note(noted, notes))
         waiting = {
             "waiting_objects": batch.waiting_objects,
             "waiting_bytes": batch.waiting_bytes,
         }
         if not batch.objects:
             return Totals(**waiting)
+        epoch = next_epoch(ledger.epochs())
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
