@@ -8,6 +8,7 @@ epoch without one is declared void before a new listing takes its objects under 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
@@ -170,7 +171,13 @@ class Pass:
         limit = self.spec.reading.max_rejects
         if self._acts_after_commit:
             ledger.write_due(epoch)
-        with counted_rows(self.spark, source, self.relations, epoch, plan, limit) as counted:
+        with ExitStack() as stack:
+            counting = counted_rows(self.spark, source, self.relations, epoch, plan, limit)
+            try:
+                counted = stack.enter_context(counting)
+            except SourceError as exc:
+                self._record_failure(ledger, epoch, plan, str(exc))
+                raise
             self.lock.require()
             self.cancellation.check()
             self.cancellation.committing = True
