@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.hints import reset_hint
 from dbt.adapters.mzs3.csv_source.operation import changing
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.show import purified_lines
-from dbt.adapters.mzs3.csv_source.status import read_status, status_table
+from dbt.adapters.mzs3.csv_source.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,
@@ -46,9 +46,16 @@ def show_status(adapter: Mzs3Adapter, select: Any) -> None:
     """A table of the selected sources, or of all."""
     names = selection("s3_source_status", select)
     sources = selected_sources(adapter.get_macro_resolver(), names)
-    statuses = _each(sources, lambda node: read_status(*_session_and_definition(adapter, node)))
-    for line in status_table(statuses):
-        _say(line)
+    statuses: list[SourceStatus] = []
+    try:
+        _each(
+            sources,
+            lambda node: statuses.append(read_status(*_session_and_definition(adapter, node))),
+        )
+    finally:
+        # One source that is broken does not hide how the others are.
+        for line in status_table(statuses) if statuses else ():
+            _say(line)
 
 
 def show_purified(adapter: Mzs3Adapter, select: Any) -> None:
