@@ -11,6 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3 import source_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.act import Action
+from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.full_refresh import sources_to_refresh
 from dbt.adapters.mzs3.variables import variable
 
@@ -97,6 +98,25 @@ def test_a_reset_that_is_not_confirmed_says_what_it_would_do(adapter: Any, confi
 
 
 @pytest.mark.parametrize(
+    ("external", "then"),
+    [
+        ({"after_commit": "tag"}, "every object again"),
+        ({"after_commit": "delete"}, "what is still in the location"),
+        ({"discover": [{"sqs_notifications": "q"}]},
+         "only what the queue announces from then on"),
+    ],
+)  # fmt: skip
+def test_a_reset_promises_no_object_that_the_source_would_not_find(
+    adapter: Any, external: dict[str, Any], then: str
+) -> None:
+    nodes = adapter.get_macro_resolver().sources
+    declared = nodes[ORDERS].external.to_dict(True) | external
+    nodes[ORDERS].external = SimpleNamespace(to_dict=lambda omit_none: declared)
+    text = error_of(source_operations.reset, adapter, "lake.orders", False)
+    assert f"and the next run ingests {then}. If that is what you want" in text
+
+
+@pytest.mark.parametrize(
     "operation",
     [
         lambda adapter: source_operations.show_status(adapter, None),
@@ -154,3 +174,23 @@ def test_a_variable_is_looked_up_where_dbt_does(adapter: Any) -> None:
     )
     adapter.config.cli_vars = {"a": 3}
     assert [variable(adapter.config, name) for name in "abcd"] == [3, 2, 1, None]
+
+
+def test_one_broken_source_does_not_hide_the_status_of_the_others(
+    adapter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def read_status(name: str, _: Any) -> str:
+        if name == "items":
+            raise SourceError("lake.items: broken")
+        return name
+
+    monkeypatch.setattr(
+        source_operations, "_session_and_definition", lambda _, node: (node.name, None)
+    )
+    monkeypatch.setattr(source_operations, "read_status", read_status)
+    monkeypatch.setattr(source_operations, "status_table", list)
+    monkeypatch.setattr(source_operations, "_say", said.append)
+    assert error_of(source_operations.show_status, adapter, None) == "lake.items: broken"
+    assert said == ["orders"]

@@ -17,10 +17,10 @@ from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.describe import read_purified
 from dbt.adapters.mzs3.csv_source.hints import reset_hint
-from dbt.adapters.mzs3.csv_source.operation import changing, relations_of
-from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.operation import changing
+from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.show import purified_lines
-from dbt.adapters.mzs3.csv_source.status import read_status, status_table
+from dbt.adapters.mzs3.csv_source.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,
@@ -46,9 +46,16 @@ def show_status(adapter: Mzs3Adapter, select: Any) -> None:
     """A table of the selected sources, or of all."""
     names = selection("s3_source_status", select)
     sources = selected_sources(adapter.get_macro_resolver(), names)
-    statuses = _each(sources, lambda node: read_status(*_session_and_definition(adapter, node)))
-    for line in status_table(statuses):
-        _say(line)
+    statuses: list[SourceStatus] = []
+    try:
+        _each(
+            sources,
+            lambda node: statuses.append(read_status(*_session_and_definition(adapter, node))),
+        )
+    finally:
+        # One source that is broken does not hide how the others are.
+        for line in status_table(statuses) if statuses else ():
+            _say(line)
 
 
 def show_purified(adapter: Mzs3Adapter, select: Any) -> None:
@@ -81,17 +88,17 @@ def reset(adapter: Mzs3Adapter, source: Any, confirm: Any) -> None:
         if problem := _table_problem(source):
             raise ConfigError("reset_s3_source", [problem])
         node = _one_source(adapter, source)
-        name = source_name(node)
+        definition = source_definition(node, adapter.config.credentials.connections)
+        name, then = definition.name, ingested_after_reset(definition.discovery)
         if confirm is not True:
             raise SourceError(
                 f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
-                f"run ingests every object again. If that is what you want, say so: "
-                f"{reset_hint(name)}"
+                f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
             )
         session, definition = _session_and_definition(adapter, node)
         with changing(session, definition):
-            drop_source(session, relations_of(definition), name)
-    _say(f"{name}: reset; the next run ingests every object again")
+            reset_source(session, definition)
+    _say(f"{name}: reset; the next run ingests {then}")
 
 
 def selection(operation: str, select: Any) -> list[str] | None:

@@ -23,9 +23,11 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
     read_freshness,
     read_ingested_freshness,
+    with_ingested,
 )
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.pending import read_pending
+from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error
@@ -108,9 +110,9 @@ def freshness_from_s3(
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
     """The response, the newest LastModified or None, and when that was looked up.
 
-    Starts Spark only where a variable asks for what is pending, and for a source that a queue
-    alone tells of its objects. Raises DbtRuntimeError for a source that is no S3 CSV source: it
-    needs a `loaded_at_field`.
+    Starts Spark only where a variable asks for what is pending, and for a source whose objects a
+    listing does not show: a queue alone tells of them, or they are moved or deleted. Raises
+    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
     """
     source = source_of(manifest, relation)
     if source is None:
@@ -139,11 +141,15 @@ def freshness_from_s3(
 def _freshness(
     credentials: Any, definition: SourceDefinition, connection: AwsConnection
 ) -> Freshness:
-    if definition.discovery.bucket_scan:
+    discovery = definition.discovery
+    if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
     require_session(credentials.method, definition.name)
     session = isolated_session(credentials.server_side_parameters)
-    return read_ingested_freshness(session, definition)
+    ingested = read_ingested_freshness(session, definition)
+    if not discovery.bucket_scan:
+        return ingested
+    return with_ingested(read_freshness(definition, connection), ingested)
 
 
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
@@ -206,7 +212,7 @@ class _Staging:
         self._sessions.append(session)
         afresh = not self._create_only and source.unique_id in self._afresh
         if self._told_to_refresh and not afresh:
-            fire_event(Note(msg=_kept_text(definition.name)))
+            fire_event(Note(msg=_kept_text(definition)))
         report = ingest(
             session,
             definition,
@@ -219,10 +225,11 @@ class _Staging:
         fire_event(Note(msg=report.line()))
 
 
-def _kept_text(source: str) -> str:
+def _kept_text(definition: SourceDefinition) -> str:
+    source, then = definition.name, ingested_after_reset(definition.discovery)
     return (
-        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest every "
-        f"object again, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
+        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest "
+        f"{then}, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
     )
 
 

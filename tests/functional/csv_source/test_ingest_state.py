@@ -7,8 +7,9 @@ import re
 import pytest
 
 from dbt.adapters.mzs3.csv_source.act import Action, act
+from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
 from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -250,6 +251,59 @@ def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
         "source; nothing is dropped. Give the source another schema or identifier"
     )
     assert lake.spark.table(lake.relations.source).count() == 1
+
+
+def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_own(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    for name in (lake.relations.source, lake.relations.objects):
+        lake.spark.sql(f"CREATE OR REPLACE VIEW {name} AS SELECT 7 AS id")
+    foreign = rf"^lake\.orders: {lake.schema}\.orders, {lake.schema}\.orders__objects was not made"
+    for afresh in (False, True):
+        with pytest.raises(SourceError, match=foreign):
+            lake.ingest(afresh=afresh)
+    with pytest.raises(SourceError, match=rf"{foreign} by this source; nothing is dropped"):
+        drop_source(lake.spark, lake.relations, "lake.orders")
+    for name in (lake.relations.source, lake.relations.objects):
+        assert [row["id"] for row in lake.spark.table(name).collect()] == [7]
+        lake.spark.sql(f"DROP VIEW {name}")
+    assert lake.ingest().objects == 0
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
+def test_rows_of_objects_that_were_deleted_are_not_dropped_for_good(lake):
+    lake.external = {"after_commit": "delete", "header": ["id"]}
+    lake.ingest()
+    assert lake.ingest(afresh=True).objects == 0  # there is nothing to lose yet
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    refused = "^lake.orders: with after_commit: delete, objects are no longer in the location"
+    with pytest.raises(SourceError, match=refused):
+        lake.ingest(afresh=True)
+    with pytest.raises(SourceError, match=f"{refused}.* and declare after_commit: keep until"):
+        reset_source(lake.spark, lake.definition())
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+    lake.external["after_commit"] = "keep"
+    assert lake.ingest(afresh=True).objects == 0
+
+
+def test_what_is_ingested_is_as_fresh_as_the_objects_whose_rows_are_visible(lake):
+    def fresh():
+        return read_ingested_freshness(lake.spark, lake.definition())
+
+    assert fresh() == Freshness(None, 0, 0)
+    overwritten(lake, "ignore")
+    head = lake.client.head_object(Bucket=lake.bucket, Key="orders/2.csv")
+    lake.ingest()
+    assert states(lake) == {"1.csv": "ignored", "2.csv": "fetched"}
+    assert (fresh().newest, fresh().objects, fresh().bytes) == (head["LastModified"], 2, 12)
+    acted(lake, Action.RETRACT, "2.csv")
+    assert (fresh().objects, fresh().bytes) == (1, 7)
+    lake.spark.sql(f"DROP TABLE {lake.relations.ledger}")
+    with pytest.raises(
+        SourceError, match=r"^lake\.orders: raw_\d+\.orders__ledger does not exist"
+    ):
+        fresh()
 
 
 def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):

@@ -6,7 +6,8 @@ import pytest
 
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, read_pinned
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, read_pinned
+from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")
@@ -17,8 +18,14 @@ def metastore(*tables, properties=()):
     """A session whose metastore has these relations; what SHOW finds is `properties`."""
     rows = [{"key": key, "value": value} for key, value in properties]
     found = SimpleNamespace(collect=lambda: rows, first=lambda: rows[0] if rows else None)
-    catalog = SimpleNamespace(tableExists=lambda name: name in tables)
-    return SimpleNamespace(catalog=catalog, sql=lambda text: found)
+    view = SimpleNamespace(tableType="VIEW")
+    catalog = SimpleNamespace(tableExists=lambda name: name in tables, getTable=lambda name: view)
+
+    def sql(text):
+        assert text.startswith("SHOW "), text
+        return found
+
+    return SimpleNamespace(catalog=catalog, sql=sql)
 
 
 def error_of(call, *arguments):
@@ -61,6 +68,20 @@ def test_a_ledger_without_rows():
         "lake.orders: raw.orders__ledger exists, but raw.orders__rows, which holds the source's "
         "rows, does not. If raw.orders__ledger is not this source's, give the source another "
         f"schema or identifier; else start the source afresh with: {RESET}"
+    )
+
+
+@pytest.mark.parametrize("suffix", ["", "__objects", "__rejects"])
+def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(suffix):
+    names = {"": RELATIONS.source, "__objects": RELATIONS.objects, "__rejects": RELATIONS.rejects}
+    spark = metastore(names[suffix], properties=[("view.sqlConfig", "x")])
+    assert error_of(make_relations, spark, RELATIONS, "lake.orders", "id int", "{}") == (
+        f"lake.orders: raw.orders{suffix} was not made by this source. Drop it, or give the "
+        "source another schema or identifier"
+    )
+    assert error_of(drop_source, spark, RELATIONS, "lake.orders") == (
+        f"lake.orders: raw.orders{suffix} was not made by this source; nothing is dropped. Give "
+        "the source another schema or identifier"
     )
 
 

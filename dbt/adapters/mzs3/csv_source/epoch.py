@@ -8,6 +8,7 @@ epoch without one is declared void before a new listing takes its objects under 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
@@ -129,15 +130,17 @@ class Pass:
             )
 
     def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:
-        epoch = next_epoch(ledger.epochs())
         if (notes := batch.notes) is not None:
-            self._step("note", lambda: ledger.write_note(epoch, notes))
+            # Under a number of their own: they stay if what is planned below comes to be void.
+            noted = next_epoch(ledger.epochs())
+            self._step("note", lambda: ledger.write_note(noted, notes))
         waiting = {
             "waiting_objects": batch.waiting_objects,
             "waiting_bytes": batch.waiting_bytes,
         }
         if not batch.objects:
             return Totals(**waiting)
+        epoch = next_epoch(ledger.epochs())
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
@@ -168,7 +171,13 @@ class Pass:
         limit = self.spec.reading.max_rejects
         if self._acts_after_commit:
             ledger.write_due(epoch)
-        with counted_rows(self.spark, source, self.relations, epoch, plan, limit) as counted:
+        with ExitStack() as stack:
+            counting = counted_rows(self.spark, source, self.relations, epoch, plan, limit)
+            try:
+                counted = stack.enter_context(counting)
+            except SourceError as exc:
+                self._record_failure(ledger, epoch, plan, str(exc))
+                raise
             self.lock.require()
             self.cancellation.check()
             self.cancellation.committing = True

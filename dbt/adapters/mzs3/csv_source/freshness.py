@@ -1,7 +1,8 @@
 """How fresh a source is, from S3's own timestamps.
 
 They are read from S3 where the source lists its location; Spark has no part in it. A source that
-learns of its objects from a queue alone is as fresh as what it has ingested.
+learns of its objects from a queue alone is as fresh as what it has ingested; one whose objects
+leave the location once they are ingested, as the newest of what it lists and what it has ingested.
 """
 
 from __future__ import annotations
@@ -13,8 +14,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import (
+    is_there,
+    reading,
+    relations_of,
+    require_ledger,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,20 +56,33 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
 
 
 def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
-    """The newest LastModified of what is ingested, from the ledger; None before the first run."""
-    relations = SourceRelations(definition.schema, definition.identifier)
-    if not spark.catalog.tableExists(relations.objects):
-        return Freshness(None, 0, 0)
-    found = (
-        spark.table(relations.objects)
-        .where(F.col("state") == "fetched")
-        .agg(
-            F.unix_micros(F.max("last_modified")).alias("newest"),
-            F.count(F.lit(1)).alias("objects"),
-            F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+    """The newest LastModified of what is ingested, from the ledger; None before the first run.
+
+    Of objects of which rows are visible: those that were retracted are not among them. Raises
+    SourceError if the ledger can't be read.
+    """
+    relations = relations_of(definition)
+    with reading(spark, definition.name):
+        if not is_there(spark, relations):
+            return Freshness(None, 0, 0)
+        require_ledger(spark, relations, definition.name)
+        found = (
+            Ledger(spark, relations)
+            .objects()
+            .where(is_visible())
+            .agg(
+                F.unix_micros(F.max("taken.last_modified")).alias("newest"),
+                F.count(F.lit(1)).alias("objects"),
+                F.coalesce(F.sum("taken.size"), F.lit(0)).alias("bytes"),
+            )
+            .first()
         )
-        .first()
-    )
     # A timestamp that Spark hands over has lost its zone.
     newest = None if found["newest"] is None else _EPOCH + timedelta(microseconds=found["newest"])
     return Freshness(newest, found["objects"], found["bytes"])
+
+
+def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
+    """The newest of both, for a source whose objects leave the location once they are ingested."""
+    newest = max(filter(None, (listed.newest, ingested.newest)), default=None)
+    return Freshness(newest, listed.objects, listed.bytes)

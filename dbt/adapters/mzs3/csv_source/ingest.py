@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
 )
 from dbt.adapters.mzs3.csv_source.report import IngestReport
-from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
@@ -86,7 +86,7 @@ def ingest(
                 if afresh:
                     purify_now(definition, connection, stop, inbox)  # or nothing is dropped
                     on_step("begin reset")
-                    drop_source(spark, relations, name)
+                    reset_source(spark, definition)
                     on_step("end reset")
                 on_step("begin create")
                 pinned = _pin(spark, definition, connection, stop, inbox)
@@ -132,7 +132,7 @@ def _pin(
         pinned = PinnedDefinition.from_json(stored)
         _require_agreement(definition, pinned)
     columns = output_schema(_fetch_spec(definition, connection, pinned))
-    make_relations(spark, relations, columns, pinned.to_json())
+    make_relations(spark, relations, definition.name, columns, pinned.to_json())
     return pinned
 
 
@@ -170,9 +170,9 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
         differences = "".join(f"\n  - {difference}" for difference in found)
         raise SourceError(
             f"{definition.name}: its definition is not the one that was pinned when it was first "
-            f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest every "
-            f"object anew under this one, drop what was made with the old one: "
-            f"{reset_hint(definition.name)}"
+            f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest "
+            f"{ingested_after_reset(definition.discovery)} under this one, drop what was made "
+            f"with the old one: {reset_hint(definition.name)}"
         )
 
 

@@ -31,6 +31,7 @@ LEDGER_COLUMNS = (
 PARTITIONS = "epoch string, phase string"
 
 PINNED_PROPERTY = "mzs3.pinned."
+VIEW_PROPERTY = "mzs3.view."
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
@@ -140,13 +141,19 @@ def _require_ledger(spark: SparkSession, relations: SourceRelations, source: str
 
 
 def make_relations(
-    spark: SparkSession, relations: SourceRelations, columns: str, pinned: str
+    spark: SparkSession, relations: SourceRelations, source: str, columns: str, pinned: str
 ) -> None:
     """All relations of the source exist; safe to repeat after a run that died in between.
 
     `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
-    into being with the table of rows, in one step.
+    into being with the table of rows, in one step. Raises SourceError, with nothing made, if the
+    name of a view is taken by something else.
     """
+    if strangers := foreign_views(spark, relations):
+        raise SourceError(
+            f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
+            "source another schema or identifier"
+        )
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
@@ -162,8 +169,22 @@ def make_relations(
     make_views(spark, relations)
 
 
+def foreign_views(spark: SparkSession, relations: SourceRelations) -> list[str]:
+    """What has the name of a view of the source and was not made by it, as users read it."""
+    views = {"": relations.source, "__objects": relations.objects, "__rejects": relations.rejects}
+    return [
+        relations.shown(suffix)
+        for suffix, name in views.items()
+        if spark.catalog.tableExists(name)
+        and (
+            spark.catalog.getTable(name).tableType != "VIEW"
+            or not read_properties(spark, name, VIEW_PROPERTY)
+        )
+    ]
+
+
 def make_views(spark: SparkSession, relations: SourceRelations) -> None:
-    """The views exist."""
+    """The views exist, with the property by which they are known as the source's own."""
     visible = visible_rows_sql(relations.ledger)
     views = {
         relations.objects: states_sql(relations.ledger),
@@ -173,9 +194,10 @@ def make_views(spark: SparkSession, relations: SourceRelations) -> None:
             f"WHERE {PROBLEM_COLUMN} IS NULL AND {visible}"
         ),
     }
+    own = properties_sql(VIEW_PROPERTY, {"made_by": "dbt-mzs3"})
     for name, text in views.items():
         if not spark.catalog.tableExists(name):
-            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} AS {text}")
+            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
 
 
 def make_schema(spark: SparkSession, relations: SourceRelations) -> None:

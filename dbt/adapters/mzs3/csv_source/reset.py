@@ -4,15 +4,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
+from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.properties import read_properties
-from dbt.adapters.mzs3.csv_source.relations import PINNED_PROPERTY, SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import (
+    PINNED_PROPERTY,
+    SourceRelations,
+    foreign_views,
+)
 from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_VIEW = "VIEW"
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
+
+
+def reset_source(spark: SparkSession, definition: SourceDefinition) -> None:
+    """As `drop_source`, for a source whose rows can be had from S3 again.
+
+    Raises SourceError, with nothing dropped, if there are rows and the source's objects are moved
+    or deleted once they are ingested: the rows may be all there is left of them.
+    """
+    name, relations = definition.name, relations_of(definition)
+    action = definition.discovery.after_commit.action
+    _require_own(spark, relations, name)
+    if definition.discovery.empties_location and _has_rows(spark, relations):
+        raise SourceError(
+            f"{name}: with after_commit: {action.value}, objects are no longer in the location "
+            "once they are ingested, and the rows of this source may be all that is left of them; "
+            "nothing is dropped. To go on, put the objects back into the location, or accept that "
+            "their rows are lost, and declare after_commit: keep until they are ingested again"
+        )
+    drop_source(spark, relations, name)
+
+
+def ingested_after_reset(discovery: Discovery) -> str:
+    """What the run after a reset ingests, as part of a sentence."""
+    if not discovery.bucket_scan:
+        return "only what the queue announces from then on"
+    if discovery.empties_location:
+        return "what is still in the location"
+    return "every object again"
 
 
 def drop_source(spark: SparkSession, relations: SourceRelations, source: str) -> None:
@@ -22,26 +59,34 @@ def drop_source(spark: SparkSession, relations: SourceRelations, source: str) ->
     The rows go last: if this dies on the way, the source says that its state is lost, and to be
     reset again; it ingests nothing twice.
     """
-    strangers = _strangers(spark, relations)
-    if strangers:
-        raise SourceError(
-            f"{source}: {', '.join(strangers)} was not made by this source; nothing is dropped. "
-            "Give the source another schema or identifier"
-        )
+    _require_own(spark, relations, source)
     for view in (relations.source, relations.objects, relations.rejects):
         spark.sql(f"DROP VIEW IF EXISTS {view}")
     for table in (relations.ledger, relations.rows):
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
+def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
+    exists = spark.catalog.tableExists
+    if exists(relations.ledger):
+        return Ledger(spark, relations).objects().where(is_visible()).first() is not None
+    # Nothing says which of them were committed.
+    return exists(relations.rows) and (
+        spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None
+    )
+
+
+def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -> None:
+    if strangers := _strangers(spark, relations):
+        raise SourceError(
+            f"{source}: {', '.join(strangers)} was not made by this source; nothing is dropped. "
+            "Give the source another schema or identifier"
+        )
+
+
 def _strangers(spark: SparkSession, relations: SourceRelations) -> list[str]:
     exists = spark.catalog.tableExists
-    views = {"": relations.source, "__objects": relations.objects, "__rejects": relations.rejects}
-    found = [
-        relations.shown(suffix)
-        for suffix, name in views.items()
-        if exists(name) and spark.catalog.getTable(name).tableType != _VIEW
-    ]
+    found = foreign_views(spark, relations)
     if exists(relations.rows) and not read_properties(spark, relations.rows, PINNED_PROPERTY):
         found.append(relations.shown("__rows"))
     if exists(relations.ledger) and not set(spark.table(relations.ledger).columns) >= _LEDGER_HAS:

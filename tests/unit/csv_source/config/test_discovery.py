@@ -69,7 +69,7 @@ def test_what_comes_after_the_commit(value, expected):
          f"external.discover must be a list of {WAYS}; without it, [bucket_scan] holds"),
         ({"discover": ["ftp"]}, f"external.discover must be {WAYS}, not 'ftp'"),
         ({"discover": [{"sqs": "https://me:secret@x/q"}]},
-         f"external.discover must be {WAYS}, not a mapping of sqs"),
+         f"external.discover must be {WAYS}, not a mapping of 'sqs'"),
         ({"discover": ["sqs_notifications"]},
          "external.discover: sqs_notifications needs a queue: {sqs_notifications: its name or "
          "URL}"),
@@ -82,8 +82,8 @@ def test_what_comes_after_the_commit(value, expected):
          "external.discover: sqs_notifications is an ARN; give the queue's name, or its URL if it "
          "is another account's"),
         ({"discover": [{"sqs_notifications": "a queue"}]},
-         "external.discover: sqs_notifications 'a queue' is no name of a queue: those are up to "
-         "80 letters, digits, - and _"),
+         "external.discover: sqs_notifications is no name of a queue: those are up to 80 letters, "
+         "digits, - and _"),
         ({"discover": [{"sqs_notifications": "ftp://host/q"}]},
          "external.discover: sqs_notifications is no URL of a queue, such as "
          "https://sqs.us-east-1.amazonaws.com/123456789012/q"),
@@ -119,6 +119,25 @@ def test_what_comes_after_the_commit(value, expected):
 )  # fmt: skip
 def test_one_problem(external, says):
     assert problems(**external) == [says]
+
+
+@pytest.mark.parametrize(
+    "discover",
+    [
+        "https://AKIA:s3cr3t@sqs.host/1/q",
+        ["https://AKIA:s3cr3t@sqs.host/1/q"],
+        [["https://AKIA:s3cr3t@sqs.host/1/q"]],
+        [{"https://AKIA:s3cr3t@sqs.host/1/q": None}],
+        [{"sqs": "https://AKIA:s3cr3t@sqs.host/1/q"}],
+        [{"sqs_notifications": "AKIA:s3cr3t@sqs/1/q"}],
+        [{"sqs_notifications": "https://AKIA:s3cr3t@sqs.host/1/q"}],
+        [{"sqs_notifications": ["https://AKIA:s3cr3t@sqs.host/1/q"]}],
+    ],
+)
+def test_what_may_hold_a_password_is_not_repeated(discover):
+    (problem,) = problems(discover=discover)
+    assert problem.startswith("external.discover")
+    assert "s3cr3t" not in problem
 
 
 def test_all_problems_are_told_at_once():

@@ -52,6 +52,11 @@ class Discovery:
     queue: str | None = None
     after_commit: AfterCommit = AfterCommit()
 
+    @property
+    def empties_location(self) -> bool:
+        """Whether objects are no longer in the location once they are ingested."""
+        return self.after_commit.action in (Action.MOVE, Action.DELETE)
+
 
 def read_discovery(
     given: Mapping[str, Any], location: S3Location, problems: list[str]
@@ -94,12 +99,19 @@ def _ways(discover: Any, problems: list[str]) -> tuple[bool, str | None]:
 
 
 def _shown(way: Any) -> str:
-    # A mapping may hold a URL that somebody put a password into.
-    return f"a mapping of {', '.join(map(str, way))}" if isinstance(way, Mapping) else repr(way)
+    """What was given; only words of it are repeated, as a URL may hold a password."""
+    if isinstance(way, Mapping):
+        return f"a mapping of {', '.join(map(_shown_word, way))}"
+    return _shown_word(way) if isinstance(way, str) else f"a {type(way).__name__}"
+
+
+def _shown_word(text: Any) -> str:
+    sound = isinstance(text, str) and _QUEUE_NAME.fullmatch(text)
+    return repr(text) if sound else "a text that is not shown, as it may hold a password"
 
 
 def _queue_problem(queue: Any) -> str | None:
-    """What is wrong with a queue; a URL is not repeated, as it may hold a password."""
+    """What is wrong with a queue; none is repeated, as what is no name may hold a password."""
     if not isinstance(queue, str) or not queue:
         return "must be the name or the URL of a queue, as a text"
     if queue.startswith("arn:"):
@@ -108,7 +120,7 @@ def _queue_problem(queue: Any) -> str | None:
         return (
             None
             if _QUEUE_NAME.fullmatch(queue)
-            else f"{queue!r} is no name of a queue: those are up to 80 letters, digits, - and _"
+            else "is no name of a queue: those are up to 80 letters, digits, - and _"
         )
     try:
         parts = urlsplit(queue)

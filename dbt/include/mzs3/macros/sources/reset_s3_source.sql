@@ -1,7 +1,7 @@
 {# dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'
 
    Drops all that was ingested of a source, rows, ledger and views; the next run ingests every
-   object again, under the definition as it is then. #}
+   object that it finds, under the definition as it is then. #}
 
 {% macro reset_s3_source(source=none, confirm=false) %}
   {% do adapter.reset_s3_source(source, confirm) %}

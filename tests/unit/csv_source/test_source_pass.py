@@ -1,0 +1,97 @@
+"""In which order a pass writes to the ledger, and under which numbers; Spark has no part."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source import epoch as epochs
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.epoch import Pass
+from dbt.adapters.mzs3.errors import SourceError
+
+
+class FakeLedger:
+    """Keeps the phases that are written of each epoch."""
+
+    def __init__(self):
+        self.written = {}
+
+    def epochs(self):
+        return self.written
+
+    def plan(self, epoch):
+        return "the plan"
+
+    def totals(self, epoch):
+        return 1, 1, 0, 0
+
+    def write_note(self, epoch, events):
+        self._add(epoch, "note")
+
+    def write_plan(self, epoch, objects):
+        self._add(epoch, "plan")
+
+    def write_commit(self, epoch, objects):
+        self._add(epoch, "commit")
+
+    def _add(self, epoch, phase):
+        self.written.setdefault(epoch, set()).add(phase)
+
+
+@pytest.fixture
+def this(monkeypatch):
+    monkeypatch.setattr(Pass, "_fetch", lambda *_: None)
+    monkeypatch.setattr(Pass, "_acts_after_commit", False)
+    return Pass(
+        spark=None,
+        definition=SimpleNamespace(name="lake.orders"),
+        connection=None,
+        relations=None,
+        spec=SimpleNamespace(reading=SimpleNamespace(max_rejects=1)),
+        lock=SimpleNamespace(require=lambda: None),
+        cancellation=Cancellation("lake.orders"),
+        on_step=lambda step: None,
+    )
+
+
+BATCH = SimpleNamespace(notes="notes", waiting_objects=0, waiting_bytes=0, objects=1, frame="new")
+
+
+def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
+    monkeypatch.setattr(Pass, "_commit", lambda self, ledger, epoch, plan: None)
+    ledger = FakeLedger()
+    this._epoch(ledger, BATCH)
+    first, second = sorted(ledger.written, key=int)
+    assert ledger.written == {first: {"note"}, second: {"plan"}}
+
+
+def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch):
+    @contextmanager
+    def too_many(*_):
+        raise SourceError("lake.orders: more than 1 records were rejected")
+        yield
+
+    failed = []
+    monkeypatch.setattr(epochs, "counted_rows", too_many)
+    monkeypatch.setattr(Pass, "_record_failure", lambda self, *what: failed.append(what[2:]))
+    ledger = FakeLedger()
+    with pytest.raises(SourceError, match="more than 1 records"):
+        this._epoch(ledger, BATCH)
+    assert failed == [("the plan", "lake.orders: more than 1 records were rejected")]
+    assert not any("commit" in phases for phases in ledger.written.values())
+
+
+def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):
+    @contextmanager
+    def counted(*_):
+        yield "counted"
+
+    def lost():
+        raise SourceError("the lock was taken away")
+
+    monkeypatch.setattr(epochs, "counted_rows", counted)
+    monkeypatch.setattr(Pass, "_record_failure", lambda *_: pytest.fail("recorded"))
+    this.lock.require = lost
+    with pytest.raises(SourceError, match="the lock was taken away"):
+        this._epoch(FakeLedger(), BATCH)
