@@ -328,3 +328,17 @@ def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
     assert [one["Key"] for one in found] == ["orders/2.csv"]
     assert post.ingest().objects == 1
     assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")
+
+
+def test_a_run_without_its_lock_deletes_no_message(post, lake):
+    lake.put("1.csv", "id\n1\n")
+
+    def drop_lock(step):
+        if step == "begin acknowledge":
+            lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+
+    with pytest.raises(SourceError, match="what it committed stays, and its messages go back"):
+        post.ingest(on_step=drop_lock)
+    assert post.left == (1, 0)
+    assert post.ingest().objects == 0
+    assert lake.rows("id") == [("1.csv", 1, "1")]
