@@ -342,3 +342,14 @@ def test_a_run_without_its_lock_deletes_no_message(post, lake):
     assert post.left == (1, 0)
     assert post.ingest().objects == 0
     assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
+def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
+    lake.external["header"] = ["id"]
+    post.announce("gone.csv")
+    lake.put("1.csv", "id\n1\n")
+    post.ingest()
+    with pytest.raises(SourceError, match=r"gone\.csv is removed and has no rows; the next run"):
+        act(lake.spark, lake.definition(), Action.RETRY, ["gone.csv"])
+    assert act(lake.spark, lake.definition(), Action.RETRY, ["*.csv"]).objects == 1
+    assert post.ingest().objects == 1
