@@ -353,3 +353,17 @@ def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
         act(lake.spark, lake.definition(), Action.RETRY, ["gone.csv"])
     assert act(lake.spark, lake.definition(), Action.RETRY, ["*.csv"]).objects == 1
     assert post.ingest().objects == 1
+
+
+def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.put("2.csv", "id\n2,3\n")
+    with pytest.raises(SourceError, match=re.escape("orders/2.csv, line 2")):
+        post.ingest()
+    post.sqs.purge_queue(QueueUrl=post.url)
+    with pytest.raises(SourceError, match=re.escape("orders/2.csv, line 2")):
+        post.ingest()
+    act(lake.spark, lake.definition(), Action.SKIP, ["2.csv"])
+    assert post.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+    assert post.ingest().objects == 0
