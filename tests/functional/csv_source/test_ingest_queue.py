@@ -12,6 +12,7 @@ import boto3
 import pytest
 
 from dbt.adapters.mzs3.csv_source import epoch as epochs
+from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.voice import Voice
@@ -312,3 +313,57 @@ def test_what_was_overwritten_before_it_was_put_away_is_left_with_a_warning(post
         "lake.orders: after_commit: delete left 1 object alone, whose rows are committed: "
         f"s3://{lake.bucket}/orders/1.csv: it was overwritten after it was ingested"
     )
+
+
+def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
+    lake.external |= {"discover": ["bucket_scan"], "after_commit": "delete"}
+    for name in ("1.csv", "2.csv"):
+        lake.put(name, "id\n1\n")
+    with pytest.raises(Died):
+        post.ingest(on_step=dying_at("begin after commit"))
+    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv", "2.csv"])
+    lake.external["max_objects_per_run"] = 1
+    assert post.ingest().objects == 1
+    found = lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")["Contents"]
+    assert [one["Key"] for one in found] == ["orders/2.csv"]
+    assert post.ingest().objects == 1
+    assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")
+
+
+def test_a_run_without_its_lock_deletes_no_message(post, lake):
+    lake.put("1.csv", "id\n1\n")
+
+    def drop_lock(step):
+        if step == "begin acknowledge":
+            lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+
+    with pytest.raises(SourceError, match="what it committed stays, and its messages go back"):
+        post.ingest(on_step=drop_lock)
+    assert post.left == (1, 0)
+    assert post.ingest().objects == 0
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
+def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
+    lake.external["header"] = ["id"]
+    post.announce("gone.csv")
+    lake.put("1.csv", "id\n1\n")
+    post.ingest()
+    with pytest.raises(SourceError, match=r"gone\.csv is removed and has no rows; the next run"):
+        act(lake.spark, lake.definition(), Action.RETRY, ["gone.csv"])
+    assert act(lake.spark, lake.definition(), Action.RETRY, ["*.csv"]).objects == 1
+    assert post.ingest().objects == 1
+
+
+def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.put("2.csv", "id\n2,3\n")
+    with pytest.raises(SourceError, match=re.escape("orders/2.csv, line 2")):
+        post.ingest()
+    post.sqs.purge_queue(QueueUrl=post.url)
+    with pytest.raises(SourceError, match=re.escape("orders/2.csv, line 2")):
+        post.ingest()
+    act(lake.spark, lake.definition(), Action.SKIP, ["2.csv"])
+    assert post.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1")]
+    assert post.ingest().objects == 0

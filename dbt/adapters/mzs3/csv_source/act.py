@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     COMMIT,
     FETCHED,
     OPEN_STATES,
+    REMOVED,
     RETRACTED,
     RETRIED,
     SKIPPED,
@@ -104,7 +105,11 @@ def _fits(action: Action) -> Column:
     """Whether the decision changes anything about an object."""
     if action is Action.SKIP:
         return F.col("shown.state").isin(*OPEN_STATES)
-    return is_visible() if action is Action.RETRACT else F.lit(True)
+    if action is Action.RETRACT:
+        return is_visible()
+    # What is not there can't be taken; what never was has no ETag to be taken by.
+    there = is_visible() | (F.col("shown.state") != REMOVED)
+    return there & F.col("shown.etag").isNotNull()
 
 
 def _require_sense(source: str, action: Action, selected: DataFrame) -> None:
@@ -125,6 +130,8 @@ def _require_sense(source: str, action: Action, selected: DataFrame) -> None:
 def _unfit_text(action: Action, name: str, state: str) -> str:
     if action is Action.RETRACT:
         return f"{name} is {state} and has no rows to take out"
+    if action is Action.RETRY:
+        return f"{name} is {state} and has no rows; the next run takes it if it is back"
     hint = "; retract_s3_objects takes its rows out" if state == FETCHED else ""
     return f"{name} is {state}: neither has it failed nor does it wait{hint}"
 

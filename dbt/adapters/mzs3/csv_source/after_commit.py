@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, Action, AfterCommit
 from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
 from dbt.adapters.mzs3.csv_source.executor.after import (
     LEFT,
     OUTCOME_DDL,
@@ -90,9 +91,14 @@ def _act(
 
 
 def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
-    """The objects whose rows came in with the epoch, and are visible still."""
+    """The objects whose rows came in with the epoch, and are visible still.
+
+    None of which something is wanted yet: what is to be taken again has to be there for that.
+    """
     came = F.col("taken.epoch") == int(epoch)
-    return ledger.objects().where(came & is_visible()).select("object", "taken.etag")
+    done_with = ~F.col("shown.state").isin(*OPEN_STATES)
+    objects = ledger.objects().where(came & is_visible() & done_with)
+    return objects.select("object", "taken.etag")
 
 
 def _objects(count: int) -> str:

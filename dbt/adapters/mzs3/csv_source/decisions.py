@@ -56,7 +56,8 @@ def decide(
 
     `candidates` has object, etag, size, last_modified, one row for each object; `objects` is what
     the ledger knows. `complete` says that there is no object but the candidates: else what the
-    ledger has waiting is taken as it was listed. The columns are those of the candidates, and
+    ledger has waiting, or failed, is taken as it was last seen. The columns are those of the
+    candidates, and
 
     - `action`: `take`, `note` (to be put into the ledger) or `refuse` (overwritten, and that is
       an error);
@@ -76,10 +77,12 @@ def decide(
     state, shown = F.col("k.known.state"), F.col("k.shown.state")
     waits = _is(state, WAITING_STATES)
     visible = is_visible("k.")
-    wanted = found if complete else (found | waits)
+    # A queue does not tell again of what failed, nor of what was planned with it.
+    wanted = found if complete else (found | _is(shown, OPEN_STATES))
+    last, first = ("known", "shown") if complete else ("shown", "known")
 
     def now(name: str) -> Column:
-        known = F.coalesce(F.col(f"k.known.{name}"), F.col(f"k.shown.{name}"))
+        known = F.coalesce(F.col(f"k.{last}.{name}"), F.col(f"k.{first}.{name}"))
         return F.when(found, F.col(f"c.{name}")).otherwise(known)
 
     etag = now("etag")

@@ -97,7 +97,7 @@ class Pass:
             totals = self._epoch(ledger, batch)
         # All that was announced is committed by now, or known, or in the ledger as waiting.
         if self.inbox is not None:
-            self._step("acknowledge", self.inbox.acknowledge)
+            self._step("acknowledge", partial(self._acknowledge, self.inbox))
         if self._acts_after_commit:
             self._step("after commit", lambda: self._after_commit(ledger))
         return totals
@@ -116,6 +116,11 @@ class Pass:
     def _receive(self, ledger: Ledger, inbox: Inbox) -> None:
         inbox.receive()
         note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
+
+    def _acknowledge(self, inbox: Inbox) -> None:
+        # Somebody else may have dropped meanwhile what this run put on record.
+        self.lock.require("what it committed stays, and its messages go back to the queue")
+        inbox.acknowledge()
 
     def _after_commit(self, ledger: Ledger) -> None:
         try:

@@ -103,12 +103,15 @@ class SourceLock:
         finally:
             self._thread.release()
 
-    def require(self) -> None:
-        """Raises SourceError if the lock is no longer this run's: somebody dropped it."""
+    def require(self, outcome: str = "nothing of it is committed") -> None:
+        """Raises SourceError if the lock is no longer this run's: somebody dropped it.
+
+        `outcome` is what the error says of the run.
+        """
         if self._holder() != self._me:
             raise SourceError(
                 f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
-                "this run was ingesting; nothing of it is committed. Run again"
+                f"this run was ingesting; {outcome}. Run again"
             )
 
     def _try(self) -> Owner | None:

@@ -192,3 +192,10 @@ def test_a_longer_sequencer_with_zeros_before_it_is_no_newer():
 @given(st.permutations([(Kind.CREATED, 5), (Kind.REMOVED, 9), (Kind.CREATED, None)]))
 def test_without_a_sequencer_a_creation_is_looked_into(told):
     assert newest_of_each_key(event(*one) for one in told)["a"].kind is Kind.CREATED
+
+
+@pytest.mark.parametrize("key", ["a" * 1025, "é" * 513])
+def test_a_key_that_is_longer_than_any_in_s3_is_none(key):
+    for body in (message(record(key)), bridged(key)):
+        assert parse_message(body) == (UNREADABLE,)
+    assert parse_message(bridged("é" * 512))[0].kind is Kind.CREATED

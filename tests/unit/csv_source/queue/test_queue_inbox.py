@@ -351,3 +351,22 @@ def test_an_object_that_can_not_be_looked_at_names_the_permissions(
         "missing from what is denied"
     )
     assert post.left == (1, 0)
+
+
+def test_a_key_that_no_object_can_have_is_left_in_the_queue_and_stops_nothing(post: Post) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv")), message(record(f"orders/{'x' * 1020}.csv")))
+    with post.open() as inbox:
+        inbox.receive()
+        assert (names(inbox.found), inbox.gone) == (["a.csv"], [])
+        inbox.acknowledge()
+    assert post.left == (1, 0)
+    assert "1 that are no S3 events" in post.warned[0]
+
+
+def test_a_removal_that_comes_late_does_not_hide_an_object_that_is_there(post: Post) -> None:
+    post.put("a.csv")
+    post.send(message(record("orders/a.csv", "ObjectRemoved:Delete", sequencer="2")))
+    with post.open() as inbox:
+        inbox.receive()
+        assert (names(inbox.found), inbox.removed, inbox.gone) == (["a.csv"], [], [])

@@ -18,6 +18,8 @@ from urllib.parse import unquote_plus
 # An SNS message in an SNS message is as far as anybody forwards.
 _MAX_ENVELOPES = 4
 _MAX_SHOWN = 64
+# S3 answers a HEAD of a longer one with an error, so that it is no key (Amazon S3, Object keys).
+_MAX_KEY_BYTES = 1024
 _HEX = re.compile(r"[0-9A-Fa-f]{1,128}")
 _TEST_EVENT = "s3:TestEvent"
 _REMOVED = ("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")
@@ -133,8 +135,8 @@ def _bridged(message: Mapping[str, Any]) -> ObjectEvent:
 
 
 def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any) -> ObjectEvent:
-    key.encode()  # raises ValueError for what is no Unicode, and so no key
-    if not key or not bucket:
+    length = len(key.encode())  # raises ValueError for what is no Unicode, and so no key
+    if not 0 < length <= _MAX_KEY_BYTES or not bucket:
         return UNREADABLE
     kind = Kind.OTHER
     if name.startswith(_CREATED):

@@ -43,10 +43,11 @@ WAIT_S = 2
 class Inbox:
     """The messages of a source's queue, received when they are first asked for, then held.
 
-    `found` and `gone` say what S3 has under the announced keys, `removed` what the queue said was
-    removed; `empty` that there was no message at all. While it is entered, a thread keeps the
-    messages hidden from others. Its end gives back what was not deleted. Raises S3Error where the
-    queue can't be read; what else goes wrong with it is told to `voice` only, as it loses nothing.
+    `found` says what S3 has under the keys that the queue told of, whatever it said of them; of
+    those under which there is nothing, `removed` are said to be so and `gone` were announced.
+    `empty` says that there was no message at all. While it is entered, a thread keeps the messages
+    hidden from others. Its end gives back what was not deleted. Raises S3Error where the queue
+    can't be read; what else goes wrong with it is told to `voice` only, as it loses nothing.
     """
 
     def __init__(
@@ -97,15 +98,17 @@ class Inbox:
         self.empty = not self._held
         newest = newest_of_each_key(self._events)
         self._events = []
-        self.removed = [event for event in newest.values() if event.kind is Kind.REMOVED]
-        created = {key: event for key, event in newest.items() if event.kind is Kind.CREATED}
         client = s3_client(self._connection)
         check = self._cancellation.check
-        for key, found in look_up(client, self._scope.bucket, created, check):
-            if found is None:
-                self.gone.append(created[key])
-            elif self._scope.is_data(found):
-                self.found.append(found)
+        # A removal may come late too, long after the object was put there again.
+        for key, found in look_up(client, self._scope.bucket, newest, check):
+            if found is not None:
+                if self._scope.is_data(found):
+                    self.found.append(found)
+            elif newest[key].kind is Kind.REMOVED:
+                self.removed.append(newest[key])
+            else:
+                self.gone.append(newest[key])
         self._leave_alone(foreign)
 
     def acknowledge(self) -> None:

@@ -1,4 +1,4 @@
-"""What S3 has under the keys that a queue announced: it, and no message, says what is there."""
+"""What S3 has under the keys that a queue told of: it, and no message, says what is there."""
 
 from __future__ import annotations
 
