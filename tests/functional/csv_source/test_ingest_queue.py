@@ -367,3 +367,16 @@ def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     assert post.ingest().objects == 1
     assert lake.rows("id") == [("1.csv", 1, "1")]
     assert post.ingest().objects == 0
+
+
+def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, lake):
+    lake.put("1.csv", "id\n1\n")
+    post.ingest()
+    columns = ("etag", "state", "rows", "rejects", "at")
+    [before] = lake.spark.table(lake.relations.objects).select(*columns).collect()
+    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv"])
+    lake.remove("1.csv")
+    post.announce("1.csv", "ObjectRemoved:Delete")
+    assert post.ingest().objects == 0
+    [after] = lake.spark.table(lake.relations.objects).select(*columns).collect()
+    assert (after, after["rejects"]) == (before, 0)

@@ -230,6 +230,20 @@ def test_objects_that_are_not_there_or_for_which_it_makes_no_sense(lake):
     assert len(Ledger(lake.spark, lake.relations).epochs()) == len(before) + 1
 
 
+def test_an_object_that_is_gone_before_it_is_taken_again_stays_fetched(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    columns = ("etag", "state", "rows", "rejects", "at")
+    [before] = lake.spark.table(lake.relations.objects).select(*columns).collect()
+    acted(lake, Action.RETRY, "1.csv")
+    lake.remove("1.csv")
+    assert lake.ingest().objects == 0
+    [after] = lake.spark.table(lake.relations.objects).select(*columns).collect()
+    assert (after, after["rejects"]) == (before, 0)
+    lake.put("1.csv", "id\n1\n")
+    assert lake.ingest().objects == 0
+
+
 def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
     with pytest.raises(SourceError, match="it was never ingested; there is nothing to change"):
         acted(lake, Action.RETRY, "1.csv")

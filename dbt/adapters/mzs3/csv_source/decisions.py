@@ -40,6 +40,9 @@ TAKE = "take"
 NOTE = "note"
 REFUSE = "refuse"
 
+TAKEN_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
+"""What a note by which an object stays fetched repeats of the commit, with their types."""
+
 _OVERWRITTEN = {
     OnOverwrite.FAIL: REFUSE,
     OnOverwrite.IGNORE: NOTE,
@@ -65,7 +68,7 @@ def decide(
     - `since`: the epoch in which the object was listed, NULL for one that is new;
     - `recorded`: whether the ledger has this very state already;
     - `waits_as`: the state of an object to take that has to wait;
-    - `state`, `error`, `rows`: of a note;
+    - `state`, `error`, `rows`, `rejects`, `at`: of a note;
     - `previous`: the ETag of the rows that are visible.
     """
     joined = candidates.alias("c").join(
@@ -81,8 +84,12 @@ def decide(
     wanted = found if complete else (found | _is(shown, OPEN_STATES))
     last, first = ("known", "shown") if complete else ("shown", "known")
 
+    # What was to be taken again and is gone has the rows it had, under their ETag.
+    kept = ~wanted & visible & ~_is(state, SETTLED_STATES)
+
     def now(name: str) -> Column:
         known = F.coalesce(F.col(f"k.{last}.{name}"), F.col(f"k.{first}.{name}"))
+        known = F.when(kept, F.col(f"k.taken.{name}")).otherwise(known)
         return F.when(found, F.col(f"c.{name}")).otherwise(known)
 
     etag = now("etag")
@@ -114,7 +121,7 @@ def decide(
         F.when(waits, F.col("k.known.epoch")).alias("since"),
         F.coalesce(recorded, F.lit(False)).alias("recorded"),
         F.when(retried, F.lit(RETRIED)).otherwise(F.lit(LISTED)).alias("waits_as"),
-        *_note(found, state, settled, overwritten, etag),
+        *_note(found, state, settled, overwritten, visible, etag),
         F.col("k.taken.etag").alias("previous"),
     )
     return decided.where(F.col("action").isNotNull())
@@ -148,14 +155,19 @@ def waiting_notes(taken: DataFrame) -> DataFrame:
         "last_modified",
         F.col("waits_as").alias("state"),
         F.lit(None).cast("string").alias("error"),
-        F.lit(None).cast("bigint").alias("rows"),
+        *(F.lit(None).cast(kind).alias(name) for name, kind in TAKEN_COLUMNS.items()),
     )
 
 
 def _note(
-    found: Column, state: Column, settled: Column, overwritten: Column, etag: Column
+    found: Column,
+    state: Column,
+    settled: Column,
+    overwritten: Column,
+    visible: Column,
+    etag: Column,
 ) -> list[Column]:
-    """The state, error and rows that a note of the object has."""
+    """The state and error that a note of the object has, and what it repeats of the commit."""
     previous = F.col("k.taken.etag")
     ignored = F.concat(
         F.lit("it was overwritten: its ETag was "),
@@ -168,7 +180,7 @@ def _note(
     new_state = (
         F.when(overwritten, F.lit(IGNORED))
         .when(stays, state)
-        .when(~found, F.lit(REMOVED))
+        .when(~found & ~visible, F.lit(REMOVED))
         .otherwise(F.lit(FETCHED))
     )
     error = (
@@ -177,7 +189,7 @@ def _note(
     return [
         new_state.alias("state"),
         error.alias("error"),
-        F.when(new_state == FETCHED, F.col("k.taken.rows")).alias("rows"),
+        *(F.when(new_state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
     ]
 
 

@@ -57,7 +57,9 @@ SELECT object,
   ) AS shown,
   max_by(struct(etag, size, last_modified, state, error, place.epoch AS epoch), place)
     FILTER (WHERE counts) AS known,
-  max_by(struct(etag, size, last_modified, `rows`, rejects, place.epoch AS epoch), place)
+  max_by(
+    struct(etag, size, last_modified, `rows`, rejects, at, place.epoch AS epoch), place
+  )
     FILTER (WHERE phase = 'commit' AND state = 'fetched') AS taken,
   max(place.epoch) FILTER (WHERE counts AND hides) AS hidden_before
 FROM ({valid}) AS valid

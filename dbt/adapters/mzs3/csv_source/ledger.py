@@ -107,8 +107,10 @@ class Ledger:
 
     def write_note(self, epoch: str, events: DataFrame) -> None:
         """The events count from here on; `events` has the columns of objects, `state`, and any of
-        `rows`, `error` and `hides`."""
-        self._write(epoch, NOTE, events)
+        `rows`, `rejects`, `error`, `hides` and `at`, which is now where it is NULL."""
+        now = F.current_timestamp()
+        at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
+        self._write(epoch, NOTE, events, at=at)
 
     def write_plan(self, epoch: str, objects: DataFrame) -> None:
         """The epoch takes these objects; nothing of them is read before this is on record."""

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.decisions import (
     NOTE,
     REFUSE,
     TAKE,
+    TAKEN_COLUMNS,
     chosen,
     decide,
     waiting_notes,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
 _PLAN_COLUMNS = ("object", "etag", "size", "last_modified", "hides")
-_NOTE_COLUMNS = ("object", "etag", "size", "last_modified", "state", "error", "rows")
+_NOTE_COLUMNS = ("object", "etag", "size", "last_modified", "state", "error", *TAKEN_COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.decisions import TAKEN_COLUMNS, is_visible
 from dbt.adapters.mzs3.csv_source.events import FETCHED, OPEN_STATES, REMOVED, SETTLED_STATES
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 
@@ -51,9 +51,9 @@ def note_what_is_gone(
 ) -> None:
     """The ledger says of every object that is gone why it is not taken, or that its rows stay.
 
-    An object whose rows are visible keeps its state, and has the reason beside it. One that waits,
-    that failed, or that was announced and is gone, is removed. What was removed and never known
-    is counted in the log. Safe to repeat: nothing is noted twice.
+    An object whose rows are visible is fetched, or what else was settled, and has the reason
+    beside it. Any other that waits, that failed, or that was announced and is gone, is removed.
+    What was removed and never known is counted in the log. Safe to repeat: nothing is noted twice.
     """
     events = [
         *((False, one) for one in inbox.removed),
@@ -92,12 +92,13 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
     is_open = _is(F.col("k.shown.state"), OPEN_STATES)
     said = F.coalesce(F.col("k.known.error") == F.col("t.text"), F.lit(False))
     visible = is_visible("k.") & ~said
-    state = F.when(settled, F.col("k.known.state")).when(
-        is_visible("k.") & ~is_open, F.lit(FETCHED)
-    )
+    state = F.when(settled, F.col("k.known.state")).when(is_visible("k."), F.lit(FETCHED))
 
     def last(name: str) -> Column:
-        return F.coalesce(F.col(f"k.known.{name}"), F.col(f"k.shown.{name}")).alias(name)
+        known = F.coalesce(F.col(f"k.known.{name}"), F.col(f"k.shown.{name}"))
+        # Rows that stay do so under the ETag they have, whatever was to take their place.
+        kept = is_visible("k.") & ~settled
+        return F.when(kept, F.col(f"k.taken.{name}")).otherwise(known).alias(name)
 
     return joined.select(
         F.col("t.object").alias("object"),
@@ -105,7 +106,7 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
         last("size"),
         last("last_modified"),
         F.coalesce(state, F.lit(REMOVED)).alias("state"),
-        F.when(state == FETCHED, F.col("k.taken.rows")).alias("rows"),
+        *(F.when(state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
         F.col("t.text").alias("error"),
         (visible | is_open | (unknown & F.col("t.announced"))).alias("noteworthy"),
         unknown.alias("unknown"),
