@@ -73,7 +73,8 @@ def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
     before = everything(lake)
     ledger = Ledger(lake.spark, lake.relations)
     [dead] = [epoch for epoch, phases in ledger.epochs().items() if "void" in phases]
-    plan_of_the_dead = ledger.plan(dead).selectExpr("*", "1 AS rows").collect()
+    counted = ("*", "1 AS rows", "0 AS rejects", "CAST(NULL AS string) AS error")
+    plan_of_the_dead = ledger.plan(dead).selectExpr(*counted).collect()
     compacted(lake)
     assert everything(lake) == before
     compacted(lake)
@@ -88,7 +89,7 @@ def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
     frame = lake.spark.createDataFrame(
         plan_of_the_dead,
         "object string, etag string, size bigint, last_modified timestamp, hides boolean, "
-        "rows bigint",
+        "rows bigint, rejects bigint, error string",
     )
     ledger.write_commit(dead, frame)
     assert everything(lake) == before
