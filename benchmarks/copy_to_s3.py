@@ -18,16 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rclone import serve_s3
+from session import BUCKET, Session
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
 from worker_memory import WorkerMemory
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.config.size import parse_size
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.spark.session import get_or_create
-
-BUCKET = "bench"
 
 
 def main() -> None:
@@ -48,25 +45,12 @@ def main() -> None:
         bench.spark.stop()
 
 
-class Bench:
+class Bench(Session):
     """One Spark session, one S3 server, and what is measured with them."""
 
-    connection: AwsConnection
-
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.exports = 0
-        self.s3_folder = folder / "s3"
-        (self.s3_folder / BUCKET).mkdir(parents=True)
-        self.spark = get_or_create(
-            {
-                "spark.master": "local[2]",
-                "spark.driver.memory": "3g",
-                "spark.sql.warehouse.dir": str(folder / "warehouse"),
-                "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": "false",
-            }
-        )
 
     def ratios(self, rows: int, rounds: int) -> None:
         """Print the median of each way to write the table, and its ratio to Spark's writer."""

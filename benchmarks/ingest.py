@@ -17,15 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rclone import serve_s3
+from session import BUCKET, Session
 from table import BYTES_PER_ROW, COLUMNS, TABLE
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.spark.session import get_or_create
 
-BUCKET = "bench"
 BYTES = 400 * 1024 * 1024
 
 
@@ -40,25 +38,12 @@ def main() -> None:
         bench.spark.stop()
 
 
-class Bench:
+class Bench(Session):
     """One Spark session, one S3 server, and the objects that are read."""
 
-    connection: AwsConnection
-
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.schemas = 0
-        self.s3_folder = folder / "s3"
-        (self.s3_folder / BUCKET).mkdir(parents=True)
-        self.spark = get_or_create(
-            {
-                "spark.master": "local[2]",
-                "spark.driver.memory": "3g",
-                "spark.sql.warehouse.dir": str(folder / "warehouse"),
-                "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": "false",
-            }
-        )
 
     def ratio(self, objects: int, rounds: int) -> None:
         """Print the medians of both for 400 MB in so many objects."""
