@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.abort import abort_all
 from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
+from dbt.adapters.mzs3.copy.commit.existing import Existing
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import MANIFEST, Place
 from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
@@ -75,34 +76,16 @@ def copy_to_s3(
         )
         export.check_kept_partitions(ground)
         with watch.progress() as progress:
+            run = _Run(export, frame, place, ground, progress, watch)
             if parsed.on_existing == "resume" and ground.existing is not None:
-                return _already_there(export, frame, place, ground, progress, watch)
-            return _Run(export, frame, place, ground, progress, watch).to_the_end()
+                return run.compared_with(ground.existing)
+            return run.to_the_end()
 
 
 def _parts(spark: SparkSession, options: CopyOptions) -> int:
     if options.single_file is not None:
         return 1
     return options.parts or default_parallelism(spark)
-
-
-def _already_there(
-    export: Export,
-    frame: DataFrame,
-    place: Place,
-    ground: Ground,
-    progress: Progress,
-    watch: Watch,
-) -> CopyResult:
-    """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
-    assert ground.existing is not None
-    spec = export.write_spec(ground, dry=True, progress=progress.target)
-    files, _ = upload_parts(
-        frame, spec, export.options.parts or 1, before_wide_rows=watch.begin_again
-    )
-    require_same(place, ground.existing, files)
-    ground.sweeper.sweep()  # what the runs before have left open
-    return watch.committed(_result(export, files, int(ground.existing.manifest["as_of"])))
 
 
 class _Run:
@@ -144,6 +127,20 @@ class _Run:
         result = self._committed()
         self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
         return result
+
+    def compared_with(self, existing: Existing) -> CopyResult:
+        """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
+        spec = self._export.write_spec(self._ground, dry=True, progress=self._progress.target)
+        files, _ = upload_parts(
+            self._frame,
+            spec,
+            self._export.options.parts or 1,
+            before_wide_rows=self._watch.begin_again,
+        )
+        require_same(self._place, existing, files)
+        self._ground.sweeper.sweep()  # what the runs before have left open
+        as_of = int(existing.manifest["as_of"])
+        return self._watch.committed(_result(self._export, files, as_of))
 
     def _upload(self) -> None:
         self._watch.stop_if_cancelled()
