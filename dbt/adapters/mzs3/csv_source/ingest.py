@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.csv_source.hints import reset_hint
-from dbt.adapters.mzs3.csv_source.literal import literal_sql
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
@@ -33,6 +32,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
 )
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
+from dbt.adapters.mzs3.csv_source.settings import own_settings
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
@@ -76,7 +76,7 @@ def ingest(
     relations = SourceRelations(definition.schema, definition.identifier)
     stop = Cancellation(name, cancelled or threading.Event())
     try:
-        with literal_sql(spark):
+        with own_settings(spark):
             stop.check()
             make_schema(spark, relations)
             with (
