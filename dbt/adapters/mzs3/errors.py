@@ -56,14 +56,16 @@ class ExecutorError(Mzs3Error):
     """An error raised on an executor for a user to read on the driver.
 
     Spark hands the driver a text with tracebacks in it, so the message travels as marked JSON;
-    `spark.failure.explain` finds it again.
+    `spark.failure.explain` finds it again. `cause` is a word for the driver, in small letters,
+    that no user reads.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, cause: str = "") -> None:
         self.message = message
+        self.cause = cause
         # Without a `<` of its own, a message that quotes an object can't end its mark early.
         marked = json.dumps(message).replace("<", "\\u003c")
-        super().__init__(f"{MARK_BEGIN}{marked}{MARK_END}")
+        super().__init__(f"{MARK_BEGIN}{cause}{marked}{MARK_END}")
 
 
 MARK_BEGIN = "<mzs3-error>"

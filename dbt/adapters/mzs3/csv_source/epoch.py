@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.config.discovery import Action
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.ledger import (
@@ -34,7 +35,7 @@ from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
@@ -151,11 +152,11 @@ class Pass:
         try:
             self._step("fetch", lambda: self._fetch(epoch, plan, batch))
         except SPARK_FAILURES as exc:
-            message = executor_message(exc)
-            if message is None:
+            error = executor_error(exc)
+            if error is None:
                 raise
-            named = self._record_failure(ledger, epoch, plan, message)
-            raise SourceError(f"{message}{self._way_out(named)}") from exc
+            named = self._record_failure(ledger, epoch, plan, error.message)
+            raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
         self._step("commit", lambda: self._commit(ledger, epoch, plan))
         return Totals(*ledger.totals(epoch), **waiting)
 
@@ -204,8 +205,10 @@ class Pass:
         name: str = first["object"]
         return name
 
-    def _way_out(self, name: str | None) -> str:
-        if name is None:
+    def _way_out(self, name: str | None, cause: str) -> str:
+        # A listing shows what became of what was listed; a queue may never tell of it again.
+        settles_itself = cause == GONE and self.definition.discovery.bucket_scan
+        if name is None or cause in (NOT_READ, OF_RUN) or settles_itself:
             return ""
         hint = objects_hint("skip_s3_objects", self.definition.name, [name])
         return f"; or go on without it after: {hint}"
