@@ -369,6 +369,27 @@ def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     assert post.ingest().objects == 0
 
 
+def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(post, lake):
+    lake.put("1.csv", "id\n1\n")
+    post.ingest()
+    lake.put("1.csv", "id\n9\n")
+    lake.put("2.csv", "id\n2\n")
+    for _ in range(2):
+        with pytest.raises(SourceError, match="was overwritten after it was ingested"):
+            post.ingest()
+        if post.left[0]:
+            post.sqs.purge_queue(QueueUrl=post.url)
+    assert {name: state[0] for name, state in lake.states().items()} == {
+        "1.csv": "failed",
+        "2.csv": "listed",
+    }
+    notes = lake.spark.table(lake.relations.ledger).where("phase = 'note'")
+    assert notes.count() == 1
+    act(lake.spark, lake.definition(), Action.SKIP, ["1.csv"])
+    assert post.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
+
+
 def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()

@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.csv_source.listing import Refusal
 from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 
 
@@ -37,6 +38,9 @@ class FakeLedger:
 
     def write_commit(self, epoch, objects):
         self._add(epoch, "commit")
+
+    def write_failed(self, epoch, objects, error):
+        self._add(epoch, "failed")
 
     def _add(self, epoch, phase):
         self.written.setdefault(epoch, set()).add(phase)
@@ -67,6 +71,15 @@ def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
     this._epoch(ledger, BATCH)
     first, second = sorted(ledger.written, key=int)
     assert ledger.written == {first: {"note"}, second: {"plan"}}
+
+
+def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
+    monkeypatch.setattr(epochs, "F", SimpleNamespace(col=str))
+    ledger = FakeLedger()
+    with pytest.raises(SourceError, match="overwritten"):
+        this._refuse(ledger, Refusal("it was overwritten", "events", "notes"))
+    first, second = sorted(ledger.written, key=int)
+    assert ledger.written == {first: {"note"}, second: {"failed"}}
 
 
 def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch):

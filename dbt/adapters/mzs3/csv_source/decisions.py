@@ -67,6 +67,7 @@ def decide(
     - `hides`: whether the object's rows hide those it has;
     - `since`: the epoch in which the object was listed, NULL for one that is new;
     - `recorded`: whether the ledger has this very state already;
+    - `remembered`: whether the ledger says in any way that it is to be taken as it is now;
     - `waits_as`: the state of an object to take that has to wait;
     - `state`, `error`, `rows`, `rejects`, `at`: of a note;
     - `previous`: the ETag of the rows that are visible.
@@ -109,8 +110,10 @@ def decide(
     overwritten = wanted & ~settled & ~retried & ~same & visible
     replaces = retried | F.lit(mode is OnOverwrite.REPLACE)
     refused = overwritten & F.lit(mode is OnOverwrite.FAIL)
-    in_error = _is(shown, (FAILED,)) & (F.col("k.shown.etag") == etag)
-    recorded = F.when(refused, in_error).otherwise(waits & (F.col("k.known.etag") == etag))
+    same_shown = F.coalesce(F.col("k.shown.etag") == etag, F.lit(False))
+    in_error = _is(shown, (FAILED,)) & same_shown
+    waits_so = F.coalesce(waits & (F.col("k.known.etag") == etag), F.lit(False))
+    recorded = F.when(refused, in_error).otherwise(waits_so)
     decided = joined.select(
         F.coalesce(F.col("c.object"), F.col("k.object")).alias("object"),
         etag.alias("etag"),
@@ -119,7 +122,8 @@ def decide(
         action.alias("action"),
         (visible & replaces).alias("hides"),
         F.when(waits, F.col("k.known.epoch")).alias("since"),
-        F.coalesce(recorded, F.lit(False)).alias("recorded"),
+        recorded.alias("recorded"),
+        (waits_so | (_is(shown, OPEN_STATES) & same_shown)).alias("remembered"),
         F.when(retried, F.lit(RETRIED)).otherwise(F.lit(LISTED)).alias("waits_as"),
         *_note(found, state, settled, overwritten, visible, etag),
         F.col("k.taken.etag").alias("previous"),

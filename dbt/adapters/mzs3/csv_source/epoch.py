@@ -164,6 +164,9 @@ class Pass:
         compact(self.spark, self.relations, require_lock=self.lock.require)
 
     def _refuse(self, ledger: Ledger, refusal: Refusal) -> NoReturn:
+        if (notes := refusal.notes) is not None:
+            noted = next_epoch(ledger.epochs())
+            self._step("note", lambda: ledger.write_note(noted, notes))
         if (events := refusal.events) is not None:
             epoch = next_epoch(ledger.epochs())
             self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
