@@ -25,6 +25,7 @@ DOORS = {
     "source_nodes.py",
     "source_operations.py",
     "staging.py",
+    "variables.py",
 }
 SHIPPED = (
     "aws",

@@ -189,7 +189,7 @@ def test_a_source_whose_objects_no_listing_shows_is_as_fresh_as_its_ledger(
     monkeypatch.setattr(staging, "read_freshness", lambda *_: Freshness(EARLIER, 1, 10))
     monkeypatch.setattr(staging, "read_ingested_freshness", lambda *_: Freshness(LATER, 2, 20))
     monkeypatch.setattr(staging, "isolated_session", lambda _: None)
-    monkeypatch.setattr(staging, "variable", lambda *_: None)
+    monkeypatch.setattr(staging, "is_set", lambda *_: False)
     relation = SimpleNamespace(schema="raw", identifier="orders")
     response, newest, _ = staging.freshness_from_s3(adapter, relation, manifest)
     assert (response.objects, response.bytes, newest) == expected

@@ -41,7 +41,7 @@ from dbt.adapters.mzs3.source_nodes import (
 )
 from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.spark.session import isolated_session
-from dbt.adapters.mzs3.variables import variable
+from dbt.adapters.mzs3.variables import is_set
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +112,8 @@ def freshness_from_s3(
 
     Starts Spark only where a variable asks for what is pending, and for a source whose objects a
     listing does not show: a queue alone tells of them, or they are moved or deleted. Raises
-    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
+    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`; and for a
+    variable that is neither true nor false.
     """
     source = source_of(manifest, relation)
     if source is None:
@@ -120,6 +121,7 @@ def freshness_from_s3(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
             f"only S3 CSV sources (type: {TYPE}) can do without one"
         )
+    tells_pending = is_set(adapter.config, PENDING_VARIABLE)
     try:
         connections = adapter.config.credentials.connections
         definition = source_definition(source, connections)
@@ -128,7 +130,7 @@ def freshness_from_s3(
         response = FreshnessResponse(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
-        if variable(adapter.config, PENDING_VARIABLE) is True:
+        if tells_pending:
             require_session(adapter.config.credentials.method, definition.name)
             session = isolated_session(adapter.config.credentials.server_side_parameters)
             pending = read_pending(session, definition, connection)
