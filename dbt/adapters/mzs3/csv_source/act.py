@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.csv_source.lock import WAIT_S
 from dbt.adapters.mzs3.csv_source.operation import changing, relations_of, require_ledger
 from dbt.adapters.mzs3.csv_source.selection import read_wanted, select_objects
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.persisted import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -87,17 +88,14 @@ def act(
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())
-        selected = select_objects(name, objects, wanted).persist()
-        try:
+        with persisted(select_objects(name, objects, wanted)) as selected:
             _require_sense(name, action, selected)
             fitting = selected.where(_fits(action))
-            events = _events(action, fitting).persist()
             rows = _visible_rows(ledger, fitting) if action is Action.RETRACT else 0
-            count = events.count()
-            lock.require()
-            ledger.write_note(next_epoch(ledger.epochs()), events)
-        finally:
-            selected.unpersist()
+            with persisted(_events(action, fitting)) as events:
+                count = events.count()
+                lock.require()
+                ledger.write_note(next_epoch(ledger.epochs()), events)
     return Acted(name, action, count, rows)
 
 

@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     act_on,
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
+from dbt.adapters.mzs3.spark.persisted import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -75,18 +76,14 @@ def _act(
     """How many objects of the epoch there are, wait and were left, and why the first did."""
     spec = _spec(definition, connection, definition.discovery.after_commit, epoch)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
-    outcomes = (
-        _fetched(ledger, epoch).repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL).persist()
-    )
-    try:
+    objects = _fetched(ledger, epoch).repartition(tasks)
+    with persisted(objects.mapInArrow(act_on(spec), OUTCOME_DDL)) as outcomes:
         found = outcomes.agg(
             F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
         ).first()
         if not found["waiting"]:
             nothing = {name: F.lit(None) for name in ("size", "last_modified")}
             ledger.write_done(epoch, outcomes.withColumns(nothing))
-    finally:
-        outcomes.unpersist()
     return found
 
 
