@@ -219,9 +219,9 @@ class Mzs3Adapter(SparkAdapter):
     # --- run-operations --------------------------------------------------------------------
 
     @available.parse_none
-    def validate_aws_connection(self, name: Any, location: Any) -> None:
-        """Try what exports need on a prefix."""
-        run_operations.validate(self, name, location)
+    def validate_aws_connection(self, name: Any, location: Any, queue: Any) -> None:
+        """Try what exports need on a prefix, and sources on a queue."""
+        run_operations.validate(self, name, location, queue)
 
     @available.parse_none
     def verify_copy(self, location: Any, aws_connection: Any) -> None:

@@ -88,7 +88,7 @@ def _ways(discover: Any, problems: list[str]) -> tuple[bool, str | None]:
         elif way != SCAN:
             problems.append(f"external.discover must be {_WAYS}, not {_shown(way)}")
     for queue in queues:
-        if (problem := _queue_problem(queue)) is not None:
+        if (problem := queue_problem(queue)) is not None:
             problems.append(f"external.discover: {QUEUE} {problem}")
     if len(queues) > 1:
         problems.append(
@@ -110,7 +110,7 @@ def _shown_word(text: Any) -> str:
     return repr(text) if sound else "a text that is not shown, as it may hold a password"
 
 
-def _queue_problem(queue: Any) -> str | None:
+def queue_problem(queue: Any) -> str | None:
     """What is wrong with a queue; none is repeated, as what is no name may hold a password."""
     if not isinstance(queue, str) or not queue:
         return "must be the name or the URL of a queue, as a text"
