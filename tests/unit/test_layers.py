@@ -33,6 +33,7 @@ SHIPPED = (
     "csv_source/executor",
     "csv_dialect.py",
     "errors.py",
+    "wording.py",
 )
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}

@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from dbt.adapters.mzs3.wording import counted
+
 
 class Mzs3Error(Exception):
     """An error a user can act on: the text says what is wrong, where, and what to do next."""
@@ -27,9 +29,8 @@ class ConfigError(Mzs3Error):
         self.subject = subject
         self.problems = tuple(problems)
         lines = "".join(f"\n  - {problem}" for problem in self.problems)
-        count = len(self.problems)
-        noun = "problem" if count == 1 else "problems"
-        super().__init__(f"{subject} has {count} {noun} in its configuration:{lines}")
+        count = counted(len(self.problems), "problem")
+        super().__init__(f"{subject} has {count} in its configuration:{lines}")
 
 
 class S3Error(Mzs3Error):

@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source.operation import changing, relations_of, requi
 from dbt.adapters.mzs3.csv_source.selection import read_wanted, select_objects
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -56,13 +57,12 @@ class Acted:
 
     def line(self) -> str:
         """The line of the log."""
-        noun = "object" if self.objects == 1 else "objects"
         done = {
             Action.RETRY: "to be taken again by the next run",
             Action.SKIP: "skipped",
             Action.RETRACT: f"retracted, {self.rows} rows taken out",
         }
-        return f"{self.source}: {self.objects} {noun} {done[self.action]}"
+        return f"{self.source}: {counted(self.objects, 'object')} {done[self.action]}"
 
 
 def act(

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
 from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -59,11 +60,11 @@ def act_on_committed(
     committed = "whose rows are committed"
     if waiting:
         voice.warn(
-            f"{what} failed for {_objects(waiting)}, {committed}: {why_waiting}. The next run "
-            "tries again"
+            f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
+            "next run tries again"
         )
     if left:
-        voice.warn(f"{what} left {_objects(left)} alone, {committed}: {why_left}")
+        voice.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
 
 
 def _act(
@@ -96,10 +97,6 @@ def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
     done_with = ~F.col("shown.state").isin(*OPEN_STATES)
     objects = ledger.objects().where(came & is_visible() & done_with)
     return objects.select("object", "taken.etag")
-
-
-def _objects(count: int) -> str:
-    return f"{count} object{'' if count == 1 else 's'}"
 
 
 def _counted(state: str) -> list[F.Column]:

@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -28,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.queue.scope import Scope
 from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.wording import counted
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -80,12 +80,7 @@ class Inbox:
     def __enter__(self) -> Inbox:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop_holding()
         self._give_back(list(self._held))
 
@@ -124,8 +119,9 @@ class Inbox:
             del self._held[message]
         if failed[0]:
             self._voice.warn(
-                f"{self._source}: {_messages(failed[0])} of the queue {self._queue.name} could "
-                f"not be deleted ({failed[1]}). They come again, and nothing is ingested twice"
+                f"{self._source}: {counted(failed[0], 'message')} of the queue "
+                f"{self._queue.name} could not be deleted ({failed[1]}). They come again, and "
+                "nothing is ingested twice"
             )
 
     def _receive_all(self) -> Counter[str]:
@@ -181,9 +177,9 @@ class Inbox:
             failed = len(handles), str(exc)
         if failed[0]:
             self._voice.warn(
-                f"{self._source}: {_messages(failed[0])} could not be given back to the queue "
-                f"{self._queue.name} at once ({failed[1]}). They come back by themselves within "
-                f"{VISIBILITY_S} s"
+                f"{self._source}: {counted(failed[0], 'message')} could not be given back to the "
+                f"queue {self._queue.name} at once ({failed[1]}). They come back by themselves "
+                f"within {VISIBILITY_S} s"
             )
 
     def _hold(self) -> None:
@@ -198,9 +194,9 @@ class Inbox:
             if failed and not told and not self._done.is_set():
                 told = True
                 self._voice.warn(
-                    f"{self._source}: {_messages(failed)} of the queue {self._queue.name} could "
-                    f"not be kept from others while this run works ({reason}). Another run may "
-                    "get them too; nothing is ingested twice"
+                    f"{self._source}: {counted(failed, 'message')} of the queue "
+                    f"{self._queue.name} could not be kept from others while this run works "
+                    f"({reason}). Another run may get them too; nothing is ingested twice"
                 )
 
     def _hide_all(self) -> tuple[int, str]:
@@ -226,10 +222,6 @@ class Inbox:
         if self._holder is not None:
             self._holder.join()
             self._holder = None
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'' if count == 1 else 's'}"
 
 
 @contextmanager
