@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.events import (
     COMMIT,
     FETCHED,
+    OBJECT_COLUMNS,
     OPEN_STATES,
     REMOVED,
     RETRACTED,
@@ -139,9 +140,7 @@ def _events(action: Action, objects: DataFrame) -> DataFrame:
     error = F.col("shown.error") if action is Action.SKIP else F.lit(None)
     return objects.select(
         "object",
-        "shown.etag",
-        "shown.size",
-        "shown.last_modified",
+        *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]),
         F.lit(_STATES[action]).alias("state"),
         error.cast("string").alias("error"),
         F.lit(action is Action.RETRACT).alias("hides"),

@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     FETCHED,
     IGNORED,
     LISTED,
+    OBJECT_COLUMNS,
     OPEN_STATES,
     REMOVED,
     RETRIED,
@@ -79,14 +80,14 @@ def decide(
     )
     found = F.col("c.object").isNotNull()
     state, shown = F.col("k.known.state"), F.col("k.shown.state")
-    waits = _is(state, WAITING_STATES)
+    waits = is_any(state, WAITING_STATES)
     visible = is_visible("k.")
     # A queue does not tell again of what failed, nor of what was planned with it.
-    wanted = found if complete else (found | _is(shown, OPEN_STATES))
+    wanted = found if complete else (found | is_any(shown, OPEN_STATES))
     last, first = ("known", "shown") if complete else ("shown", "known")
 
     # What was to be taken again and is gone has the rows it had, under their ETag.
-    kept = ~wanted & visible & ~_is(state, SETTLED_STATES)
+    kept = ~wanted & visible & ~is_any(state, SETTLED_STATES)
 
     def now(name: str) -> Column:
         known = F.coalesce(F.col(f"k.{last}.{name}"), F.col(f"k.{first}.{name}"))
@@ -94,10 +95,10 @@ def decide(
         return F.when(found, F.col(f"c.{name}")).otherwise(known)
 
     etag = now("etag")
-    settled = _is(state, SETTLED_STATES) & (F.col("k.known.etag") == etag)
+    settled = is_any(state, SETTLED_STATES) & (F.col("k.known.etag") == etag)
     same = visible & (F.col("k.taken.etag") == etag)
-    retried = _is(state, (RETRIED,))
-    is_open = F.when(_is(shown, OPEN_STATES), F.lit(NOTE))
+    retried = is_any(state, (RETRIED,))
+    is_open = F.when(is_any(shown, OPEN_STATES), F.lit(NOTE))
     gone = is_open if complete else F.lit(None)
     action = (
         F.when(~wanted, gone)
@@ -111,7 +112,7 @@ def decide(
     replaces = retried | F.lit(mode is OnOverwrite.REPLACE)
     refused = overwritten & F.lit(mode is OnOverwrite.FAIL)
     same_shown = F.coalesce(F.col("k.shown.etag") == etag, F.lit(False))
-    in_error = _is(shown, (FAILED,)) & same_shown
+    in_error = is_any(shown, (FAILED,)) & same_shown
     waits_so = F.coalesce(waits & (F.col("k.known.etag") == etag), F.lit(False))
     recorded = F.when(refused, in_error).otherwise(waits_so)
     decided = joined.select(
@@ -123,12 +124,17 @@ def decide(
         (visible & replaces).alias("hides"),
         F.when(waits, F.col("k.known.epoch")).alias("since"),
         recorded.alias("recorded"),
-        (waits_so | (_is(shown, OPEN_STATES) & same_shown)).alias("remembered"),
+        (waits_so | (is_any(shown, OPEN_STATES) & same_shown)).alias("remembered"),
         F.when(retried, F.lit(RETRIED)).otherwise(F.lit(LISTED)).alias("waits_as"),
         *_note(found, state, settled, overwritten, visible, etag),
         F.col("k.taken.etag").alias("previous"),
     )
     return decided.where(F.col("action").isNotNull())
+
+
+def is_any(state: Column, states: tuple[str, ...]) -> Column:
+    """Whether the state is one of these; false where there is none."""
+    return F.coalesce(state.isin(*states), F.lit(False))
 
 
 def is_visible(prefix: str = "") -> Column:
@@ -153,10 +159,7 @@ def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
 def waiting_notes(taken: DataFrame) -> DataFrame:
     """Notes by which objects to take that are not in the ledger as waiting come to be."""
     return taken.where(~F.col("recorded")).select(
-        "object",
-        "etag",
-        "size",
-        "last_modified",
+        *OBJECT_COLUMNS,
         F.col("waits_as").alias("state"),
         F.lit(None).cast("string").alias("error"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in TAKEN_COLUMNS.items()),
@@ -180,7 +183,7 @@ def _note(
         etag,
         F.lit("; on_overwrite: ignore keeps the rows there are"),
     )
-    stays = settled | (~found & _is(state, SETTLED_STATES))
+    stays = settled | (~found & is_any(state, SETTLED_STATES))
     new_state = (
         F.when(overwritten, F.lit(IGNORED))
         .when(stays, state)
@@ -195,7 +198,3 @@ def _note(
         error.alias("error"),
         *(F.when(new_state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
     ]
-
-
-def _is(state: Column, states: tuple[str, ...]) -> Column:
-    return F.coalesce(state.isin(*states), F.lit(False))

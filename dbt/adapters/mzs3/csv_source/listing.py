@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.decisions import (
     decide,
     waiting_notes,
 )
+from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.listing import LISTING_DDL, list_objects
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.ledger import Ledger
 
 OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
-_PLAN_COLUMNS = ("object", "etag", "size", "last_modified", "hides")
-_NOTE_COLUMNS = ("object", "etag", "size", "last_modified", "state", "error", *TAKEN_COLUMNS)
+_PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
+_NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Re
         F.col("etag"),
     )
     refused = decided.where(F.col("action") == REFUSE).withColumn("error", text)
-    events = refused.select("object", "etag", "size", "last_modified", "error")
+    events = refused.select(*OBJECT_COLUMNS, "error")
     notes = None
     if found["unremembered"] and not definition.discovery.bucket_scan:
         # Their messages may expire before the refused ones are dealt with.
