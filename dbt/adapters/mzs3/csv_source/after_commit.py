@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, Action, AfterCommit
+from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, AfterAction, AfterCommit
 from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
 from dbt.adapters.mzs3.csv_source.executor.after import (
@@ -44,7 +44,7 @@ def act_on_committed(
     again by the next run; what was overwritten since is left alone.
     """
     after = definition.discovery.after_commit
-    if after.action is Action.KEEP:
+    if after.action is AfterAction.KEEP:
         return
     waiting = left = in_vain = 0
     why_waiting = why_left = None

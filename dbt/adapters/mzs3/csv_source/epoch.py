@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
-from dbt.adapters.mzs3.csv_source.config.discovery import Action
+from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
@@ -101,7 +101,7 @@ class Pass:
 
     @property
     def _acts_after_commit(self) -> bool:
-        return self.definition.discovery.after_commit.action is not Action.KEEP
+        return self.definition.discovery.after_commit.action is not AfterAction.KEEP
 
     def _told(self, ledger: Ledger) -> DataFrame | None:
         """The objects that the queue told of and S3 has; None without a queue."""

@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.csv_source.hints import reset_hint
 from dbt.adapters.mzs3.csv_source.literal import literal_sql
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
@@ -26,7 +27,6 @@ from dbt.adapters.mzs3.csv_source.purify import (
 from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
-    SourceRelations,
     make_relations,
     make_schema,
     read_pinned,
@@ -73,7 +73,7 @@ def ingest(
     started = time.monotonic()
     ship_executor_code()
     name = definition.name
-    relations = SourceRelations(definition.schema, definition.identifier)
+    relations = relations_of(definition)
     stop = Cancellation(name, cancelled or threading.Event())
     try:
         with literal_sql(spark):
@@ -124,7 +124,7 @@ def _pin(
     inbox: Inbox | None,
 ) -> PinnedDefinition:
     """The definition that holds for every object, and all relations of the source in place."""
-    relations = SourceRelations(definition.schema, definition.identifier)
+    relations = relations_of(definition)
     stored = read_pinned(spark, relations, definition.name)
     if stored is None:
         pinned = purify_now(definition, connection, stop, inbox)
