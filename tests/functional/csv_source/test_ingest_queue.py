@@ -299,20 +299,32 @@ def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monke
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
-def test_what_was_overwritten_before_it_was_put_away_is_left_with_a_warning(post, lake):
+def test_what_is_replaced_while_it_is_ingested_is_never_put_away(post, lake):
     lake.external |= {"discover": ["bucket_scan"], "after_commit": "delete"}
     lake.put("1.csv", "id\n1\n")
 
-    def overwrite(step):
-        if step == "begin after commit":
-            lake.put("1.csv", "id\n9\n")
+    def content():
+        return lake.client.get_object(Bucket=lake.bucket, Key="orders/1.csv")["Body"].read()
 
-    post.ingest(on_step=overwrite)
+    def replacing(step, content):
+        return lambda name: lake.put("1.csv", content) if name == step else None
+
+    with pytest.raises(SourceError, match="it was replaced after it was listed") as raised:
+        post.ingest(on_step=replacing("begin fetch", "id\n2\n"))
+    assert "skip_s3_objects" not in str(raised.value)
+    assert content() == b"id\n2\n"
+    post.ingest(on_step=replacing("begin after commit", "id\n3\n"))
     (warning,) = post.warned
     assert warning.startswith(
         "lake.orders: after_commit: delete left 1 object alone, whose rows are committed: "
         f"s3://{lake.bucket}/orders/1.csv: it was overwritten after it was ingested"
     )
+    assert content() == b"id\n3\n"
+    assert lake.rows("id") == [("1.csv", 1, "2")]
+    lake.external["on_overwrite"] = "replace"
+    post.ingest()
+    assert lake.rows("id") == [("1.csv", 1, "3")]
+    assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")
 
 
 def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
