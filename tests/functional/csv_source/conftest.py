@@ -122,3 +122,15 @@ def post(lake: Lake, aws_connection: dict[str, str], monkeypatch: pytest.MonkeyP
     made.lose()  # the test event
     lake.external = {"discover": [{"sqs_notifications": made.name}]}
     return made
+
+
+@pytest.fixture(scope="session")
+def make_bucket(s3: Any) -> Callable[[str, dict[str, str]], None]:
+    """`make_bucket(name, objects)`: a bucket with these objects, by their keys."""
+
+    def make(name: str, objects: dict[str, str]) -> None:
+        s3.create_bucket(Bucket=name)
+        for key, content in objects.items():
+            s3.put_object(Bucket=name, Key=key, Body=content.encode())
+
+    return make
