@@ -24,7 +24,8 @@ from dbt.adapters.mzs3.csv_source.purify import (
     needs_object,
     purify,
 )
-from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
+from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S
+from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     make_relations,
