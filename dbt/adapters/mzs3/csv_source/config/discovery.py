@@ -13,7 +13,6 @@ from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
-KEYS = ("discover", "after_commit")
 EPOCH_MARK = "{epoch}"
 DEFAULT_TAGS = (("mzs3-ingested", EPOCH_MARK),)
 
