@@ -27,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     FETCHED,
     LISTED,
     NOTE,
+    OBJECT_COLUMNS,
     PLAN,
     SKIPPED,
     SNAPSHOT,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
 
-OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
 _OPTIONAL_COLUMNS = {
     "state": "string",
     "rows": "bigint",
