@@ -15,6 +15,7 @@ VOID = "void"
 SNAPSHOT = "snapshot"
 DUE = "due"
 DONE = "done"
+LISTING = "listing"
 
 LISTED = "listed"
 RETRIED = "retried"

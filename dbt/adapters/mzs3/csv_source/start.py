@@ -1,0 +1,94 @@
+"""Where a listing starts: at the first key, or, where keys only grow, shortly before their end.
+
+A key that is put so late that it sorts before the start is found by the next full listing. One is
+due where the last one began `full_listing_hours` ago, or is not on record for this location and
+pattern. It is put on record after all that it found is committed, or in the ledger as waiting; a
+run that dies or fails before leaves the next one to be full again.
+
+A start is not kept. It is found in the ledger each time: it lies before everything that has to be
+done again, and everything that is about as new as the newest. So a run that dies moves no start.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.config.listing import KeyOrder
+from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.ledger import Ledger
+
+LOOK_BACK_S = 3600
+"""What was modified within so long of the newest object is listed again, and up to twice that."""
+
+_OPEN = 1 << 40
+_S_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Start:
+    """The listing has the keys that sort after `after`; with None it has them all.
+
+    `full_since` is when it began, in seconds since 1970, if it is a full listing that is to be
+    put on record.
+    """
+
+    after: str | None = None
+    full_since: int | None = None
+
+    def limit(
+        self, objects: DataFrame, definition: SourceDefinition, beside: DataFrame | None
+    ) -> DataFrame:
+        """What is known of the objects that the listing may have, and of those `beside` it."""
+        if self.after is None:
+            return objects
+        start = F.lit(f"s3://{definition.location.bucket}/{self.after}")
+        listed = objects.where(F.col("object") > start)
+        if beside is None:
+            return listed
+        before = objects.where(F.col("object") <= start)
+        return listed.unionByName(before.join(beside.select("object"), "object", "left_semi"))
+
+
+def listing_name(definition: SourceDefinition) -> str:
+    """What is listed, as the ledger names it: the location and the pattern."""
+    return f"{definition.location.uri}{definition.pattern}"
+
+
+def listing_start(ledger: Ledger, definition: SourceDefinition) -> Start:
+    """Where a listing that is done now starts."""
+    listing = definition.listing
+    if listing.order is KeyOrder.ANY:
+        return Start()
+    now = int(time.time())
+    last = ledger.last_listing(listing_name(definition))
+    if last is None or not 0 <= now - last < listing.full_hours * _S_PER_HOUR:
+        return Start(full_since=now)
+    prefix = f"s3://{definition.location.bucket}/"
+    lowest = _lowest(ledger.objects().where(F.startswith("object", F.lit(prefix))))
+    # Without its last character a key sorts before itself, and before little else.
+    return Start(None if lowest is None else lowest[len(prefix) : -1])
+
+
+def _lowest(objects: DataFrame) -> str | None:
+    """The first object that is open, or about as new as the newest one."""
+    is_open = F.col("shown.state").isin(*OPEN_STATES) | F.col("known.state").isin(*OPEN_STATES)
+    age = F.floor(F.unix_timestamp("shown.last_modified") / LOOK_BACK_S)
+    by_age = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(age).alias("age"))
+    # The open ones, the newest, and those before them.
+    found = by_age.agg(F.min("object").alias("lowest")).orderBy(F.desc("age")).limit(3).collect()
+    ages = [row["age"] for row in found if row["age"] not in (None, _OPEN)]
+    lowest = [
+        row["lowest"]
+        for row in found
+        if row["age"] == _OPEN or (ages and row["age"] is not None and row["age"] >= ages[0] - 1)
+    ]
+    return min(lowest, default=None)
