@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.config.listing import is_ordered
 from dbt.adapters.mzs3.csv_source.executor.listing import (
+    KEYS_PER_PAGE,
     LISTING_DDL,
     LISTING_SCHEMA,
     FirstPage,
@@ -41,7 +42,6 @@ OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
 PIECES_PER_TASK = 4
 # A piece is listed up to the end of a page: so many pages at least, lest that cost too much.
 PAGES_PER_PIECE = 8
-KEYS_PER_PAGE = 1000
 _PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.string())])
 
 Sample = Callable[[], "tuple[Sequence[str], int]"]

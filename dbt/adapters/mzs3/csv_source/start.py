@@ -6,7 +6,7 @@ pattern. It is put on record after all that it found is committed, or in the led
 run that dies or fails before leaves the next one to be full again.
 
 A start is not kept. It is found in the ledger each time: it lies before everything that has to be
-done again, and everything that is about as new as the newest. So a run that dies moves no start.
+done again, and all that was modified in the newest hours. So a run that dies moves no start.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.ledger import Ledger
 
-LOOK_BACK_S = 3600
-"""What was modified within so long of the newest object is listed again, and up to twice that."""
+HOURS_AGAIN = 2
+"""What was modified in the newest hours in which anything was is listed again: so many of them."""
 
 _OPEN = 1 << 40
 _S_PER_HOUR = 3600
@@ -79,16 +79,12 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> Start:
 
 
 def _lowest(objects: DataFrame) -> str | None:
-    """The first object that is open, or about as new as the newest one."""
+    """The first object that is open, or of the newest hours; None without any."""
     is_open = F.col("shown.state").isin(*OPEN_STATES) | F.col("known.state").isin(*OPEN_STATES)
-    age = F.floor(F.unix_timestamp("shown.last_modified") / LOOK_BACK_S)
-    by_age = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(age).alias("age"))
-    # The open ones, the newest, and those before them.
-    found = by_age.agg(F.min("object").alias("lowest")).orderBy(F.desc("age")).limit(3).collect()
-    ages = [row["age"] for row in found if row["age"] not in (None, _OPEN)]
-    lowest = [
-        row["lowest"]
-        for row in found
-        if row["age"] == _OPEN or (ages and row["age"] is not None and row["age"] >= ages[0] - 1)
-    ]
-    return min(lowest, default=None)
+    hour = F.floor(F.unix_timestamp("shown.last_modified") / _S_PER_HOUR)
+    hours = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(hour).alias("hour"))
+    newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))
+    found = newest.limit(HOURS_AGAIN + 1).collect()
+    if found and found[0]["hour"] != _OPEN:
+        found = found[:HOURS_AGAIN]
+    return min((row["lowest"] for row in found), default=None)

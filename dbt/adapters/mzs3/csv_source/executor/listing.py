@@ -31,6 +31,7 @@ LISTING_SCHEMA = pa.schema(
 )
 # What exports leave beside their files, so that one reads back as it was written.
 EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
+KEYS_PER_PAGE = 1000
 LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
 
 
@@ -128,10 +129,12 @@ def _pages(
 ) -> Iterator[Any]:
     """Every page as S3 answers. Raises S3Error."""
     prefix = location.key(matcher.literal_prefix)
-    start: Any = {} if after is None else {"StartAfter": after}
+    asked: Any = {"Prefix": prefix, "MaxKeys": KEYS_PER_PAGE}
+    if after is not None:
+        asked["StartAfter"] = after
     paginator = client.get_paginator("list_objects_v2")
     try:
-        yield from paginator.paginate(Bucket=location.bucket, Prefix=prefix, **start)
+        yield from paginator.paginate(Bucket=location.bucket, **asked)
     except AwsFailure as exc:
         raise listing_failed(exc, location.bucket, prefix) from exc
 
