@@ -103,10 +103,10 @@ class Bench(Session):
 
     def _warm_up(self) -> None:
         """What Spark does for the first time it does slowly, and remembers."""
-        with made_up_bucket(NEW * 3) as small:
+        with made_up_bucket(1200) as small:
             self._ingest(small, self._definition("warm_up", key_order="ascending"), None)
-            small.add(NEW, late=False)
-            self._ingest(small, self._definition("warm_up", key_order="ascending"))
+            small.add(10, late=False)
+            self._ingest(small, self._definition("warm_up", key_order="ascending"), 10)
 
     def _time(
         self,

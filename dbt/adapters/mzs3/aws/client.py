@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -155,10 +156,12 @@ def _botocore_session() -> Any:
 
 
 def _instant(value: Any) -> datetime:
-    """A timestamp in an answer; those of listings fast, as each page has a thousand."""
-    if isinstance(value, str) and value.endswith("Z"):
-        with suppress(ValueError):
+    """A timestamp in an answer; the usual ones fast, as a page of a listing has a thousand."""
+    with suppress(ValueError):
+        if isinstance(value, str) and value.endswith("Z") and "T" in value:
             return datetime.fromisoformat(f"{value[:-1]}+00:00")
+        if isinstance(value, str) and value.endswith(" GMT"):
+            return parsedate_to_datetime(value)
     parsed: datetime = parse_timestamp(value)
     return parsed
 

@@ -73,14 +73,19 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> Start:
     if last is None or not 0 <= now - last < listing.full_hours * _S_PER_HOUR:
         return Start(full_since=now)
     prefix = f"s3://{definition.location.bucket}/"
-    lowest = _lowest(ledger.objects().where(F.startswith("object", F.lit(prefix))))
+    lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))
     # Without its last character a key sorts before itself, and before little else.
     return Start(None if lowest is None else lowest[len(prefix) : -1])
 
 
-def _lowest(objects: DataFrame) -> str | None:
+def _lowest(events: DataFrame) -> str | None:
     """The first object that is open, or of the newest hours; None without any."""
-    is_open = F.col("shown.state").isin(*OPEN_STATES) | F.col("known.state").isin(*OPEN_STATES)
+    # No more of each object than is asked for here: there may be millions.
+    objects = events.groupBy("object").agg(
+        F.max_by(F.struct("state", "last_modified"), "place").alias("shown"),
+        F.max_by("state", F.when(F.col("counts"), F.col("place"))).alias("known"),
+    )
+    is_open = F.col("shown.state").isin(*OPEN_STATES) | F.col("known").isin(*OPEN_STATES)
     hour = F.floor(F.unix_timestamp("shown.last_modified") / _S_PER_HOUR)
     hours = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(hour).alias("hour"))
     newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))
