@@ -112,6 +112,16 @@ def test_the_first_page_says_how_to_go_on():
     assert len(store.asked) == 2
 
 
+def test_an_empty_first_page_need_not_be_the_last():
+    store = Store(["orders/1", "orders/2"])
+    store.paginate = lambda **_: iter([{"IsTruncated": True, "NextContinuationToken": "t"}])
+    page = first_page(store, LOCATION, "**")
+    assert (page.objects, page.end, page.in_order) == ([], "", True)
+    del store.paginate
+    assert keys_of(iter_pages(store, LOCATION, "**", Piece(page.end))) == ["orders/1", "orders/2"]
+    assert "StartAfter" not in store.asked[0]
+
+
 def test_a_store_that_lists_in_no_order_is_seen_to():
     store = Store(["orders/2", "orders/1", "orders/3"])
     store.keys = ["orders/2", "orders/1", "orders/3"]

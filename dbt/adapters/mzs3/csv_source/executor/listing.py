@@ -95,7 +95,8 @@ def first_page(
     below = (key[depth:].partition("/") for key in keys)
     return FirstPage(
         _matching(page.get("Contents", []), location, matcher, Piece(after)),
-        keys[-1] if keys and page.get("IsTruncated") else None,
+        # A page may be empty and not the last one.
+        max(keys, default=after or "") if page.get("IsTruncated") else None,
         all(map(lt, keys, keys[1:])),
         len({name for name, slash, _ in below if slash}),
     )
@@ -130,7 +131,7 @@ def _pages(
     """Every page as S3 answers. Raises S3Error."""
     prefix = location.key(matcher.literal_prefix)
     asked: Any = {"Prefix": prefix, "MaxKeys": KEYS_PER_PAGE}
-    if after is not None:
+    if after:
         asked["StartAfter"] = after
     paginator = client.get_paginator("list_objects_v2")
     try:
