@@ -13,12 +13,13 @@ BUCKET = "bench"
 class Session:
     """A Spark of two cores with its tables in `folder`, and an empty bucket below it.
 
-    `connection` is that of the server, once it serves `s3_folder`.
+    `connection` is that of the server, once it serves `s3_folder`. `settings` are Spark's, by
+    their names.
     """
 
     connection: AwsConnection
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
         self.s3_folder = folder / "s3"
         (self.s3_folder / BUCKET).mkdir(parents=True)
@@ -29,5 +30,6 @@ class Session:
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": "false",
+                **settings,
             }
         )

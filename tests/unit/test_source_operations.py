@@ -12,6 +12,7 @@ from dbt.adapters.mzs3 import source_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.full_listing import sources_to_list
 from dbt.adapters.mzs3.full_refresh import sources_to_refresh
 from dbt.adapters.mzs3.variables import is_set, variable
 
@@ -152,15 +153,19 @@ def test_a_full_refresh_is_of_the_sources_that_the_variable_names(
     assert sources_to_refresh(adapter) == refreshed
     adapter.config.args.FULL_REFRESH = False
     assert sources_to_refresh(adapter) == frozenset()
+    adapter.config.cli_vars = {"mzs3_full_listing": value}
+    assert sources_to_list(adapter) == refreshed
 
 
 @pytest.mark.parametrize("value", [5, {"lake": "orders"}, ["lake.orders", 5]])
 def test_a_variable_that_is_no_list_of_names(adapter: Any, value: Any) -> None:
     adapter.config.cli_vars = {"mzs3_full_refresh_sources": value}
+    says = "must be true, false, or a list of sources such as [lake.orders], not"
     assert error_of(sources_to_refresh, adapter) == (
-        "the variable mzs3_full_refresh_sources must be true, false, or a list of sources such "
-        f"as [lake.orders], not {value!r}"
+        f"the variable mzs3_full_refresh_sources {says} {value!r}"
     )
+    adapter.config.cli_vars = {"mzs3_full_listing": value}
+    assert error_of(sources_to_list, adapter) == f"the variable mzs3_full_listing {says} {value!r}"
 
 
 def test_a_variable_that_names_no_source(adapter: Any) -> None:

@@ -23,17 +23,23 @@ def sources_to_refresh(adapter: Any) -> frozenset[str]:
     None without `--full-refresh`; with it those that the variable names, all of them if it is
     true. Raises DbtRuntimeError if it names what is no S3 CSV source.
     """
-    if not is_full_refresh(adapter):
-        return frozenset()
-    value = variable(adapter.config, VARIABLE)
+    return named_sources(adapter, VARIABLE) if is_full_refresh(adapter) else frozenset()
+
+
+def named_sources(adapter: Any, name: str) -> frozenset[str]:
+    """The unique ids of the sources that a variable names, all of them if it is true.
+
+    Raises DbtRuntimeError if it names what is no S3 CSV source.
+    """
+    value = variable(adapter.config, name)
     if value is None or value is False:
         return frozenset()
     names = None if value is True else [value] if isinstance(value, str) else value
     if names is not None and not (
-        isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+        isinstance(names, (list, tuple)) and all(isinstance(one, str) for one in names)
     ):
         raise DbtRuntimeError(
-            f"the variable {VARIABLE} must be true, false, or a list of sources such as "
+            f"the variable {name} must be true, false, or a list of sources such as "
             f"[lake.orders], not {value!r}"
         )
     nodes = selected_sources(adapter.get_macro_resolver(), names)

@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.full_listing import listed_in_full, sources_to_list
 from dbt.adapters.mzs3.full_refresh import VARIABLE, is_full_refresh, sources_to_refresh
 from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
@@ -97,6 +98,7 @@ class _Staging:
         self._create_only = create_only
         self._told_to_refresh = is_full_refresh(adapter)
         self._afresh = sources_to_refresh(adapter)
+        self._in_full = sources_to_list(adapter)
         self._sessions: list[SparkSession] = []
         self.errors: list[str] = []
         self.cancelled = threading.Event()
@@ -130,6 +132,8 @@ class _Staging:
 
     def _ingest(self, source: Any) -> None:
         definition = source_definition(source, self._credentials.connections)
+        if source.unique_id in self._in_full:
+            definition = listed_in_full(definition)
         require_session(self._credentials.method, definition.name)
         session = isolated_session(self._credentials.server_side_parameters)
         self._sessions.append(session)

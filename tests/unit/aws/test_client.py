@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.utils import parse_timestamp
 from moto import mock_aws
 from pyspark import cloudpickle
 
@@ -105,3 +107,38 @@ def test_clients_share_what_botocore_has_read_and_nothing_else() -> None:
     assert loader(first).search_paths is not loader(second).search_paths
     keys = [client._request_signer._credentials.access_key for client in (first, second)]
     assert keys == ["AKIA1", "AKIA2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-02T03:04:05.678Z",
+        "2026-01-02T03:04:05Z",
+        "2026-01-02Z",
+        "Fri, 02 Jan 2026 03:04:05 GMT",
+        "not a day GMT",
+        "2026-01-02T03:04:05+01:00",
+        "1767322800",
+        1767322800.5,
+    ],
+)
+def test_timestamps_are_read_as_botocore_reads_them(text: Any) -> None:
+    def read(parse: Any) -> Any:
+        try:
+            return parse(text)
+        except ValueError:
+            return ValueError
+
+    found = read(module._instant)
+    assert found == read(parse_timestamp)
+    assert found is ValueError or found.utcoffset() is not None
+
+
+def test_answers_have_timestamps_with_a_zone() -> None:
+    client = s3_client(AwsConnection(region="us-east-1", **KEYS))
+    client.create_bucket(Bucket="acme")
+    client.put_object(Bucket="acme", Key="1.csv", Body=b"")
+    (listed,) = client.list_objects_v2(Bucket="acme")["Contents"]
+    head = client.head_object(Bucket="acme", Key="1.csv")["LastModified"]
+    assert head == listed["LastModified"].replace(microsecond=0)
+    assert listed["LastModified"].utcoffset() == timedelta(0)

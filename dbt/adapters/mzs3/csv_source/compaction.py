@@ -34,6 +34,7 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     Ledger,
     current_epochs,
     epochs_due,
+    latest_listing,
     latest_snapshot,
     next_epoch,
 )
@@ -57,10 +58,11 @@ def is_due(epochs: Epochs) -> bool:
 def superseded(epochs: Epochs) -> list[tuple[str, str]]:
     """The partitions that the latest snapshot has taken the place of, oldest first.
 
-    What is still to be done with the objects of an epoch after its commit is in no snapshot.
+    What is still to be done with the objects of an epoch after its commit is in no snapshot, nor
+    is when the source was last listed in full.
     """
     latest = int(latest_snapshot(epochs) or 0)
-    due = set(epochs_due(epochs))
+    due = {*epochs_due(epochs), latest_listing(epochs)}
     return [
         (epoch, phase)
         for epoch in sorted(epochs, key=int)

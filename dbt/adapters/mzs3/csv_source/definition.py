@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
+from dbt.adapters.mzs3.csv_source.config.listing import Listing, read_listing
 from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import COMPRESSIONS
@@ -26,6 +27,8 @@ KNOWN_KEYS = (
     "location",
     "pattern",
     "discover",
+    "key_order",
+    "full_listing_hours",
     "after_commit",
     "header",
     "column_count",
@@ -79,6 +82,7 @@ class SourceDefinition:
     reading: Reading = field(default_factory=Reading)
     discovery: Discovery = field(default_factory=Discovery)
     intake: Intake = field(default_factory=Intake)
+    listing: Listing = field(default_factory=Listing)
 
 
 def is_near_miss(kind: str) -> bool:
@@ -101,6 +105,7 @@ def parse_definition(
     """
     parser = _Parser(external, columns)
     location = parser.location()
+    discovery = read_discovery(parser.given, location, parser.problems)
     definition = SourceDefinition(
         name=name,
         schema=schema,
@@ -115,8 +120,9 @@ def parse_definition(
         compression=parser.one_of("compression", COMPRESSIONS),
         aws_connection=parser.connection(connections),
         reading=parser.reading(),
-        discovery=read_discovery(parser.given, location, parser.problems),
+        discovery=discovery,
         intake=read_intake(parser.given, parser.problems),
+        listing=read_listing(parser.given, location, discovery, parser.problems),
     )
     if parser.problems:
         raise ConfigError(f"source {name}", parser.problems)

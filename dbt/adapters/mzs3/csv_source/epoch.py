@@ -29,6 +29,7 @@ from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.start import listing_name
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
@@ -92,6 +93,9 @@ class Pass:
             if batch.refusal is not None:
                 self._refuse(ledger, batch.refusal)
             totals = self._epoch(ledger, batch)
+        if (since := batch.full_since) is not None:
+            # Not before all that the listing found is on record: else a key could be missed.
+            self._step("listing", partial(self._record_listing, ledger, since))
         # All that was announced is committed by now, or known, or in the ledger as waiting.
         if self.inbox is not None:
             self._step("acknowledge", partial(self._acknowledge, self.inbox))
@@ -113,6 +117,9 @@ class Pass:
     def _receive(self, ledger: Ledger, inbox: Inbox) -> None:
         inbox.receive()
         note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
+
+    def _record_listing(self, ledger: Ledger, since: int) -> None:
+        ledger.write_listing(next_epoch(ledger.epochs()), listing_name(self.definition), since)
 
     def _acknowledge(self, inbox: Inbox) -> None:
         # Somebody else may have dropped meanwhile what this run put on record.

@@ -18,6 +18,7 @@ VOID = "void"
 SNAPSHOT = "snapshot"
 DUE = "due"
 DONE = "done"
+LISTING = "listing"
 
 LISTED = "listed"
 RETRIED = "retried"

@@ -8,7 +8,8 @@ counts once it is there, whatever becomes of its epoch: what waits for a later r
 over, what a run-operation decided. `snapshot` is what compaction makes of older epochs.
 
 `due` says of an epoch, before its commit, that its objects are to be tagged, moved or deleted once
-they are committed, and `done` what became of each. Neither has a part in what is visible.
+they are committed, and `done` what became of each. `listing` says when all keys were last listed,
+for a source that does not do so each time. None of these has a part in what is visible.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     FAILED,
     FETCHED,
     LISTED,
+    LISTING,
     NOTE,
     OBJECT_COLUMNS,
     PLAN,
@@ -94,6 +96,30 @@ class Ledger:
     def snapshot(self, epoch: str) -> DataFrame:
         """The snapshot of that epoch, as it is in the table."""
         return self._partition(epoch, SNAPSHOT)
+
+    def sample(self, one_in: int) -> list[str]:
+        """About one in so many of the objects on record, the same ones each time."""
+        events = self._spark.sql(f"SELECT object FROM {self._current()}")
+        events = events.where(F.col("object").isNotNull())
+        few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
+        return [row["object"] for row in few.distinct().collect()]
+
+    def last_listing(self, listed: str) -> int | None:
+        """When the last full listing of this location and pattern began: seconds since 1970."""
+        epoch = latest_listing(self.epochs())
+        if epoch is None:
+            return None
+        same = self._partition(epoch, LISTING).where(F.col("object") == listed)
+        found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]
+        return found
+
+    def write_listing(self, epoch: str, listed: str, at: int) -> None:
+        """All of this location and pattern was listed at that time, and what was found then is
+        committed, or waits in the ledger."""
+        nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
+        event = self._spark.range(1).select(F.lit(listed).alias("object"), *nothing)
+        at_time = F.timestamp_seconds(F.lit(at))
+        self._write(epoch, LISTING, event, state=F.lit(LISTING), at=at_time)
 
     def totals(self, epoch: str) -> tuple[int, int, int, int]:
         """Objects, rows, rejects and skipped objects that the epoch's commit records."""
@@ -204,6 +230,11 @@ def next_epoch(epochs: Epochs) -> str:
 def latest_snapshot(epochs: Epochs) -> str | None:
     """The epoch of the latest snapshot, if there is any."""
     return max((e for e, phases in epochs.items() if SNAPSHOT in phases), key=int, default=None)
+
+
+def latest_listing(epochs: Epochs) -> str | None:
+    """The epoch under which the last full listing is on record, if there is any."""
+    return max((e for e, phases in epochs.items() if LISTING in phases), key=int, default=None)
 
 
 def current_epochs(epochs: Epochs) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -19,8 +19,9 @@ from dbt.adapters.mzs3.csv_source.decisions import (
     waiting_notes,
 )
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
-from dbt.adapters.mzs3.csv_source.executor.listing import LISTING_DDL, list_objects
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
+from dbt.adapters.mzs3.csv_source.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.start import Start, listing_start
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.ledger import Ledger
 
-OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
+SAMPLE_ONE_IN = 4096
+"""How many objects on record each one stands for by which a listing is cut into pieces."""
+
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
 
@@ -53,6 +56,7 @@ class Batch:
 
     `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
     before anything is planned, None if there are none. With a `refusal` nothing is to be taken.
+    `full_since` is when the listing began, if it is to be put on record once the rest is.
     """
 
     frame: DataFrame
@@ -62,6 +66,7 @@ class Batch:
     waiting_bytes: int = 0
     notes: DataFrame | None = None
     refusal: Refusal | None = None
+    full_since: int | None = None
 
 
 @contextmanager
@@ -74,17 +79,20 @@ def new_objects(
 ) -> Iterator[Batch]:
     """The matching objects that a run is to take; listed once, never in the driver's memory.
 
-    Keys may sort anywhere: the whole listing is compared, by object and ETag. `announced` are
-    objects that a queue told of, with the columns of the listing; they come beside it, or in its
-    place where the source does not list.
+    The listing is compared by object and ETag with what the ledger knows of the keys that it
+    covers: all, unless the source says that keys only grow. `announced` are objects that a queue
+    told of, with the columns of the listing; they come beside it, or in its place where the source
+    does not list.
     """
-    candidates = candidate_objects(spark, definition, connection, announced)
+    start = listing_start(ledger, definition)
+    candidates = candidate_objects(spark, definition, connection, ledger, start, announced)
+    known = start.limit(ledger.objects(), definition, announced)
     mode = definition.intake.on_overwrite
     complete = definition.discovery.bucket_scan
-    decided = decide(candidates, ledger.objects(), mode, complete=complete).persist()
+    decided = decide(candidates, known, mode, complete=complete).persist()
     try:
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield _batch(definition, decided)
+        yield replace(_batch(definition, decided), full_since=start.full_since)
     finally:
         decided.unpersist()
 
@@ -93,10 +101,17 @@ def candidate_objects(
     spark: SparkSession,
     definition: SourceDefinition,
     connection: AwsConnection,
+    ledger: Ledger,
+    start: Start,
     announced: DataFrame | None = None,
 ) -> DataFrame:
     """Every object once, as it was last seen: object, etag, size, last_modified."""
-    listed = listed_objects(spark, definition, connection)
+
+    def known() -> tuple[list[str], int]:
+        bucket = f"s3://{definition.location.bucket}/"
+        return [uri.removeprefix(bucket) for uri in ledger.sample(SAMPLE_ONE_IN)], SAMPLE_ONE_IN
+
+    listed = listed_objects(spark, definition, connection, after=start.after, known=known)
     if announced is None:
         return listed
     if not definition.discovery.bucket_scan:
@@ -104,22 +119,6 @@ def candidate_objects(
     last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
     both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
     return both.select("object", "last.*")
-
-
-def listed_objects(
-    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
-) -> DataFrame:
-    """The matching objects of the listing, as object, etag, size, last_modified.
-
-    None of a source that a queue alone tells of its objects.
-    """
-    if not definition.discovery.bucket_scan:
-        return spark.createDataFrame([], OBJECT_DDL)
-    listed = spark.range(0, 1, 1, 1).mapInArrow(
-        list_objects(connection, definition.location, definition.pattern), LISTING_DDL
-    )
-    uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
-    return listed.select(uri.alias("object"), "etag", "size", "last_modified")
 
 
 def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:

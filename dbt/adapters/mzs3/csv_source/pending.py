@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing import listed_objects, new_objects
+from dbt.adapters.mzs3.csv_source.listing import new_objects
 from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.scan import listed_objects
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:

@@ -1,11 +1,12 @@
-"""Lists the objects of a source, page by page."""
+"""Lists the objects of a source, page by page, the whole of them or a piece of the key space."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from operator import lt
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.executor.pieces import EVERYTHING, Piece
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ LISTING_SCHEMA = pa.schema(
 )
 # What exports leave beside their files, so that one reads back as it was written.
 EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
+KEYS_PER_PAGE = 1000
 LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
 
 
@@ -42,54 +45,122 @@ class ObjectInfo:
     last_modified: datetime
 
 
-def iter_pages(client: S3Client, location: S3Location, pattern: str) -> Iterator[list[ObjectInfo]]:
+@dataclass(frozen=True)
+class FirstPage:
+    """The matching objects of a listing's first page, and whether there are more pages.
+
+    `end` is the highest key of the page, None if there is no other page. `in_order` says whether
+    its keys came in the order of their bytes; `folders` is how many folders directly below the
+    prefix that was listed they are in.
+    """
+
+    objects: list[ObjectInfo]
+    end: str | None
+    in_order: bool
+    folders: int
+
+
+def listed_prefix(location: S3Location, pattern: str) -> str:
+    """What every key that the pattern takes begins with."""
+    return location.key(Pattern(pattern).literal_prefix)
+
+
+def iter_pages(
+    client: S3Client, location: S3Location, pattern: str, piece: Piece = EVERYTHING
+) -> Iterator[list[ObjectInfo]]:
     """The matching objects of each page of the listing; pages without any are left out.
 
-    Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
-    end in a slash, are no objects, and neither are the records that `copy_to_s3` leaves in any
-    folder, `_manifest.json` and `_committing.json`, whatever the pattern says. Raises S3Error.
+    Only keys under the pattern's literal prefix are listed, and only those of the piece, wherever
+    the store begins. Folder markers, which are empty and end in a slash, are no objects, and
+    neither are the records that `copy_to_s3` leaves in any folder, `_manifest.json` and
+    `_committing.json`, whatever the pattern says. Raises S3Error.
     """
     matcher = Pattern(pattern)
-    prefix = location.key(matcher.literal_prefix)
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=location.bucket, Prefix=prefix)
-    try:
-        for page in pages:
-            found = [
-                ObjectInfo(one["Key"], one["ETag"].strip('"'), one["Size"], one["LastModified"])
-                for one in page.get("Contents", [])
-                if not (one["Key"].endswith("/") and one["Size"] == 0)
-                and one["Key"].rpartition("/")[2] not in EXPORT_RECORDS
-                and matcher.matches(one["Key"][len(location.prefix) :])
-            ]
-            if found:
-                yield found
-    except AwsFailure as exc:
-        doing = f"listing s3://{location.bucket}/{prefix}"
-        raise S3Error(describe(exc, doing, "s3:ListBucket")) from exc
+    for page in _pages(client, location, matcher, piece.after):
+        contents = page.get("Contents", [])
+        if found := _matching(contents, location, matcher, piece):
+            yield found
+        if contents and piece.is_before(contents[-1]["Key"]):
+            return
+
+
+def first_page(
+    client: S3Client, location: S3Location, pattern: str, after: str | None = None
+) -> FirstPage:
+    """The first page of keys that sort after `after`, with one request. Raises S3Error."""
+    matcher = Pattern(pattern)
+    page = next(iter(_pages(client, location, matcher, after)))
+    keys = [one["Key"] for one in page.get("Contents", [])]
+    depth = len(location.key(matcher.literal_prefix))
+    below = (key[depth:].partition("/") for key in keys)
+    return FirstPage(
+        _matching(page.get("Contents", []), location, matcher, Piece(after)),
+        # A page may be empty and not the last one.
+        max(keys, default=after or "") if page.get("IsTruncated") else None,
+        all(map(lt, keys, keys[1:])),
+        len({name for name, slash, _ in below if slash}),
+    )
 
 
 def list_objects(
     connection: AwsConnection, location: S3Location, pattern: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over a single row: the matching objects, a batch for each page.
+    """For `mapInArrow` over rows `after, last`: the objects of these pieces, a batch per page.
 
-    The rows have `LISTING_SCHEMA`, in Spark `LISTING_DDL`. Lists once for each row of the input;
-    holds one page. Raises ExecutorError.
+    The rows have `LISTING_SCHEMA`, in Spark `LISTING_DDL`. Holds one page. Raises ExecutorError.
     """
 
     def list_them(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        client = None
         for batch in rows:
-            for _ in range(batch.num_rows):
+            afters, lasts = (batch.column(name).to_pylist() for name in ("after", "last"))
+            for bounds in zip(afters, lasts, strict=True):
                 try:
-                    for page in iter_pages(s3_client(connection), location, pattern):
-                        yield _as_batch(page)
+                    client = client or s3_client(connection)
+                    for page in iter_pages(client, location, pattern, Piece(*bounds)):
+                        yield as_batch(page)
                 except S3Error as exc:
                     raise ExecutorError(str(exc)) from exc
 
     return list_them
 
 
-def _as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
+def _pages(
+    client: S3Client, location: S3Location, matcher: Pattern, after: str | None
+) -> Iterator[Any]:
+    """Every page as S3 answers. Raises S3Error."""
+    prefix = location.key(matcher.literal_prefix)
+    asked: Any = {"Prefix": prefix, "MaxKeys": KEYS_PER_PAGE}
+    if after:
+        asked["StartAfter"] = after
+    paginator = client.get_paginator("list_objects_v2")
+    try:
+        yield from paginator.paginate(Bucket=location.bucket, **asked)
+    except AwsFailure as exc:
+        raise listing_failed(exc, location.bucket, prefix) from exc
+
+
+def listing_failed(exc: Exception, bucket: str, prefix: str) -> S3Error:
+    """What a failed request for a page means to a user."""
+    return S3Error(describe(exc, f"listing s3://{bucket}/{prefix}", "s3:ListBucket"))
+
+
+def _matching(
+    contents: list[Any], location: S3Location, matcher: Pattern, piece: Piece
+) -> list[ObjectInfo]:
+    below = len(location.prefix)
+    return [
+        ObjectInfo(one["Key"], one["ETag"].strip('"'), one["Size"], one["LastModified"])
+        for one in contents
+        if not (one["Key"].endswith("/") and one["Size"] == 0)
+        and one["Key"].rpartition("/")[2] not in EXPORT_RECORDS
+        and piece.has(one["Key"])
+        and matcher.matches(one["Key"][below:])
+    ]
+
+
+def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
+    """The objects as rows of `LISTING_SCHEMA`."""
     arrays = [
         pa.array([one.key for one in page], pa.string()),
         pa.array([one.etag for one in page], pa.string()),

@@ -1,0 +1,71 @@
+"""How a source lists its location: all of it, or only the end that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
+
+FULL_LISTING_HOURS = 24
+# What S3 Express calls its directory buckets, whose listings are in no order.
+_UNORDERED_BUCKETS = "--x-s3"
+
+
+class KeyOrder(Enum):
+    """Where the keys of new objects sort."""
+
+    ANY = "any"
+    ASCENDING = "ascending"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """With ASCENDING, a run lists the end of the keys; all of them once the last time that was
+    done is `full_hours` ago."""
+
+    order: KeyOrder = KeyOrder.ANY
+    full_hours: int = FULL_LISTING_HOURS
+
+
+def is_ordered(bucket: str) -> bool:
+    """Whether S3 lists the bucket in the order of its keys."""
+    return not bucket.endswith(_UNORDERED_BUCKETS)
+
+
+def read_listing(
+    given: Mapping[str, Any], location: S3Location, discovery: Discovery, problems: list[str]
+) -> Listing:
+    """What `key_order` and `full_listing_hours` declare; what is wrong goes to `problems`."""
+    order = _order(given.get("key_order", KeyOrder.ANY.value), problems)
+    if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
+        problems.append(f"external.key_order: ascending needs {SCAN} in external.discover")
+    if order is KeyOrder.ASCENDING and not is_ordered(location.bucket):
+        problems.append(
+            f"external.key_order: ascending needs a bucket that S3 lists in the order of its "
+            f"keys; {location.bucket} is a directory bucket"
+        )
+    hours = given.get("full_listing_hours", FULL_LISTING_HOURS)
+    if not isinstance(hours, int) or isinstance(hours, bool) or hours < 1:
+        problems.append(
+            f"external.full_listing_hours must be a whole number, 1 or more, not {hours!r}"
+        )
+        hours = FULL_LISTING_HOURS
+    elif "full_listing_hours" in given and order is not KeyOrder.ASCENDING:
+        problems.append(
+            "external.full_listing_hours needs key_order: ascending beside it; without, every "
+            "listing is full"
+        )
+    return Listing(order, hours)
+
+
+def _order(value: Any, problems: list[str]) -> KeyOrder:
+    try:
+        return KeyOrder(value)
+    except ValueError:
+        allowed = ", ".join(order.value for order in KeyOrder)
+        problems.append(f"external.key_order must be one of {allowed}, not {value!r}")
+        return KeyOrder.ANY
