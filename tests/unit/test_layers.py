@@ -37,6 +37,8 @@ SHIPPED = (
     "wording.py",
 )
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
+# Imported only where an object of that format is read, which says so if the package is missing.
+OPTIONAL_FOR_EXECUTORS = {"csv_source/executor/formats/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
 # Reads a counter of a finished command where there is a JVM in this process, else does without.
 CLASSIC_ONLY = {"spark/written.py"}
@@ -79,7 +81,16 @@ def test_executor_code_imports_only_what_a_cluster_has(path: Path) -> None:
             inner = PACKAGE / (module.removeprefix(f"{OURS}.").replace(".", "/") + ".py")
             assert is_shipped(inner), module
         else:
-            assert module.split(".")[0] in FOR_EXECUTORS, module
+            optional = OPTIONAL_FOR_EXECUTORS.get(name_of(path), set())
+            assert module.split(".")[0] in FOR_EXECUTORS | optional, module
+
+
+@pytest.mark.parametrize(("name", "packages"), OPTIONAL_FOR_EXECUTORS.items())
+def test_optional_packages_are_imported_inside_functions(name: str, packages: set[str]) -> None:
+    module = ast.parse((PACKAGE / name).read_text())
+    at_once = [ast.unparse(one) for one in module.body if isinstance(one, ast.Import)]
+    assert not {text.split()[1] for text in at_once} & packages
+    assert packages <= set(imported(PACKAGE / name))
 
 
 @pytest.mark.parametrize("path", [p for p in modules() if name_of(p) not in DOORS], ids=name_of)

@@ -13,8 +13,11 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
-from dbt.adapters.mzs3.csv_source.executor.header import header_difference, read_header
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.format import StoredObject, read_fields
+from dbt.adapters.mzs3.csv_source.executor.header import header_difference
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objects
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 
 CONNECTION = AwsConnection(
@@ -75,6 +78,16 @@ def fetch(**changes):
 def fetched(s3, data, name="1.csv", **changes):
     put(s3, name, data)
     return fetch(**changes)
+
+
+def header_of(s3, name, **reading):
+    """The names in an object's header, as a source's definition takes them."""
+    form = CsvFormat(DIALECT, "by_suffix", Reading(**reading))
+    key = f"orders/{name}"
+    head = s3.head_object(Bucket=BUCKET, Key=key)
+    etag, size = head["ETag"].strip('"'), head["ContentLength"]
+    fields = read_fields(form, StoredObject(s3, BUCKET, key, etag, size), "lake.orders")
+    return None if fields is None else tuple(field.name for field in fields)
 
 
 def failure(s3, data, name="2.csv", **changes):
@@ -323,13 +336,13 @@ def test_an_object_that_is_removed_after_it_was_listed(s3):
 )
 def test_reading_a_header(s3, data, names):
     put(s3, "1.csv", data)
-    assert read_header(s3, BUCKET, "orders/1.csv", DIALECT, "by_suffix") == names
+    assert header_of(s3, "1.csv") == names
 
 
 def test_a_header_that_cannot_be_read(s3):
     put(s3, "1.csv", b"a,\xff\n")
     with pytest.raises(SourceError) as raised:
-        read_header(s3, BUCKET, "orders/1.csv", DIALECT, "by_suffix", source="lake.orders")
+        header_of(s3, "1.csv")
     assert str(raised.value) == (
         "lake.orders: object s3://acme-raw/orders/1.csv, line 1, byte 0: the header is malformed: "
         f"column 2 is not valid UTF-8: byte 0xff. {FIX}"

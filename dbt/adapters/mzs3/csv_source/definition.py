@@ -12,11 +12,13 @@ from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
+from dbt.adapters.mzs3.csv_source.config.formats import read_format, untyped_problems
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
 from dbt.adapters.mzs3.csv_source.config.listing import Listing, read_listing
 from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import COMPRESSIONS
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ConfigError
@@ -26,6 +28,7 @@ KNOWN_KEYS = (
     "type",
     "location",
     "pattern",
+    "format",
     "discover",
     "key_order",
     "full_listing_hours",
@@ -63,8 +66,9 @@ class SourceDefinition:
     """A source as declared: valid by itself; what was left open is for `purify` to fill in.
 
     `name` is `source.table`, as dbt shows it; `schema` and `identifier` are where it is in
-    Spark. `columns` is empty if none were declared. `header_names` is set in mode NAMES only,
-    `column_count` in mode NONE only.
+    Spark. `columns` is empty if none were declared; in formats other than CSV, one without a
+    type has the empty text as its type. `header_names` is set in mode NAMES only, `column_count`
+    in mode NONE only.
     """
 
     name: str
@@ -83,6 +87,7 @@ class SourceDefinition:
     discovery: Discovery = field(default_factory=Discovery)
     intake: Intake = field(default_factory=Intake)
     listing: Listing = field(default_factory=Listing)
+    format: str = CSV
 
 
 def is_near_miss(kind: str) -> bool:
@@ -123,6 +128,7 @@ def parse_definition(
         discovery=discovery,
         intake=read_intake(parser.given, parser.problems),
         listing=read_listing(parser.given, location, discovery, parser.problems),
+        format=parser.format,
     )
     if parser.problems:
         raise ConfigError(f"source {name}", parser.problems)
@@ -138,6 +144,7 @@ class _Parser:
         named = {"null" if key is None else str(key): value for key, value in external.items()}
         self.given = {key: value for key, value in named.items() if value is not None}
         self._check_keys()
+        self.format, self.given = read_format(self.given, self.problems)
         self.columns = self._columns(columns)
         self.header_mode, self.header_names = self._header()
 
@@ -264,6 +271,8 @@ class _Parser:
                 f"external.header has {wrong[0]!r}, which is not a text; put it in quotes"
             )
         names = tuple(str(name) for name in header)
+        if self.format != CSV:
+            self.problems += untyped_problems(self.columns, names)
         if not self.columns:
             self.problems += [f"external.header: {p}" for p in name_problems(names)]
         elif len(self.columns) != len(names):
@@ -275,11 +284,12 @@ class _Parser:
 
     def _columns(self, declared: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
         found = []
+        default = "string" if self.format == CSV else ""
         for one in declared:
             name = str(one.get("name") or "")
-            data_type = one.get("data_type") or "string"
+            data_type = one.get("data_type") or default
             try:
-                data_type = canonical_type(str(data_type))
+                data_type = canonical_type(str(data_type)) if data_type else ""
             except ValueError as exc:
                 self.problems.append(f"column {name}: {exc}")
             found.append(Column(name, data_type))

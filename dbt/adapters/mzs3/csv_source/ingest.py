@@ -12,7 +12,12 @@ from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import OnStep, Pass, Totals
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
-from dbt.adapters.mzs3.csv_source.executor.header import read_header
+from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    Field,
+    StoredObject,
+    read_fields,
+)
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.csv_source.hints import reset_hint
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
@@ -22,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.purify import (
     contradictions,
     needs_object,
     purify,
+    purify_found,
 )
 from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
@@ -147,10 +153,11 @@ def purify_now(
 
     `inbox` is that of the source's queue, if it has one; its messages stay in the queue.
     """
-    found = None
     if needs_object(definition):
         found = _discover_header(definition, connection, stop, inbox)
-    pinned = purify(definition, found)
+        pinned = purify_found(definition, found)
+    else:
+        pinned = purify(definition, None)
     _require_free_name(definition, pinned)
     return pinned
 
@@ -182,26 +189,26 @@ def _discover_header(
     connection: AwsConnection,
     stop: Cancellation,
     inbox: Inbox | None,
-) -> tuple[str, ...] | None:
+) -> tuple[Field, ...] | None:
     """The header of the first matching object that is not empty.
 
     First in the order of the listing, then in that of the queue. Raises SourceError where there
     is none on a queue that is all there is.
     """
     client = s3_client(connection)
+    form = open_format(
+        definition.format,
+        dialect=definition.dialect,
+        compression=definition.compression,
+        reading=definition.reading,
+    )
     for found in _objects(definition, client, inbox):
         stop.check()
         if found.size == 0:
             continue
-        header = read_header(
-            client,
-            definition.location.bucket,
-            found.key,
-            definition.dialect,
-            definition.compression,
-            encoding=definition.reading.encoding,
-            source=definition.name,
-        )
+        bucket = definition.location.bucket
+        stored = StoredObject(client, bucket, found.key, found.etag, found.size)
+        header = read_fields(form, stored, definition.name)
         if header is not None:
             return header
     if inbox is not None and not definition.discovery.bucket_scan:
@@ -238,4 +245,5 @@ def _fetch_spec(
         dialect=definition.dialect,
         compression=definition.compression,
         reading=definition.reading,
+        format=definition.format,
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Field
+from dbt.adapters.mzs3.csv_source.executor.formats.types import VOID, misfits
 from dbt.adapters.mzs3.csv_source.executor.layout import unmatchable_names
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
@@ -34,6 +36,7 @@ class PinnedDefinition:
     dialect: CsvDialect
     compression: str
     encoding: str = UTF_8
+    format: str = CSV
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
@@ -47,9 +50,10 @@ class PinnedDefinition:
 
     def format_sql(self) -> str:
         """The format and its columns, such as `FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
+        name = self.format.upper()
         if self.header is None:
-            return f"FORMAT CSV WITH {len(self.columns)} COLUMNS"
-        return f"FORMAT CSV WITH HEADER COLUMNS {_list(self.header)}"
+            return f"FORMAT {name} WITH {len(self.columns)} COLUMNS"
+        return f"FORMAT {name} WITH HEADER COLUMNS {_list(self.header)}"
 
     def to_json(self) -> str:
         """The definition as one line of JSON, for `from_json`."""
@@ -67,6 +71,7 @@ class PinnedDefinition:
             dialect=CsvDialect(**value["dialect"]),
             compression=value["compression"],
             encoding=value["encoding"],
+            format=value.get("format", CSV),
         )
 
 
@@ -75,9 +80,14 @@ def needs_object(definition: SourceDefinition) -> bool:
     return definition.header is HeaderMode.DISCOVER
 
 
-def purify(definition: SourceDefinition, found_header: tuple[str, ...] | None) -> PinnedDefinition:
+def purify(
+    definition: SourceDefinition,
+    found_header: tuple[str, ...] | None,
+    own_types: Sequence[str] | None = None,
+) -> PinnedDefinition:
     """The definition with nothing left open; `found_header` is for those that `needs_object`.
 
+    Columns without a type have that of their field in `own_types`; without those, string.
     Raises SourceError where a header is needed and none was found, ConfigError where the header
     and the declared columns do not go together.
     """
@@ -93,13 +103,49 @@ def purify(definition: SourceDefinition, found_header: tuple[str, ...] | None) -
             f"{definition.pattern!r} has a header to learn the columns from. Put one there, or "
             "declare the names as `header: [name, ...]`"
         )
-    columns = definition.columns or tuple(Column(name) for name in found_header)
+    columns = _typed(definition.columns or tuple(Column(n, "") for n in found_header), own_types)
     problems = _problems(found_header, definition.columns)
     if definition.reading.header_match != EXACT:
         problems += _match_problems(found_header, definition.reading.header_match)
     if problems:
         raise ConfigError(f"source {definition.name}", problems)
     return _pinned(definition, found_header, columns)
+
+
+def purify_found(definition: SourceDefinition, found: Sequence[Field] | None) -> PinnedDefinition:
+    """The definition with nothing left open, from the header of an object.
+
+    None is for no object that has one. Raises what `purify` does, and ConfigError for fields that
+    can't be read as the columns.
+    """
+    if found is None:
+        return purify(definition, None)
+    names = tuple(field.name for field in found)
+    own = ["string" if field.own in (None, VOID) else str(field.own) for field in found]
+    problems: list[str] = []
+    if len(definition.columns) in (0, len(found)):
+        columns = _typed(definition.columns or tuple(Column(name, "") for name in names), own)
+        problems = [
+            f"the header is {_list(names)}: {problem}; declare another data_type, or leave it out "
+            "with a list of the other names as `header`, and `header_match: subset`"
+            for problem in misfits(found, columns)
+        ]
+    try:
+        pinned = purify(definition, names, own)
+    except ConfigError as exc:
+        raise ConfigError(exc.subject, [*exc.problems, *problems]) from exc
+    if problems:
+        raise ConfigError(f"source {definition.name}", problems)
+    return pinned
+
+
+def _typed(columns: tuple[Column, ...], own_types: Sequence[str] | None) -> tuple[Column, ...]:
+    # Where there are more columns than types, that is a problem already.
+    types = [*(own_types or ()), *["string"] * len(columns)]
+    return tuple(
+        replace(column, data_type=column.data_type or own)
+        for column, own in zip(columns, types, strict=False)
+    )
 
 
 def _pinned(
@@ -112,6 +158,7 @@ def _pinned(
         dialect=definition.dialect,
         compression=definition.compression,
         encoding=definition.reading.encoding,
+        format=definition.format,
     )
 
 
@@ -127,7 +174,8 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
             f"{_list(pinned.header or ())}"
         )
     try:
-        wanted = purify(definition, pinned.header).columns
+        types = None if pinned.format == CSV else [c.data_type for c in pinned.columns]
+        wanted = purify(definition, pinned.header, types).columns
     except ConfigError as exc:
         return found + list(exc.problems)
     return found + _column_differences(wanted, pinned.columns)
@@ -138,6 +186,7 @@ def _reading_differences(pinned: PinnedDefinition, definition: SourceDefinition)
     now, then = definition.dialect, pinned.dialect
     values = (
         ("location", definition.location.uri, pinned.location),
+        ("format", definition.format, pinned.format),
         ("delimiter", now.delimiter, then.delimiter),
         ("quote", now.quote, then.quote),
         ("null", now.null, then.null),

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.header import read_layout
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
@@ -59,11 +60,11 @@ def large_objects(
 ) -> list[LargeObject]:
     """Those of `objects` that one task would still read when all the others have nothing to do.
 
-    They are more than half of what each core has to read. One that is compressed, or in another
-    encoding, can't be cut; neither can one whose header is not as it should be, of which the
-    task that reads it tells. `objects` has key, etag, size, last_modified.
+    They are more than half of what each core has to read. One that is no CSV, is compressed, or
+    in another encoding, can't be cut; neither can one whose header is not as it should be, of
+    which the task that reads it tells. `objects` has key, etag, size, last_modified.
     """
-    if spec.reading.encoding != UTF_8 or cores < 2:
+    if spec.format != CSV or spec.reading.encoding != UTF_8 or cores < 2:
         return []
     least = max(2 * range_bytes, total_bytes // (2 * cores))
     # No more than twice as many as there are cores.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,10 +14,11 @@ from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.convert import convert
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
 from dbt.adapters.mzs3.csv_source.executor.floats import is_special
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.parse import parse
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.executor.sift import Reject, Sifter
+from dbt.adapters.mzs3.csv_source.executor.sift import Sifter
 from dbt.adapters.mzs3.csv_source.executor.strict import is_plain
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -26,17 +27,10 @@ _ALWAYS_AS_TEXT = ("binary", "decimal")
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """A chunk's good records, with their numbers in it from 0 where others were rejected.
+class Decoded(Records):
+    """A chunk's records: those in its first `length` bytes; the rest is for the next chunk."""
 
-    There are `count` records in its first `length` bytes; the rest is for the next chunk.
-    """
-
-    batch: pa.RecordBatch
-    count: int
-    length: int
-    numbers: pa.Array | None = None
-    rejects: tuple[Reject, ...] = ()
+    length: int = field(kw_only=True)
 
 
 class Decoder:
@@ -73,7 +67,7 @@ class Decoder:
         if not self._expects_rejects:
             batch = self._all_good(chunk.data, layout)
             if batch is not None:
-                return Decoded(batch, batch.num_rows, len(chunk.data))
+                return Decoded(batch, batch.num_rows, length=len(chunk.data))
         return self._sift(chunk, layout)
 
     def _all_good(self, data: bytes, layout: Layout) -> pa.RecordBatch | None:
@@ -102,9 +96,9 @@ class Decoder:
         return Decoded(
             sifted.batch,
             sifted.count,
-            sifted.cut.end,
             sifted.numbers,
             tuple(sifted.rejects()),
+            length=sifted.cut.end,
         )
 
     def _learn(self, data: bytes, layout: Layout) -> pa.RecordBatch:

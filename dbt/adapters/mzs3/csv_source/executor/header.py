@@ -13,19 +13,20 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout, layout_by_name, name_difference
 from dbt.adapters.mzs3.csv_source.executor.problem import (
     FIX_OBJECT,
-    CsvProblem,
     HeaderProblem,
     shown,
 )
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import records
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
-from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FIRST_READ_BYTES = 64 * 1024
+FIX_HEADER = (
+    "Correct the object or remove it, or narrow `pattern` so that it is left out, then run again"
+)
 
 
 def open_chunks(
@@ -34,32 +35,6 @@ def open_chunks(
     """The chunks of the object at `key`, of which `read` gives the bytes."""
     text = utf8_reader(plain_reader(read, key, compression), encoding)
     return Chunks(text, dialect, block_bytes=block_bytes, width=width_in(encoding))
-
-
-def read_header(
-    client: S3Client,
-    bucket: str,
-    key: str,
-    dialect: CsvDialect,
-    compression: str,
-    *,
-    encoding: str = UTF_8,
-    source: str | None = None,
-) -> tuple[str, ...] | None:
-    """The names in the first record of an object; None if the object is empty.
-
-    Reads no more of the object than it needs. Raises SourceError, naming `source` if given.
-    """
-    reader = ObjectReader(client, bucket, key)
-    try:
-        with contextlib.closing(reader):
-            found = open_chunks(reader.read, key, dialect, compression, encoding, FIRST_READ_BYTES)
-            for chunk in found:
-                names, _ = split_header(chunk, dialect, encoding)
-                return names
-    except CsvProblem as problem:
-        raise SourceError(problem.text(bucket, key, source)) from problem
-    return None
 
 
 def read_layout(
@@ -99,24 +74,32 @@ def without_header(
 ) -> tuple[Layout, Chunk]:
     """Which fields the columns are, and the chunk behind its header, which goes with the pinned.
 
-    Names are compared exactly: case and spaces count. Raises HeaderProblem.
+    Raises HeaderProblem.
     """
     found, rest = split_header(chunk, dialect, reading.encoding)
-    if reading.header_match == EXACT:
+    return layout_of(found, pinned, reading.header_match, line=chunk.line, byte=chunk.byte), rest
+
+
+def layout_of(
+    found: Sequence[str],
+    pinned: Sequence[str],
+    match: str,
+    *,
+    line: int | None = None,
+    byte: int | None = None,
+) -> Layout:
+    """Which fields of a header are the columns, one for each pinned name.
+
+    Names are compared exactly: case and spaces count. Raises HeaderProblem, at that place, where
+    the header does not go with the pinned one.
+    """
+    if match == EXACT:
         difference = header_difference(found, pinned)
     else:
-        difference = any_order_difference(found, pinned, reading.header_match)
+        difference = any_order_difference(found, pinned, match)
     if difference is not None:
-        raise HeaderProblem(
-            difference,
-            "Correct the object or remove it, or narrow `pattern` so that it is left out, then "
-            "run again",
-            line=chunk.line,
-            byte=chunk.byte,
-        )
-    if reading.header_match == EXACT:
-        return Layout.in_order(len(pinned)), rest
-    return layout_by_name(found, pinned), rest
+        raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte)
+    return Layout.in_order(len(pinned)) if match == EXACT else layout_by_name(found, pinned)
 
 
 def too_large(problem: RecordTooLarge) -> HeaderProblem:

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     arrow_type,
     ddl,
 )
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoded
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
 from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 
 # NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
@@ -52,18 +52,18 @@ class ObjectRows:
     uri: str
     modified: pa.Scalar
 
-    def batches(self, decoded: Decoded, before: int) -> Iterator[pa.RecordBatch]:
-        """A chunk's records; there are `before` records of the object before it."""
-        batch = decoded.batch
+    def batches(self, records: Records, before: int) -> Iterator[pa.RecordBatch]:
+        """The rows of records before which the object has `before` others."""
+        batch = records.batch
         if batch.num_rows:
-            if decoded.numbers is None:
+            if records.numbers is None:
                 ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
                 numbers = pc.cumulative_sum(ones, start=before)
             else:
-                numbers = pc.add(decoded.numbers, pa.scalar(before + 1, pa.int64()))
+                numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
             yield self._rows(batch.columns, numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE))
-        if decoded.rejects:
-            yield self.rejected(decoded.rejects, before)
+        if records.rejects:
+            yield self.rejected(records.rejects, before)
 
     def rejected(self, rejects: Sequence[Reject], before: int) -> pa.RecordBatch:
         """Records that are set aside: no values, what is wrong."""

@@ -17,9 +17,10 @@ class CsvProblem(Exception):
     """One problem of one object: what is wrong, at which record, and what to do next.
 
     `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
-    offset of the record's first byte in the decompressed object, in its own encoding; both None
-    where the problem is not one record's. `cause` is `NOT_READ`, `GONE`, or empty for what is
-    wrong with the object itself.
+    offset of the record's first byte in the decompressed object, in its own encoding; `record`
+    is its number from 1, in formats whose records are at no line. All are None where the
+    problem is not one record's. `cause` is `NOT_READ`, `GONE`, or empty for what is wrong with
+    the object itself.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class CsvProblem(Exception):
         *,
         line: int | None = None,
         byte: int | None = None,
+        record: int | None = None,
         cause: str = "",
     ) -> None:
         self.problem = problem
         self.advice = advice
         self.line = line
         self.byte = byte
+        self.record = record
         self.cause = cause
         super().__init__(problem)
 
@@ -44,6 +47,8 @@ class CsvProblem(Exception):
         where = f"object s3://{bucket}/{key}"
         if self.line is not None:
             where += f", line {self.line}, byte {self.byte}"
+        if self.record is not None:
+            where += f", record {self.record}"
         stop = "" if self.problem.endswith("?") else "."
         return f"{subject}{where}: {self.problem}{stop} {self.advice}"
 
@@ -59,9 +64,15 @@ class HeaderProblem(CsvProblem):
 FIX_OBJECT = "Correct the object or remove it, then run again"
 
 
-def shown(value: str, *, quoted: bool = True) -> str:
-    """A text of the object as it may stand in a message: escaped, and cut if it is long."""
+def shown(value: str | bytes, *, quoted: bool = True) -> str:
+    """What is in the object as it may stand in a message: escaped, and cut if it is long."""
     text = repr(value[: MAX_SHOWN + 1])
     if not quoted:
         text = text[1:-1]
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+
+
+def not_of_type(column: str, value: str, data_type: str) -> str:
+    """What is wrong with a value that a column can't have; the value as a message shows it."""
+    article = "an" if data_type == "int" else "a"
+    return f"column {column}: {value} is not {article} {data_type}"

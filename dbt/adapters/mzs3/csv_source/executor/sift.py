@@ -20,7 +20,12 @@ from dbt.adapters.mzs3.csv_source.executor.cut import Cut, cut_records
 from dbt.adapters.mzs3.csv_source.executor.encoding import readable_text
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.parse import parse
-from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem, shown
+from dbt.adapters.mzs3.csv_source.executor.problem import (
+    FIX_OBJECT,
+    CsvProblem,
+    not_of_type,
+    shown,
+)
 from dbt.adapters.mzs3.csv_source.executor.records import records
 
 MAX_RAW_BYTES = 1024 * 1024
@@ -160,9 +165,7 @@ class Sifted:
         """The column, from 0, where it is one's, and what is wrong."""
         if value is not None:
             column = self.sifter.columns[value[0]]
-            article = "an" if column.data_type == "int" else "a"
-            text = f"column {column.name}: {shown(value[1])} is not {article} {column.data_type}"
-            return value[0], text
+            return value[0], not_of_type(column.name, shown(value[1]), column.data_type)
         record = next(records(raw, self.sifter.dialect, self.sifter.encoding))
         if record.problem is not None and record.malformed is not None:
             return self.layout.column_of(record.malformed - 1), record.problem

@@ -1,0 +1,163 @@
+"""Avro's object container files: the header, and the blocks of records behind it.
+
+(Apache Avro's specification, section Object Container Files.) Read here rather than by a
+library, so that a file that was cut off anywhere but between two blocks is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, shown
+from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
+
+MAGIC = b"Obj\x01"
+SYNC_BYTES = 16
+# Of a block, as it is in the file and decompressed, and of a value in the header.
+MAX_BLOCK_BYTES = 128 * 1024 * 1024
+_LONGEST_NUMBER = 10
+_CRC_BYTES = 4
+_RAW_DEFLATE = -zlib.MAX_WBITS
+
+
+class Container:
+    """One container file, read from front to back; `schema` is the JSON in its header.
+
+    Holds one block. Raises CsvProblem for what is not such a file.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._input = _Input(read)
+        metadata = self._header()
+        self._decompress = _codec(metadata.get("avro.codec", b"null"))
+        try:
+            self.schema: Any = json.loads(metadata["avro.schema"])
+        except (KeyError, ValueError, RecursionError) as exc:
+            raise invalid("its header has no schema") from exc
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Of each block how many records there are in it, and their bytes."""
+        while not self._input.at_end():
+            count, size = self._number(), self._size()
+            if count < 0:
+                raise invalid("a block of less than no records")
+            raw = self._input.take(size)
+            if self._input.take(SYNC_BYTES) != self._sync:
+                raise invalid("a block does not end in the file's sync marker")
+            yield count, self._decompress(raw)
+
+    def _header(self) -> dict[str, bytes]:
+        if self._input.take(len(MAGIC)) != MAGIC:
+            raise invalid("it does not begin as an object container file")
+        metadata = {}
+        while count := self._number():
+            if count < 0:
+                self._number()  # how many bytes these are
+            for _ in range(abs(count)):
+                key = self._input.take(self._size()).decode("utf-8", "replace")
+                metadata[key] = self._input.take(self._size())
+        self._sync = self._input.take(SYNC_BYTES)
+        return metadata
+
+    def _size(self) -> int:
+        size = self._number()
+        if not 0 <= size <= MAX_BLOCK_BYTES:
+            raise invalid(f"a length of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+        return size
+
+    def _number(self) -> int:
+        """A number in as many bytes as it needs, the lowest seven bits first, zigzag."""
+        value = 0
+        for position in range(_LONGEST_NUMBER):
+            byte = self._input.take(1)[0]
+            value |= (byte & 0x7F) << 7 * position
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise invalid("a number of more than 64 bits")
+
+
+class _Input:
+    """Takes bytes off a stream, as many as are asked for."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._held = b""
+        self._position = 0
+
+    def at_end(self) -> bool:
+        if self._position == len(self._held):
+            self._held, self._position = self._read(RAW_READ_BYTES), 0
+        return not self._held
+
+    def take(self, size: int) -> bytes:
+        parts = []
+        while size:
+            if self.at_end():
+                raise CsvProblem("its Avro file ends early", FIX_AVRO)
+            part = self._held[self._position : self._position + size]
+            self._position += len(part)
+            size -= len(part)
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+FIX_AVRO = (
+    "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
+)
+
+
+def invalid(what: object) -> CsvProblem:
+    """The problem of an object that is not an Avro file as the specification has it."""
+    return CsvProblem(f"it is not valid Avro ({what})", FIX_AVRO)
+
+
+def _codec(name: bytes) -> Callable[[bytes], bytes]:
+    known = name.decode("utf-8", "replace")
+    if known not in _CODECS:
+        raise CsvProblem(
+            f"its codec is {shown(known)}, which is not one of {', '.join(_CODECS)}",
+            "Have the objects written with one of those",
+        )
+    return _CODECS[known]
+
+
+def _inflate(raw: bytes) -> bytes:
+    stream = zlib.decompressobj(_RAW_DEFLATE)
+    try:
+        data = stream.decompress(raw, MAX_BLOCK_BYTES)
+    except zlib.error as exc:
+        raise invalid(exc) from exc
+    if not stream.eof:
+        raise invalid("a block that does not decompress as a whole")
+    return data
+
+
+def _unsnap(raw: bytes) -> bytes:
+    """Snappy, and behind it the checksum of what it decompresses to."""
+    size = 0
+    for position, byte in enumerate(raw[:5]):
+        size |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            break
+    if size > MAX_BLOCK_BYTES:
+        raise invalid(f"a block of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+    try:
+        body, crc = raw[:-_CRC_BYTES], raw[-_CRC_BYTES:]
+        data: bytes = pa.decompress(body, size, codec="snappy", asbytes=True)
+    except (pa.ArrowException, OSError) as exc:
+        raise invalid(exc) from exc
+    if zlib.crc32(data) != int.from_bytes(crc, "big"):
+        raise invalid("a block whose checksum is another")
+    return data
+
+
+_CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "null": lambda raw: raw,
+    "deflate": _inflate,
+    "snappy": _unsnap,
+}

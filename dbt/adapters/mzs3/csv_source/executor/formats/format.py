@@ -1,0 +1,112 @@
+"""What a format of objects has to bring, whichever it is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
+from dbt.adapters.mzs3.errors import SourceError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from dbt.adapters.mzs3.csv_source.executor.sift import Reject
+
+CSV, AVRO, PARQUET = "csv", "avro", "parquet"
+FORMATS = (CSV, AVRO, PARQUET)
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """One object, as it was when it was listed: later versions of it are refused."""
+
+    client: S3Client
+    bucket: str
+    key: str
+    etag: str
+    size: int
+
+    def open(self) -> ObjectReader:
+        """The object from front to back; to be closed."""
+        return ObjectReader(self.client, self.bucket, self.key, self.etag)
+
+    def part(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to the one before `end`, fetched now. Raises CsvProblem."""
+        span = (start, end)
+        parts = []
+        with contextlib.closing(
+            ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
+        ) as reader:
+            while data := reader.read(end - start):
+                parts.append(data)
+        return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an object's records.
+
+    `words` is its type as messages call it, `own` the type of columns that has just the same
+    values, or `void` for a field that is always NULL; None if no column can have its values.
+    """
+
+    name: str
+    words: str
+    own: str | None
+
+
+@dataclass(frozen=True)
+class Records:
+    """The next `count` records of an object: those that are good, and those set aside.
+
+    The good ones are the rows of `batch`, with their `numbers` among all of these from 0, None
+    where nothing was set aside.
+    """
+
+    batch: pa.RecordBatch
+    count: int
+    numbers: pa.Array | None = None
+    rejects: tuple[Reject, ...] = ()
+
+
+class ObjectDecoder(Protocol):
+    """Reads objects of one source; one decoder is kept for all objects of a task."""
+
+    def records(self, stored: StoredObject) -> Generator[Records, None, None]:
+        """All records of an object in their order, as the source's columns.
+
+        Before the first it compares the object's header with the one that is pinned. Holds a
+        part of the object whose size does not depend on the object's. Raises HeaderProblem for a
+        header that is not right, CsvProblem for anything else; without an error it was read to
+        its end.
+        """
+
+
+class ObjectFormat(Protocol):
+    """Knows where a format's header is, and how to read what follows."""
+
+    def fields(self, stored: StoredObject) -> tuple[Field, ...] | None:
+        """The object's header; None if the object is empty.
+
+        Reads no more of the object than it needs. Raises CsvProblem.
+        """
+
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+        """A decoder for a source with this pinned header, and a column for each of its names."""
+
+
+def read_fields(
+    form: ObjectFormat, stored: StoredObject, source: str | None = None
+) -> tuple[Field, ...] | None:
+    """The object's header; None if it is empty. Raises SourceError, naming `source` if given."""
+    try:
+        return form.fields(stored)
+    except CsvProblem as problem:
+        raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem

@@ -1,0 +1,105 @@
+"""Parquet and Avro objects, from S3 to a source's rows."""
+
+from __future__ import annotations
+
+import io
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dbt.adapters.mzs3.errors import SourceError
+
+pytestmark = pytest.mark.spark
+
+INSTANT = datetime(2024, 2, 29, 12, 30, tzinfo=timezone.utc)
+
+
+def parquet(**columns) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def avro(types: dict[str, object], *rows: tuple) -> bytes:
+    fields = [{"name": name, "type": kind} for name, kind in types.items()]
+    schema = {"type": "record", "name": "order", "fields": fields}
+    sink = io.BytesIO()
+    records = [dict(zip(types, row, strict=True)) for row in rows]
+    fastavro.writer(sink, schema, records, "deflate")
+    return sink.getvalue()
+
+
+def test_parquet_with_aliases_in_any_order_and_objects_that_do_not_fit(lake):
+    lake.external = {
+        "format": "parquet",
+        "header_match": "reorder",
+        "on_header_mismatch": "skip_object",
+    }
+    lake.columns = [{"name": "a", "data_type": "decimal(12,2)"}, {"name": "b"}]
+    lake.put("1.parquet", parquet(amount=[1, None, 3], at=pa.array([INSTANT] * 3)))
+    lake.put("2.parquet", parquet(at=[INSTANT], amount=[Decimal("4.50")]))
+    lake.put("3.parquet", parquet(amount=[1], price=[2]))
+    lake.put("4.parquet", parquet(amount=[1.5], at=[INSTANT]))
+    lake.put("5.parquet", b"")
+    report = lake.ingest()
+    assert (report.objects, report.skipped, report.rows) == (3, 2, 4)
+    frame = lake.spark.table(lake.relations.source).select("a", "b")
+    assert dict(frame.dtypes) == {"a": "decimal(12,2)", "b": "timestamp"}
+    assert lake.rows("a") == [
+        ("1.parquet", 1, Decimal("1.00")),
+        ("1.parquet", 2, None),
+        ("1.parquet", 3, Decimal("3.00")),
+        ("2.parquet", 1, Decimal("4.50")),
+    ]
+    instants = {row[0] for row in frame.selectExpr("string(b)").collect()}
+    assert instants == {"2024-02-29 12:30:00"}
+    states = lake.states()
+    assert states["3.parquet"] == (
+        "skipped",
+        0,
+        "header is amount,price but the names of the pinned header are amount,at, in any order: "
+        "'at' is missing, 'price' is not one of them",
+    )
+    assert states["4.parquet"] == (
+        "skipped",
+        0,
+        "its fields are not as declared: 'amount' is double, which can't be read as decimal(12,2)",
+    )
+    assert states["5.parquet"] == ("fetched", 0, None)
+
+
+def test_avro_with_the_types_of_its_schema_and_a_bad_value(lake):
+    nullable = {
+        "id": "long",
+        "amount": [
+            "null",
+            {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        ],
+        "day": {"type": "int", "logicalType": "date"},
+    }
+    day = INSTANT.date()
+    lake.external = {"format": "avro"}
+    lake.put("1.avro", avro(nullable, (1, Decimal("1.50"), day), (2, None, day)))
+    # Texts, which are read as CSV's are; one of them is no number.
+    texts = dict.fromkeys(nullable, "string")
+    lake.put("2.avro", avro(texts, ("3", "2.5", "2024-03-01"), ("4", "?", "2024-03-01")))
+    with pytest.raises(SourceError) as raised:
+        lake.ingest()
+    assert str(raised.value).startswith(
+        f"lake.orders: object s3://{lake.bucket}/orders/2.avro, record 2: column amount: '?' is "
+        "not a decimal(9,2). Correct the object or remove it, then run again; or "
+    )
+    assert lake.rows("id") == []
+    lake.put("2.avro", avro(texts, ("3", "2.5", "2024-03-01")))
+    assert lake.ingest().rows == 3
+    frame = lake.spark.table(lake.relations.source)
+    assert frame.dtypes[:3] == [("id", "bigint"), ("amount", "decimal(9,2)"), ("day", "date")]
+    assert lake.rows("id", "amount", "day") == [
+        ("1.avro", 1, 1, Decimal("1.50"), day),
+        ("1.avro", 2, 2, None, day),
+        ("2.avro", 1, 3, Decimal("2.50"), date(2024, 3, 1)),
+    ]

@@ -1,0 +1,360 @@
+"""Avro's object container files: whatever records are written, they are read."""
+
+import builtins
+import io
+import json
+import zlib
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stored_objects import MemoryClient, problem_of, read_all, stored
+
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+
+FORM = AvroFormat(Reading())
+INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+SYNC = b"0123456789abcdef"
+VALUES = {
+    "null": st.none(),
+    "boolean": st.booleans(),
+    "int": st.integers(-(2**31), 2**31 - 1),
+    "long": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+    "bytes": st.binary(max_size=5),
+    "string": st.text(st.characters(codec="utf-8"), max_size=5),
+}
+MORE = [
+    ({"type": "enum", "symbols": ["A", "B"]}, st.sampled_from("AB")),
+    ({"type": "fixed", "size": 3}, st.binary(min_size=3, max_size=3)),
+    ({"type": "int", "logicalType": "date"}, st.dates()),
+    (
+        {"type": "long", "logicalType": "timestamp-micros"},
+        INSTANTS.map(lambda one: one.replace(tzinfo=timezone.utc)),
+    ),
+    (
+        {"type": "long", "logicalType": "timestamp-millis"},
+        INSTANTS.map(lambda one: one.replace(microsecond=7000, tzinfo=timezone.utc)),
+    ),
+    ({"type": "long", "logicalType": "local-timestamp-micros"}, INSTANTS),
+    (
+        {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3},
+        st.integers(-(10**9) + 1, 10**9 - 1).map(lambda n: Decimal(n).scaleb(-3)),
+    ),
+    (
+        {"type": "fixed", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 0},
+        st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(str(n))),
+    ),
+    ({"type": "string", "logicalType": "of my own"}, VALUES["string"]),
+]
+KINDS = [*VALUES.items(), *MORE]
+
+
+def record(*types, **more):
+    fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(types)]
+    return {"type": "record", "name": "row", "fields": fields, **more}
+
+
+def file_of(schema, records, codec="null", **how) -> bytes:
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, records, codec, sync_marker=SYNC, **how)
+    return sink.getvalue()
+
+
+def blocks_of(schema, *blocks: tuple[int, bytes], codec: bytes = b"null") -> bytes:
+    """A file with these blocks, of a number of records and their bytes."""
+    empty = file_of(schema, []).replace(b"\x14avro.codec\x08null", b"\x14avro.codec%c%s" % (
+        2 * len(codec), codec
+    ))  # fmt: skip
+    return empty + b"".join(number(n) + number(len(d)) + d + SYNC for n, d in blocks)
+
+
+def header_of(schema) -> bytes:
+    """The header of a file with a schema that a library may refuse to write."""
+    text = json.dumps(schema).encode()
+    key = b"avro.schema"
+    # In a part that says how many bytes it has, as a map may.
+    part = number(len(key)) + key + number(len(text)) + text
+    return b"Obj\x01" + number(-1) + number(len(part)) + part + number(0) + SYNC
+
+
+def number(value: int) -> bytes:
+    sink = io.BytesIO()
+    fastavro.schemaless_writer(sink, "long", value)
+    return sink.getvalue()
+
+
+@st.composite
+def files(draw):
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=5))
+    types, strategies = [], []
+    for at, (kind, values) in enumerate(kinds):
+        named = dict(kind, name=f"t{at}") if isinstance(kind, dict) else kind
+        nullable = kind != "null" and draw(st.booleans())
+        types.append(draw(st.permutations(["null", named])) if nullable else named)
+        strategies.append(values | st.none() if nullable else values)
+    rows = draw(st.lists(st.tuples(*strategies), max_size=20))
+    return record(*types), rows
+
+
+@settings(max_examples=200)
+@given(
+    file=files(),
+    codec=st.sampled_from(["null", "deflate"]),
+    interval=st.sampled_from([1, 20, 16000]),
+    batch=st.integers(1, 7),
+    step=st.sampled_from([1, 7, 1000]),
+)
+def test_any_records_are_read_as_they_were_written(file, codec, interval, batch, step):
+    schema, rows = file
+    records = [{f"f{at}": value for at, value in enumerate(row)} for row in rows]
+    data = file_of(schema, records, codec, sync_interval=interval)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(avro, "BATCH_RECORDS", batch)
+        patch.setattr(container, "RAW_READ_BYTES", step)
+        assert read_all(FORM, data) == rows
+
+
+def test_snappy_with_its_checksum():
+    body = b"".join(map(number, range(500)))
+    packed = pa.compress(body, codec="snappy", asbytes=True)
+    crc = zlib.crc32(body).to_bytes(4, "big")
+    data = blocks_of(record("long"), (500, packed + crc), codec=b"snappy")
+    assert read_all(FORM, data) == [(n,) for n in range(500)]
+    for wrong in (packed + bytes(4), b"\x05abc" + crc, b"\xff\xff\xff\xff\x7f" + crc, b""):
+        data = blocks_of(record("long"), (500, wrong), codec=b"snappy")
+        assert problem_of(FORM, data).problem.startswith("it is not valid Avro (")
+
+
+def test_other_codecs_are_named():
+    problem = problem_of(FORM, file_of(record("long"), [{"f0": 1}], "bzip2"))
+    assert problem.problem == "its codec is 'bzip2', which is not one of null, deflate, snappy"
+
+
+def test_the_header_is_the_schema():
+    schema = record(
+        "long",
+        ["null", "string"],
+        {"type": "array", "items": "int"},
+        ["null", "int", "string"],
+        {"type": "int", "logicalType": "time-millis"},
+        {"type": "map", "values": "int"},
+        {"type": "record", "name": "inner", "fields": [{"name": "x", "type": "int"}]},
+        {"type": "bytes", "logicalType": "decimal", "precision": 39},
+    )
+    fields = FORM.fields(stored(file_of(schema, [])))
+    assert [(f.name, f.words, f.own) for f in fields] == [
+        ("f0", "long", "bigint"),
+        ("f1", "string", "string"),
+        ("f2", "array", None),
+        ("f3", "union", None),
+        ("f4", "int (time-millis)", None),
+        ("f5", "map", None),
+        ("f6", "record", None),
+        ("f7", "bytes (decimal(39,0))", None),
+    ]
+    assert FORM.fields(stored(b"")) is None
+
+
+def test_the_header_alone_is_read():
+    data = file_of(record("long"), [{"f0": n} for n in range(400_000)])
+    assert len(data) > 2 * container.RAW_READ_BYTES
+    client = MemoryClient(data)
+    reads = []
+    FORM.fields(stored(data, client))
+    body = client.get_object(IfMatch='"e1"')["Body"]
+    container.Container(lambda size: reads.append(size) or body.read(size))
+    assert reads == [container.RAW_READ_BYTES]
+
+
+def test_types_that_are_given_by_name():
+    enum = {"type": "enum", "name": "side", "symbols": ["A", "B"]}
+    inner = {
+        "type": "record",
+        "name": "n.in",
+        "fields": [{"name": "x", "type": dict(enum, name="e")}],
+    }
+    schema = record(
+        enum, "side", ["null", "acme.side"], inner, "n.e",
+        namespace="acme",
+    )  # fmt: skip
+    fields = FORM.fields(stored(file_of(schema, [])))
+    own = [field.own for field in fields]
+    assert own == ["string", "string", "string", None, "string"]
+    rows = [{"f0": "A", "f1": "B", "f2": None, "f3": {"x": "A"}, "f4": "B"}]
+    subset = AvroFormat(Reading(header_match="subset"))
+    columns = {"f2": "string", "f1": "string", "f4": "string"}
+    assert read_all(subset, file_of(schema, rows), columns) == [(None, "B", "B")]
+
+
+def test_logical_types_that_do_not_apply_are_ignored():
+    schema = record(
+        {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3},
+        {"type": "string", "logicalType": "date"},
+        {"type": "string", "logicalType": "uuid"},
+        {"type": "bytes", "logicalType": "decimal", "precision": 0},
+        ["null", {"type": "null"}],
+    )
+    rows = [{"f0": b"\x01", "f1": "x", "f2": "no uuid", "f3": b"", "f4": None}]
+    plain = record("bytes", "string", "string", "bytes", ["null", "int"])
+    body = file_of(plain, rows).partition(SYNC)[2]
+    data = header_of(schema) + body
+    assert read_all(FORM, data) == [(b"\x01", "x", "no uuid", b"", None)]
+
+
+def test_numbers_are_not_rounded_to_the_precision_that_a_file_says():
+    schema = record({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1})
+    raw = (123456).to_bytes(3, "big")
+    data = blocks_of(schema, (1, number(3) + raw))
+    assert read_all(FORM, data, {"f0": "decimal(9,1)"}) == [(Decimal("12345.6"),)]
+    problem = problem_of(FORM, data)
+    assert (problem.record, problem.problem) == (1, "column f0: 12345.6 is not a decimal(3,1)")
+
+
+def test_days_that_python_does_not_have_are_days():
+    data = blocks_of(record({"type": "int", "logicalType": "date"}), (1, number(2932897)))
+    decoder = FORM.decoder(("f0",), (Column("f0", "date"),))
+    (records,) = decoder.records(stored(data))
+    assert records.batch.column(0).cast(pa.int32()).to_pylist() == [2932897]
+    assert date.max.toordinal() - date(1970, 1, 1).toordinal() == 2932896
+
+
+def test_a_bad_value_is_named_by_its_record_and_column():
+    rows = [{"f0": n} for n in (*range(5000), 70_000, 80_000)]
+    problem = problem_of(FORM, file_of(record("int"), rows), {"n": "smallint"}, ("f0",))
+    assert (problem.record, problem.problem) == (5001, "column n: 70000 is not a smallint")
+    texts = [{"f0": "1"}, {"f0": "x"}]
+    problem = problem_of(FORM, file_of(record("string"), texts), {"n": "int"}, ("f0",))
+    assert (problem.record, problem.problem) == (2, "column n: 'x' is not an int")
+
+
+def test_batches_of_wide_records_are_short(monkeypatch):
+    monkeypatch.setattr(avro, "BATCH_BYTES", 100)
+    data = file_of(record("string"), [{"f0": "x" * 40}] * 5)
+    decoder = FORM.decoder(("f0",), (Column("f0", "string"),))
+    assert [records.count for records in decoder.records(stored(data))] == [3, 2]
+
+
+def test_fields_that_are_not_the_pinned_ones():
+    data = file_of(record("int", "string"), [])
+    problem = problem_of(FORM, data, {"a": "int"}, ("f0",))
+    assert isinstance(problem, HeaderProblem)
+    assert problem.problem.startswith("header is f0,f1 but the pinned header is f0: ")
+    problem = problem_of(FORM, data, {"a": "int", "b": "int"}, ("f1", "f0"))
+    assert isinstance(problem, HeaderProblem)
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_wherever_a_file_is_cut_it_is_an_error_but_between_blocks(codec):
+    rows = [{"f0": n, "f1": "x" * (n % 3)} for n in range(150)]
+    data = file_of(record("long", "string"), rows, codec, sync_interval=100)
+    ends = {at + len(SYNC) for at in range(len(data)) if data.startswith(SYNC, at)}
+    assert len(ends) > 3
+    for end in range(1, len(data)):
+        cut = data[:end]
+        if end in ends:
+            whole = read_all(FORM, cut, {"f0": "bigint", "f1": "string"})
+            assert [row[0] for row in whole] == list(range(len(whole)))
+        else:
+            problem = problem_of(FORM, cut, {"f0": "bigint", "f1": "string"})
+            assert problem.problem == "its Avro file ends early"
+
+
+ONE = record("string")
+BAD_FILES = {
+    "no file": b"id,note\n1,a\n",
+    "another marker": file_of(ONE, [{"f0": "a"}])[:-1] + b"?",
+    "no schema": b"Obj\x01\0" + SYNC,
+    "no record": file_of("long", []),
+    "two fields": file_of(ONE, []).replace(b"fields", b"fieldz"),
+    "a count": file_of(ONE, []) + number(-1) + number(0) + SYNC,
+    "a length": file_of(ONE, []) + number(1) + number(2**40) + SYNC,
+    "a number": file_of(ONE, []) + b"\xff" * 11,
+    "more bytes": blocks_of(ONE, (1, number(1) + b"ab")),
+    "deflate": blocks_of(ONE, (1, b"\xff\xff"), codec=b"deflate"),
+    "half deflate": blocks_of(
+        ONE, (1, zlib.compress(b"a" * 99, wbits=-15)[:-2]), codec=b"deflate"
+    ),
+}
+
+
+@pytest.mark.parametrize("data", BAD_FILES.values(), ids=list(BAD_FILES))
+def test_what_is_no_avro(data):
+    problem = problem_of(FORM, data, {"f0": "string"})
+    assert problem.problem.startswith("it is not valid Avro (")
+    assert problem.advice == container.FIX_AVRO
+    assert not isinstance(problem, HeaderProblem)
+
+
+BAD_SCHEMAS = [
+    1,
+    "record",
+    {"type": "record"},
+    {"type": "record", "name": "r", "fields": 1},
+    {"type": "record", "name": "r", "fields": [{"name": "a"}]},
+    {"type": "record", "name": "r", "fields": [{"name": "a", "type": "unknown"}]},
+    {"type": "record", "name": "r", "fields": [{"name": "a", "type": 5}]},
+    {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": {"type": "int"}}}]},
+    {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "array"}}]},
+    {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "fixed"}}]},
+    record("int", "int", fields=[{"name": "a", "type": "int"}] * 2),
+]
+
+
+@pytest.mark.parametrize("schema", BAD_SCHEMAS, ids=str)
+def test_what_is_no_schema(schema):
+    data = header_of(schema) + number(1) + number(1) + b"\0" + SYNC
+    problem = problem_of(FORM, data, {"a": "string"})
+    assert isinstance(problem, CsvProblem)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        ("string", number(1) + b"\xff"),
+        ("string", number(50)),
+        (["null", "string"], number(7)),
+        ({"type": "enum", "name": "e", "symbols": ["A"]}, number(3)),
+        ("double", b"\0"),
+    ],
+)
+def test_a_record_that_is_no_avro(kind, raw):
+    good = number(2) + b"ab"
+    data = blocks_of(record("string", kind), (1, good + GOOD[str(kind)]), (1, good + raw))
+    problem = problem_of(FORM, data, {"f0": "string", "f1": OWN.get(str(kind), "string")})
+    assert problem.record == 2
+    assert problem.problem.startswith("the record is not valid Avro (")
+
+
+GOOD = {
+    "string": number(0),
+    "['null', 'string']": number(0),
+    "{'type': 'enum', 'name': 'e', 'symbols': ['A']}": number(0),
+    "double": bytes(8),
+}
+OWN = {"double": "double"}
+
+
+def test_a_worker_without_fastavro_says_how_to_get_it(monkeypatch):
+    data = file_of(record("long"), [{"f0": 1}])
+    really = builtins.__import__
+
+    def without(name, *more):
+        if name.startswith("fastavro"):
+            raise ImportError(name)
+        return really(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    problem = problem_of(FORM, data)
+    assert "without the package fastavro" in problem.problem
+    assert "pip install 'dbt-mzs3[avro]'" in problem.advice
+    assert [field.name for field in FORM.fields(stored(data))] == ["f0"]

@@ -1,0 +1,143 @@
+"""Every error of the formats is in the docs in its own words, and so is every type."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from csv_source_helpers import parse
+from stored_objects import problem_of
+from test_source_avro import BAD_FILES, blocks_of, file_of, number, record
+from test_source_reading_docs import pattern, text_of
+
+from dbt.adapters.mzs3.csv_source.config.formats import CSV_KEYS
+from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, Field
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.types import can_be_read_as, own_type
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.purify import contradictions, purify_found
+
+PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"
+AVRO = AvroFormat(Reading())
+ID = Field("id", "int64", "bigint")
+ELSEWHERE = {"without the package fastavro": "test_source_avro.py"}
+
+
+def documented() -> list[str]:
+    errors = PAGE.read_text().partition("\n## Errors\n")[2]
+    return re.findall(r"^\| `([^`]+)` \|", errors, re.MULTILINE)
+
+
+def found(field, **external):
+    return text_of(lambda: purify_found(parse(format="parquet", **external), [field]))
+
+
+def avro(data, **columns):
+    return problem_of(AVRO, data, columns or {"f0": "string"}).problem
+
+
+PROBLEMS = {
+    "format": lambda: text_of(lambda: parse(format="orc")),
+    "key": lambda: text_of(lambda: parse(format="avro", quote="'")),
+    "no header": lambda: text_of(lambda: parse(format="avro", header=False)),
+    "no types": lambda: text_of(lambda: parse(format="avro", header=["id"])),
+    "no column": lambda: found(Field("x", "struct<>", None)),
+    "no type": lambda: found(ID, columns=[{"name": "a", "data_type": "date"}]),
+    "pinned": lambda: contradictions(
+        purify_found(parse(format="avro"), [ID]), parse(format="parquet")
+    )[0],
+    "fields": lambda: avro(file_of(record("double"), []), f0="date"),
+    "parquet": lambda: problem_of(ParquetFormat(Reading()), b"id\n", {"id": "int"}).problem,
+    "avro": lambda: avro(BAD_FILES["no file"]),
+    "early": lambda: avro(file_of(record("string"), [{"f0": "a"}])[:-1]),
+    "codec": lambda: avro(file_of(record("string"), [], "xz")),
+    "value": lambda: avro(file_of(record("string"), [{"f0": "x"}]), f0="bigint"),
+    "record": lambda: avro(blocks_of(record("string"), (1, number(5)))),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_an_error_is_documented(name):
+    text = PROBLEMS[name]()
+    assert [known for known in documented() if pattern(known).fullmatch(text)], text
+
+
+def test_every_documented_error_can_be_seen():
+    seen = [problem() for problem in PROBLEMS.values()]
+    unseen = [
+        known for known in documented() if not any(pattern(known).fullmatch(text) for text in seen)
+    ]
+    assert len(unseen) == len(ELSEWHERE)
+    for words, name in ELSEWHERE.items():
+        assert any(words in text for text in unseen)
+        assert words in (Path(__file__).parent / name).read_text()
+
+
+def test_the_keys_and_the_formats_are_documented():
+    page = PAGE.read_text()
+    named = re.search(r"The keys (.+?) are for CSV alone", page, re.DOTALL)
+    assert named is not None
+    assert re.findall(r"`(\w+)`", named[1]) == list(CSV_KEYS)
+    assert all(f"`{name}`" in page or f"`format: {name}`" in page for name in FORMATS)
+
+
+ARROW = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "uint8": pa.uint8(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "decimal128": pa.decimal128(9, 2),
+    "decimal256": pa.decimal256(9, 2),
+    "uint64": pa.uint64(),
+    "date32": pa.date32(),
+    "date64": pa.date64(),
+    "timestamp": pa.timestamp("us"),
+    "string": pa.string(),
+    "large_string": pa.large_string(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "fixed_size_binary": pa.binary(4),
+    "null": pa.null(),
+}
+
+
+def test_what_can_be_read_as_what_is_documented():
+    table = PAGE.read_text().partition("| a field of type |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1:3] for row in table.splitlines()[2:]]
+    every = [one.replace("p,s", "9,2") for one in SUPPORTED_TYPES.split(", ")]
+    for fields, columns in rows:
+        for own in re.findall(r"`([^`]+)`", fields):
+            own = own.replace("p,s", "9,2")
+            said = {own, *re.findall(r"`([^`]+)`", columns.replace("p,s", "9,2"))}
+            if "each of these" in columns:
+                said |= {"tinyint", "smallint", "int", "bigint"}
+            if "each type" in columns:
+                said |= set(every)
+            assert said == {one for one in every if can_be_read_as(own, one)}
+    assert len(rows) == 11
+
+
+def test_the_types_of_parquet_are_documented():
+    table = PAGE.read_text().partition("| the field's type |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1:-1] for row in table.splitlines()[2:]]
+    listed = {}
+    for own, _, arrow in rows:
+        words = set(re.findall(r"`([^`]+)`", own)) or {"void"}
+        for name in re.findall(r"`(\w+)`", arrow):
+            if name in ARROW:
+                listed.setdefault(name, set()).update(words)
+    assert set(listed) == set(ARROW)
+    for name, kind in ARROW.items():
+        assert (
+            str(own_type(kind)).replace("(9,2)", "(p,s)").replace("(20,0)", "(p,s)")
+            in (listed[name])
+        )

@@ -1,0 +1,211 @@
+"""Parquet objects: whatever table is written, its rows are read, and no more than a part held."""
+
+import io
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stored_objects import MemoryClient, problem_of, read_all, stored
+
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.formats import parquet, random_access
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+
+FORM = ParquetFormat(Reading())
+SUBSET = ParquetFormat(Reading(header_match="subset"))
+TABLE = pa.table({"id": [1, 2, None], "note": ["a", None, ""]})
+WAY_OUT = (
+    "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
+)
+INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+VALUES = {
+    pa.bool_(): st.booleans(),
+    pa.int8(): st.integers(-(2**7), 2**7 - 1),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.uint32(): st.integers(0, 2**32 - 1),
+    pa.float32(): st.floats(width=32, allow_nan=False),
+    pa.float64(): st.floats(allow_nan=False),
+    pa.decimal128(9, 3): st.integers(-(10**9) + 1, 10**9 - 1).map(lambda n: Decimal(n).scaleb(-3)),
+    pa.string(): st.text(st.characters(codec="utf-8"), max_size=5),
+    pa.binary(): st.binary(max_size=5),
+    pa.date32(): st.dates(),
+    pa.timestamp("us"): INSTANTS,
+    pa.timestamp("us", tz="UTC"): INSTANTS.map(lambda one: one.replace(tzinfo=timezone.utc)),
+}
+
+
+def file_of(table: pa.Table, **how) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **how)
+    return sink.getvalue()
+
+
+def rows_of(table: pa.Table) -> list[tuple]:
+    return list(zip(*table.to_pydict().values(), strict=True))
+
+
+@st.composite
+def tables(draw):
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=5))
+    length = draw(st.integers(0, 20))
+    columns = [
+        pa.array(draw(st.lists(VALUES[kind] | st.none(), min_size=length, max_size=length)), kind)
+        for kind in kinds
+    ]
+    return pa.table(columns, names=[f"c.{number}" for number in range(len(columns))])
+
+
+@settings(max_examples=150)
+@given(
+    table=tables(),
+    group=st.integers(1, 30),
+    batch=st.integers(1, 7),
+    compression=st.sampled_from(["none", "snappy", "zstd"]),
+)
+def test_any_table_is_read_as_it_was_written(table, group, batch, compression):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "BATCH_ROWS", batch)
+        data = file_of(table, row_group_size=group, compression=compression)
+        assert read_all(FORM, data) == rows_of(table)
+
+
+def test_the_header_is_the_schema():
+    table = pa.table({"id": pa.array([1], pa.int8()), "tags": [[1]], "s": ["x"]})
+    fields = FORM.fields(stored(file_of(table.replace_schema_metadata({"a": "b"}))))
+    assert [(f.name, f.own) for f in fields] == [
+        ("id", "tinyint"),
+        ("tags", None),
+        ("s", "string"),
+    ]
+    assert fields[1].words.startswith("list<")
+    assert FORM.fields(stored(b"")) is None
+
+
+def test_texts_in_dictionaries_and_types_of_extensions_are_what_they_stand_for():
+    table = pa.table({"d": pa.array(["a", "b", None]).dictionary_encode()})
+    assert read_all(FORM, file_of(table)) == [("a",), ("b",), (None,)]
+    assert read_all(FORM, file_of(table), {"d": "string"}) == [("a",), ("b",), (None,)]
+    storage = pa.array([b"0" * 16], pa.binary(16))
+    table = pa.table({"u": pa.ExtensionArray.from_storage(pa.uuid(), storage)})
+    assert read_all(FORM, file_of(table)) == [(b"0" * 16,)]
+
+
+def test_old_timestamps_of_96_bits_are_right_in_any_year():
+    instants = [datetime(1, 1, 2), datetime(1969, 12, 31, 23), datetime(9999, 12, 31)]
+    table = pa.table({"t": pa.array(instants, pa.timestamp("us"))})
+    data = file_of(table, use_deprecated_int96_timestamps=True)
+    assert read_all(FORM, data) == [(one,) for one in instants]
+    zoned = [(one.replace(tzinfo=timezone.utc),) for one in instants]
+    assert read_all(FORM, data, {"t": "timestamp"}) == zoned
+
+
+def test_a_field_that_is_not_pinned_is_not_fetched():
+    many = 50_000
+    wide = pa.array([f"{number:>064}" for number in range(many)])
+    table = pa.table({"x": wide, "a.b": pa.array(range(many)), "a": [{"b": 1}] * many})
+    data = file_of(table, compression="none", use_dictionary=False)
+    client = MemoryClient(data)
+    rows = read_all(SUBSET, data, {"n": "bigint"}, ("a.b",), client)
+    assert rows == [(number,) for number in range(many)]
+    assert len(data) > 3_000_000 > sum(end - start for start, end in client.spans)
+    problem = problem_of(FORM, data, {"n": "bigint"}, ("a.b",))
+    assert isinstance(problem, HeaderProblem)
+
+
+def test_fields_in_another_order():
+    form = ParquetFormat(Reading(header_match="reorder"))
+    rows = read_all(form, file_of(TABLE), {"n": "string", "i": "smallint"}, ("note", "id"))
+    assert rows == [("a", 1), (None, 2), ("", None)]
+
+
+def test_names_that_are_there_twice_are_columns_by_position():
+    table = pa.table([pa.array([1]), pa.array(["a"])], names=["x", "x"])
+    assert read_all(FORM, file_of(table), {"a": "int", "b": "string"}, ("x", "x")) == [(1, "a")]
+
+
+def test_a_small_object_is_fetched_at_once():
+    data = file_of(TABLE)
+    client = MemoryClient(data)
+    read_all(FORM, data, {"id": "bigint", "note": "string"}, client=client)
+    assert client.spans == [(0, len(data))]
+
+
+def test_a_large_one_in_parts():
+    table = pa.table({name: pa.array([1.5 * n for n in range(200_000)]) for name in "abc"})
+    data = file_of(table, compression="none", use_dictionary=False)
+    client = MemoryClient(data)
+    rows = read_all(FORM, data, dict.fromkeys("abc", "double"), client=client)
+    assert rows == rows_of(table)
+    longest = max(end - start for start, end in client.spans)
+    assert longest <= random_access.WINDOW_BYTES < len(data)
+    assert sum(end - start for start, end in client.spans) < 2 * len(data)
+
+
+def test_batches_of_wide_rows_are_short():
+    table = pa.table({"x": [f"{number:>0100000}" for number in range(200)]})
+    data = file_of(table, use_dictionary=False)
+    decoder = FORM.decoder(("x",), (Column("x"),))
+    sizes = [records.batch.nbytes for records in decoder.records(stored(data))]
+    assert len(sizes) > 1
+    assert max(sizes) < 2 * parquet.BATCH_BYTES
+
+
+def test_a_bad_value_is_named_by_its_record_and_column():
+    table = pa.table({"id": [*range(100), 300, 400]})
+    problem = problem_of(FORM, file_of(table, row_group_size=7), {"n": "tinyint"}, ("id",))
+    assert (problem.record, problem.problem) == (101, "column n: 300 is not a tinyint")
+
+
+def test_what_is_no_parquet():
+    whole = file_of(TABLE)
+    no_text = file_of(TABLE, store_schema=False).replace(b"note", b"\xff\xff\xff\xff")
+    for data in (b"id,note\n1,a\n", whole[:-1], whole[: len(whole) // 2], b"PAR1", no_text):
+        problem = problem_of(FORM, data, {"id": "int"})
+        assert problem.problem.startswith("it is not valid Parquet (")
+        assert problem.advice == WAY_OUT
+        assert not isinstance(problem, HeaderProblem)
+        with pytest.raises(CsvProblem):
+            FORM.fields(stored(data))
+
+
+def test_a_page_that_was_changed():
+    data = bytearray(file_of(TABLE, compression="none", write_page_checksum=True))
+    at = data.index(b"a", 4)
+    data[at] = ord("b")
+    problem = problem_of(FORM, bytes(data), {"id": "int", "note": "string"})
+    assert problem.problem.startswith("it is not valid Parquet (")
+
+
+class Replaced(MemoryClient):
+    """Tells, from its second answer on, that the object is another one."""
+
+    def get_object(self, **request):
+        answer = super().get_object(**request)
+        return answer if len(self.spans) < 2 else {**answer, "ETag": '"e2"'}
+
+
+def test_a_part_of_another_version_is_refused():
+    table = pa.table({"a": pa.array([1.5 * n for n in range(300_000)])})
+    data = file_of(table, compression="none", use_dictionary=False)
+    problem = problem_of(FORM, data, {"a": "double"}, client=Replaced(data))
+    assert problem.problem == "it was replaced after it was listed: its ETag is no longer e1"
+
+
+def test_rows_that_are_not_there_are_missed(monkeypatch):
+    monkeypatch.setattr(parquet, "_batches", lambda file, names: iter(()))
+    problem = problem_of(FORM, file_of(TABLE), {"id": "int", "note": "string"})
+    assert problem.problem == "it is not valid Parquet (it has 0 rows and says 3)"
+
+
+def test_days_and_instants_that_python_does_not_have():
+    day = date(9999, 12, 31).toordinal() - date(1970, 1, 1).toordinal() + 366
+    table = pa.table({"d": pa.array([day], pa.date32())})
+    decoder = FORM.decoder(("d",), (Column("d", "date"),))
+    (records,) = decoder.records(stored(file_of(table)))
+    assert records.batch.column(0).cast(pa.int32()).to_pylist() == [day]
