@@ -17,6 +17,7 @@ DOORS = {
     "__init__.py",
     "connections.py",
     "credentials.py",
+    "freshness.py",
     "full_refresh.py",
     "impl.py",
     "python_job.py",
@@ -25,6 +26,7 @@ DOORS = {
     "source_nodes.py",
     "source_operations.py",
     "staging.py",
+    "variables.py",
 }
 SHIPPED = (
     "aws",
@@ -32,6 +34,7 @@ SHIPPED = (
     "csv_source/executor",
     "csv_dialect.py",
     "errors.py",
+    "wording.py",
 )
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.full_listing import sources_to_list
 from dbt.adapters.mzs3.full_refresh import sources_to_refresh
-from dbt.adapters.mzs3.variables import variable
+from dbt.adapters.mzs3.variables import is_set, variable
 
 
 def node(table: str) -> Any:
@@ -179,6 +179,22 @@ def test_a_variable_is_looked_up_where_dbt_does(adapter: Any) -> None:
     )
     adapter.config.cli_vars = {"a": 3}
     assert [variable(adapter.config, name) for name in "abcd"] == [3, 2, 1, None]
+
+
+def test_a_project_without_variables_has_none(adapter: Any) -> None:
+    adapter.config.vars = SimpleNamespace(to_dict=lambda: {"acme": None})
+    assert variable(adapter.config, "a") is None
+    assert not is_set(adapter.config, "a")
+
+
+@pytest.mark.parametrize("value", ["true", 1, [], "yes"])
+def test_a_variable_that_is_neither_true_nor_false(adapter: Any, value: Any) -> None:
+    adapter.config.cli_vars = {"mzs3_freshness_pending": value}
+    with pytest.raises(DbtRuntimeError) as raised:
+        is_set(adapter.config, "mzs3_freshness_pending")
+    assert str(raised.value.msg) == (
+        f"the variable mzs3_freshness_pending must be true or false, not {value!r}"
+    )
 
 
 def test_one_broken_source_does_not_hide_the_status_of_the_others(

@@ -1,7 +1,6 @@
 """What a node's sources come to: each tried once a run, several at a time. Spark has no part."""
 
 import threading
-from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +9,7 @@ from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3 import staging
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.freshness import Freshness, with_ingested
 from dbt.adapters.mzs3.csv_source.report import IngestReport
-
-EARLIER = datetime(2024, 1, 1, tzinfo=timezone.utc)
-LATER = datetime(2024, 1, 2, tzinfo=timezone.utc)
 
 
 def source(table):
@@ -166,37 +161,3 @@ def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypat
     staging.stage_for_node(adapter, NODE)
     assert len(told) == 6
     assert "lake.orders: look into this" in told
-
-
-@pytest.mark.parametrize(
-    ("discover", "after", "expected"),
-    [
-        (["bucket_scan"], "keep", (1, 10, EARLIER)),
-        (["bucket_scan", {"sqs_notifications": "q"}], "tag", (1, 10, EARLIER)),
-        ([{"sqs_notifications": "q"}], "keep", (2, 20, LATER)),
-        ([{"sqs_notifications": "q"}], "delete", (2, 20, LATER)),
-        (["bucket_scan"], "delete", (1, 10, LATER)),
-        (["bucket_scan"], {"move": "s3://attic/"}, (1, 10, LATER)),
-    ],
-)
-def test_a_source_whose_objects_no_listing_shows_is_as_fresh_as_its_ledger(
-    adapter, monkeypatch, discover, after, expected
-):
-    node = source("orders")
-    external = {**node.external.to_dict(True), "discover": discover, "after_commit": after}
-    node.external = SimpleNamespace(to_dict=lambda omit_none: external)
-    manifest = SimpleNamespace(sources={node.unique_id: node})
-    monkeypatch.setattr(staging, "read_freshness", lambda *_: Freshness(EARLIER, 1, 10))
-    monkeypatch.setattr(staging, "read_ingested_freshness", lambda *_: Freshness(LATER, 2, 20))
-    monkeypatch.setattr(staging, "isolated_session", lambda _: None)
-    monkeypatch.setattr(staging, "variable", lambda *_: None)
-    relation = SimpleNamespace(schema="raw", identifier="orders")
-    response, newest, _ = staging.freshness_from_s3(adapter, relation, manifest)
-    assert (response.objects, response.bytes, newest) == expected
-
-
-def test_what_is_listed_and_what_is_ingested_may_both_be_nothing():
-    nothing, listed = Freshness(None, 0, 0), Freshness(LATER, 1, 10)
-    assert with_ingested(nothing, nothing) == nothing
-    assert with_ingested(listed, nothing) == listed
-    assert with_ingested(listed, Freshness(EARLIER, 2, 20)) == listed

@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from dbt.adapters.mzs3.wording import counted
+
 
 class Mzs3Error(Exception):
     """An error a user can act on: the text says what is wrong, where, and what to do next."""
@@ -27,9 +29,8 @@ class ConfigError(Mzs3Error):
         self.subject = subject
         self.problems = tuple(problems)
         lines = "".join(f"\n  - {problem}" for problem in self.problems)
-        count = len(self.problems)
-        noun = "problem" if count == 1 else "problems"
-        super().__init__(f"{subject} has {count} {noun} in its configuration:{lines}")
+        count = counted(len(self.problems), "problem")
+        super().__init__(f"{subject} has {count} in its configuration:{lines}")
 
 
 class S3Error(Mzs3Error):
@@ -56,14 +57,16 @@ class ExecutorError(Mzs3Error):
     """An error raised on an executor for a user to read on the driver.
 
     Spark hands the driver a text with tracebacks in it, so the message travels as marked JSON;
-    `spark.failure.explain` finds it again.
+    `spark.failure.explain` finds it again. `cause` is a word for the driver, in small letters,
+    that no user reads.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, cause: str = "") -> None:
         self.message = message
+        self.cause = cause
         # Without a `<` of its own, a message that quotes an object can't end its mark early.
         marked = json.dumps(message).replace("<", "\\u003c")
-        super().__init__(f"{MARK_BEGIN}{marked}{MARK_END}")
+        super().__init__(f"{MARK_BEGIN}{cause}{marked}{MARK_END}")
 
 
 MARK_BEGIN = "<mzs3-error>"

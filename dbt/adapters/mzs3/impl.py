@@ -28,14 +28,11 @@ from dbt.adapters.mzs3.copy.script import render_job
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
+from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.staging import (
-    freshness_from_s3,
-    make_source_relation,
-    stage_for_node,
-)
+from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node
 
 if TYPE_CHECKING:
     import agate
@@ -219,9 +216,9 @@ class Mzs3Adapter(SparkAdapter):
     # --- run-operations --------------------------------------------------------------------
 
     @available.parse_none
-    def validate_aws_connection(self, name: Any, location: Any) -> None:
-        """Try what exports need on a prefix."""
-        run_operations.validate(self, name, location)
+    def validate_aws_connection(self, name: Any, location: Any, queue: Any) -> None:
+        """Try what exports need on a prefix, and sources on a queue."""
+        run_operations.validate(self, name, location, queue)
 
     @available.parse_none
     def verify_copy(self, location: Any, aws_connection: Any) -> None:

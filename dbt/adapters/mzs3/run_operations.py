@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.permissions import check_prefix
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.copy.history.report.read import write_report
 from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
@@ -18,6 +17,7 @@ from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.source_operations import selection
 from dbt.adapters.mzs3.staging import ingest_sources
+from dbt.adapters.mzs3.validation import OPERATION, validate_connection
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.impl import Mzs3Adapter
@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 logger = AdapterLogger("mzs3")
 
 
-def validate(adapter: Mzs3Adapter, name: Any, location: Any) -> None:
-    """Try what exports need on a prefix; fails if a plain export could not do without it."""
-    with _operation("validate_aws_connection", name=name, location=location):
-        checks = check_prefix(adapter.config.credentials.connections, name, location)
-    for check in checks:
-        logger.info(f"  {check.line}")
-    problems = [check.line for check in checks if check.stops_every_export]
-    if problems:
-        raise DbtRuntimeError("\n".join([f"exports to {location} can't work:", *problems]))
+def validate(adapter: Mzs3Adapter, name: Any, location: Any, queue: Any = None) -> None:
+    """Try what exports need on a prefix, and sources on a queue; fails of what is essential."""
+    with _operation(OPERATION, name=name, location=location):
+        connections = adapter.config.credentials.connections
+        tried = validate_connection(connections, name, location, queue)
+    for one in tried:
+        for check in one.checks:
+            logger.info(f"  {check.line}")
+    errors = [one.error for one in tried if one.error is not None]
+    if errors:
+        raise DbtRuntimeError("\n".join(errors))
 
 
 def verify(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
@@ -18,15 +15,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.csv_source.attempts import Attempts
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
-from dbt.adapters.mzs3.csv_source.freshness import (
-    Freshness,
-    read_freshness,
-    read_ingested_freshness,
-    with_ingested,
-)
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.pending import read_pending
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
@@ -42,31 +32,11 @@ from dbt.adapters.mzs3.source_nodes import (
 )
 from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.spark.session import isolated_session
-from dbt.adapters.mzs3.variables import variable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-
 logger = AdapterLogger("mzs3")
-
-PENDING_VARIABLE = "mzs3_freshness_pending"
-
-
-@dataclass
-class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger.
-
-    `pending_objects` and `pending_bytes` are those of them that are yet to be ingested; they are
-    looked up only if the variable `mzs3_freshness_pending` is true, as that needs Spark.
-    """
-
-    objects: int | None = None
-    bytes: int | None = None
-    pending_objects: int | None = None
-    pending_bytes: int | None = None
-
 
 _attempts = Attempts()
 
@@ -104,53 +74,6 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
     Raises DbtRuntimeError with the errors of all that failed, after all were tried.
     """
     _stage_all(adapter, selected_sources(adapter.get_macro_resolver(), select))
-
-
-def freshness_from_s3(
-    adapter: Any, relation: Any, manifest: Any
-) -> tuple[FreshnessResponse, datetime | None, datetime]:
-    """The response, the newest LastModified or None, and when that was looked up.
-
-    Starts Spark only where a variable asks for what is pending, and for a source whose objects a
-    listing does not show: a queue alone tells of them, or they are moved or deleted. Raises
-    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`.
-    """
-    source = source_of(manifest, relation)
-    if source is None:
-        raise DbtRuntimeError(
-            f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
-            f"only S3 CSV sources (type: {TYPE}) can do without one"
-        )
-    try:
-        connections = adapter.config.credentials.connections
-        definition = source_definition(source, connections)
-        connection = connections[definition.aws_connection]
-        found = _freshness(adapter.config.credentials, definition, connection)
-        response = FreshnessResponse(
-            _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
-        )
-        if variable(adapter.config, PENDING_VARIABLE) is True:
-            require_session(adapter.config.credentials.method, definition.name)
-            session = isolated_session(adapter.config.credentials.server_side_parameters)
-            pending = read_pending(session, definition, connection)
-            response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
-    except Mzs3Error as exc:
-        raise DbtRuntimeError(str(exc)) from exc
-    return response, found.newest, datetime.now(timezone.utc)
-
-
-def _freshness(
-    credentials: Any, definition: SourceDefinition, connection: AwsConnection
-) -> Freshness:
-    discovery = definition.discovery
-    if discovery.bucket_scan and not discovery.empties_location:
-        return read_freshness(definition, connection)
-    require_session(credentials.method, definition.name)
-    session = isolated_session(credentials.server_side_parameters)
-    ingested = read_ingested_freshness(session, definition)
-    if not discovery.bucket_scan:
-        return ingested
-    return with_ingested(read_freshness(definition, connection), ingested)
 
 
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:

@@ -1,5 +1,6 @@
 """`dbt run-operation validate_aws_connection` says what a connection may do on a prefix."""
 
+import boto3
 import pytest
 from dbt.tests.util import run_dbt_and_capture
 from faulty_s3 import FaultyS3
@@ -22,6 +23,17 @@ def validate(**args):
     )
     [result] = results.results
     return result.status == "success", log
+
+
+def queue_of(connection):
+    sqs = boto3.client(
+        "sqs",
+        endpoint_url=connection["endpoint"],
+        region_name=connection["region"],
+        aws_access_key_id=connection["access_key_id"],
+        aws_secret_access_key=connection["secret_access_key"],
+    )
+    return sqs.create_queue(QueueName="validated-event")["QueueUrl"]
 
 
 class TestValidate:
@@ -62,12 +74,24 @@ class TestValidate:
         assert "DENIED: delete an object (s3:DeleteObject)" in log
         assert "on_existing: overwrite" in log
 
+    def test_a_queue_is_tried_alone_or_beside_a_prefix(self, aws_connection):
+        url = queue_of(aws_connection)
+        ok, log = validate(name="lake", queue=url)
+        assert ok
+        assert "ok: delete messages (sqs:DeleteMessage)" in log
+        assert log.count("ok: ") == 3
+        ok, log = validate(name="lake", queue=f"{url}s", location=f"s3://{BUCKET}/x")
+        assert not ok
+        assert "aws_connections.lake: receiving from the queue validated-events failed: " in log
+        assert "Make the queue" in log
+
     @pytest.mark.parametrize(
         ("args", "says"),
         [
             ({"name": "lak", "location": "s3://b/x"}, "it has default, lake"),
             ({"name": "lake", "location": "b/x"}, "location must start with s3://"),
             ({"name": "lake"}, "location must start with s3://"),
+            ({"name": "lake", "queue": "a b"}, "queue is no name of a queue"),
             ({"name": "lake", "location": "s3://no-such-bucket/x"}, "failed: NoSuchBucket"),
         ],
     )

@@ -11,6 +11,7 @@ from faulty_s3 import FaultyS3, connection_to
 
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.watch import Audience
 from dbt.adapters.mzs3.spark.session import get_or_create
 
 _numbers = itertools.count()
@@ -48,7 +49,12 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
     """`copy(query, location, **options)` through the server that can be made to refuse."""
 
     def run(
-        query: str, location: str, *, full_refresh: bool = False, **options: Any
+        query: str,
+        location: str,
+        *,
+        full_refresh: bool = False,
+        audience: Audience = Audience(),  # noqa: B008 - frozen
+        **options: Any,
     ) -> CopyResult:
         return copy_to_s3(
             spark,
@@ -58,6 +64,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
             connections={"default": connection_to(faulty.endpoint)},
             as_of=1700000000000,
             full_refresh=full_refresh,
+            audience=audience,
         )
 
     return run

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3, Request, connection_to
+from faulty_s3 import Fault, FaultyS3, Request, connection_to
 
+from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.commit import protocol
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.watch import Audience
 from dbt.adapters.mzs3.errors import CopyError, LocationError, Mzs3Error, S3Error
 
 pytestmark = pytest.mark.spark
@@ -41,6 +43,34 @@ def test_writing_denied(copy: Copy, faulty: FaultyS3, bucket: str, nothing_left:
     faulty.deny = lambda request: request.action == "CreateMultipartUpload"
     with pytest.raises(S3Error, match=r"opening an upload at .* \(needs s3:PutObject\)"):
         copy("select 1 as a", f"s3://{bucket}/x")
+    nothing_left(bucket)
+
+
+@pytest.mark.parametrize(
+    ("action", "doing"),
+    [
+        ("ListObjectsV2", "listing s3://{}/x/"),
+        ("UploadPart", "uploading part 1 of s3://{}/x/part-0000-0001.csv"),
+    ],
+)
+def test_a_store_that_throttles_for_ever(
+    copy: Copy,
+    faulty: FaultyS3,
+    bucket: str,
+    nothing_left: Check,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+    doing: str,
+) -> None:
+    # For the driver, and for the workers, to whom it travels by value.
+    monkeypatch.setitem(s3_client.__kwdefaults__, "max_attempts", 2)
+    faulty.fault = lambda r: Fault.SLOW_DOWN if r.action == action else None
+    with pytest.raises(Mzs3Error) as failure:
+        copy("select 1 as a", f"s3://{bucket}/x", parts=1)
+    text = str(failure.value)
+    assert f"{doing.format(bucket)} failed: SlowDown: Please try again" in text
+    assert "gave up after 2 attempts. The store asks for fewer requests: run fewer tasks" in text
+    assert "Traceback" not in text
     nothing_left(bucket)
 
 
@@ -184,8 +214,9 @@ class Died(BaseException):
     """Stands for the death of the driver: nothing after it runs."""
 
 
+@pytest.mark.parametrize("on_existing", ["fail", "overwrite"])
 def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
-    copy: Copy, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+    copy: Copy, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch, on_existing: str
 ) -> None:
     with monkeypatch.context() as patch:
         complete = protocol.complete
@@ -204,11 +235,20 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
     assert "x/_manifest.json" not in keys
     assert "x/_committing.json" in keys
 
-    with pytest.raises(LocationError) as failure:
-        copy("select id from range(100)", f"s3://{bucket}/x", parts=3)
-    assert "its export has been completed now: 100 rows" in str(failure.value)
+    told: list[Any] = []
+    how: Any = {"parts": 3, "on_existing": on_existing, "audience": Audience(tell=told.append)}
+    if on_existing == "fail":
+        number = "0001"
+        with pytest.raises(LocationError) as failure:
+            copy("select id from range(90)", f"s3://{bucket}/x", **how)
+        said = str(failure.value)
+    else:
+        number = "5001"
+        copy("select id from range(90)", f"s3://{bucket}/x", **how)
+        [said] = [event.message for event in told if event.name == "mzs3.copy.recovered"]
+    assert "its export has been completed now: 100 rows" in said
     keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
-    assert keys == ["x/_manifest.json", *(f"x/part-000{part}-0001.csv" for part in range(3))]
+    assert keys == ["x/_manifest.json", *(f"x/part-000{part}-{number}.csv" for part in range(3))]
     assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")
 
 

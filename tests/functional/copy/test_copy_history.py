@@ -108,7 +108,8 @@ class TestCopyHistory:
 
     def test_the_report_is_of_these_runs(self, project: Any) -> None:
         path = Path(project.project_root) / "report.html"
-        arguments = f"{{path: '{path}', schema: '{project.test_schema}', days: 2}}"
+        schema = f"spark_catalog.{project.test_schema}"
+        arguments = f"{{path: '{path}', schema: '{schema}', days: 2}}"
         run_dbt(["run-operation", "copy_report", "--args", arguments])
         page = path.read_text()
         assert "s3://copy-history/good/" in page
@@ -128,6 +129,10 @@ class TestCopyHistory:
         project.run_sql("drop view {schema}.mzs3_copy_history")
 
 
+def row_of(model: str) -> HistoryRow:
+    return HistoryRow(model, "s3://b/", 1, 2, 3, "rows", "csv", "fail", "i", 1, 1, 1)
+
+
 def test_runs_that_append_at_once_lose_no_row(
     spark: Any, spark_parameters: dict[str, str]
 ) -> None:
@@ -139,10 +144,7 @@ def test_runs_that_append_at_once_lose_no_row(
         session = isolated_session(spark_parameters)
         barrier.wait()
         for time in range(2):
-            row = HistoryRow(
-                f"model.{number}.{time}", "s3://b/", 1, 2, 3, "rows", "csv", "fail", "i", 1, 1, 1
-            )
-            append_history(session, "history_at_once", row)
+            append_history(session, "history_at_once", row_of(f"model.{number}.{time}"))
 
     try:
         with ThreadPoolExecutor(threads) as pool:
@@ -151,5 +153,11 @@ def test_runs_that_append_at_once_lose_no_row(
         assert sorted(row.model for row in models) == [
             f"model.{number}.{time}" for number in range(threads) for time in range(2)
         ]
+        # As the docs say that it is pruned: by the day.
+        history = "history_at_once.mzs3_copy_history"
+        spark.sql(f"alter table {history} drop partition (day = '1970-01-01')")
+        assert spark.table(history).count() == 0
+        append_history(spark, "history_at_once", row_of("model.after"))
+        assert spark.table(history).count() == 1
     finally:
         spark.sql("drop schema history_at_once cascade")

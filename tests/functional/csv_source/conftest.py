@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import boto3
 import pytest
+from announcing import Post
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.spark.session import isolated_session
@@ -92,3 +95,42 @@ def new_lake(
 @pytest.fixture
 def lake(new_lake: Callable[[], Lake]) -> Lake:
     return new_lake()
+
+
+@pytest.fixture
+def post(lake: Lake, aws_connection: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Post:
+    """The lake with a queue that its bucket tells of its objects, and that alone."""
+    monkeypatch.setattr(inbox, "WAIT_S", 0)
+    sqs = boto3.client(
+        "sqs",
+        endpoint_url=aws_connection["endpoint"],
+        region_name=aws_connection["region"],
+        aws_access_key_id=aws_connection["access_key_id"],
+        aws_secret_access_key=aws_connection["secret_access_key"],
+    )
+    url = sqs.create_queue(QueueName=f"{lake.bucket}-events")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    lake.client.put_bucket_notification_configuration(
+        Bucket=lake.bucket,
+        NotificationConfiguration={
+            "QueueConfigurations": [
+                {"QueueArn": arn["QueueArn"], "Events": ["s3:ObjectCreated:*"]}
+            ]
+        },
+    )
+    made = Post(lake, sqs, url)
+    made.lose()  # the test event
+    lake.external = {"discover": [{"sqs_notifications": made.name}]}
+    return made
+
+
+@pytest.fixture(scope="session")
+def make_bucket(s3: Any) -> Callable[[str, dict[str, str]], None]:
+    """`make_bucket(name, objects)`: a bucket with these objects, by their keys."""
+
+    def make(name: str, objects: dict[str, str]) -> None:
+        s3.create_bucket(Bucket=name)
+        for key, content in objects.items():
+            s3.put_object(Bucket=name, Key=key, Body=content.encode())
+
+    return make

@@ -1,99 +1,18 @@
-"""Objects that S3 announces on a queue: ingested once, acknowledged after, then put away."""
+"""Objects that S3 announces on a queue: ingested once, and acknowledged after."""
 
 from __future__ import annotations
 
-import json
 import re
 import threading
-from dataclasses import dataclass, field
-from typing import Any
 
-import boto3
 import pytest
+from announcing import Died, dying_at
 
-from dbt.adapters.mzs3.csv_source import epoch as epochs
 from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
-from dbt.adapters.mzs3.csv_source.queue import inbox
-from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
-
-COUNTS = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-
-
-class Died(BaseException):
-    """What no code catches."""
-
-
-@dataclass
-class Post:
-    """The queue that a lake's bucket tells of its objects."""
-
-    lake: Any
-    sqs: Any
-    url: str
-    warned: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.url.rpartition("/")[2]
-
-    @property
-    def left(self) -> tuple[int, ...]:
-        """How many messages are visible, and how many are in somebody's hands."""
-        found = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=COUNTS)
-        return tuple(int(found["Attributes"][name]) for name in COUNTS)
-
-    def announce(self, name: str, event: str = "ObjectCreated:Put") -> None:
-        found = {"bucket": {"name": self.lake.bucket}, "object": {"key": f"orders/{name}"}}
-        record = {"eventSource": "aws:s3", "eventName": event, "eventTime": "now", "s3": found}
-        self.sqs.send_message(QueueUrl=self.url, MessageBody=json.dumps({"Records": [record]}))
-
-    def lose(self) -> None:
-        """The one message there is never arrives."""
-        (lost,) = self.sqs.receive_message(QueueUrl=self.url)["Messages"]
-        self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=lost["ReceiptHandle"])
-
-    def ingest(self, **how: Any) -> Any:
-        voice = Voice(self.warned.append, self.said.append)
-        return self.lake.ingest(voice=voice, **how)
-
-
-@pytest.fixture
-def post(lake, aws_connection, monkeypatch):
-    monkeypatch.setattr(inbox, "WAIT_S", 0)
-    sqs = boto3.client(
-        "sqs",
-        endpoint_url=aws_connection["endpoint"],
-        region_name=aws_connection["region"],
-        aws_access_key_id=aws_connection["access_key_id"],
-        aws_secret_access_key=aws_connection["secret_access_key"],
-    )
-    url = sqs.create_queue(QueueName=f"{lake.bucket}-events")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
-    lake.client.put_bucket_notification_configuration(
-        Bucket=lake.bucket,
-        NotificationConfiguration={
-            "QueueConfigurations": [
-                {"QueueArn": arn["QueueArn"], "Events": ["s3:ObjectCreated:*"]}
-            ]
-        },
-    )
-    made = Post(lake, sqs, url)
-    made.lose()  # the test event
-    lake.external = {"discover": [{"sqs_notifications": made.name}]}
-    return made
-
-
-def dying_at(step):
-    def on_step(name):
-        if name == step:
-            raise Died
-
-    return on_step
 
 
 def test_what_the_queue_announces_is_ingested_once_and_the_rest_is_not(post, lake):
@@ -238,98 +157,6 @@ def test_a_queue_that_is_not_there_is_an_error_of_the_source(post, lake):
         post.ingest()
 
 
-def test_moved_objects_are_gone_from_the_location_and_their_rows_are_not(post, lake):
-    lake.external["after_commit"] = {"move": f"s3://{lake.bucket}/done/"}
-    lake.put("x/1.csv", "id\n1\n")
-    lake.put("y/1.csv", "id\n2\n")
-    post.ingest()
-    found = lake.client.list_objects_v2(Bucket=lake.bucket)["Contents"]
-    assert [one["Key"] for one in found] == ["done/x/1.csv", "done/y/1.csv"]
-    post.ingest()
-    assert lake.rows("id") == [("x/1.csv", 1, "1"), ("y/1.csv", 1, "2")]
-    done = lake.spark.table(lake.relations.ledger).where("phase = 'done'")
-    assert [row["state"] for row in done.collect()] == ["moved", "moved"]
-
-
-def test_what_a_dead_run_left_is_put_away_by_the_next_but_not_what_was_kept_before(post, lake):
-    lake.external["discover"] = ["bucket_scan"]
-    lake.put("0.csv", "id\n0\n")
-    post.ingest()
-    lake.external["after_commit"] = "delete"
-    lake.put("1.csv", "id\n1\n")
-    lake.put("2.csv", "id\n2\n")
-    with pytest.raises(Died):
-        post.ingest(on_step=dying_at("begin after commit"))
-    lake.put("2.csv", "id\n22\n")  # no longer the one that was ingested
-    with pytest.raises(SourceError, match="was overwritten after it was ingested"):
-        post.ingest()
-    lake.put("2.csv", "id\n2\n")
-    post.ingest()
-    found = lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")["Contents"]
-    assert [one["Key"] for one in found] == ["orders/0.csv"]
-    assert post.warned == []
-    assert [row[2] for row in lake.rows("id")] == ["0", "1", "2"]
-
-
-def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monkeypatch):
-    lake.external |= {"discover": ["bucket_scan"], "after_commit": {"move": "s3://no-such/x/"}}
-    lake.put("1.csv", "id\n1\n")
-    for _ in range(2):
-        post.ingest()
-    assert len(post.warned) == 2
-    start = "lake.orders: after_commit: move failed for 1 object, whose rows are committed: "
-    assert post.warned[0].startswith(start)
-    assert post.warned[0].endswith(". The next run tries again")
-
-    def broken(*_):
-        raise epochs.SPARK_FAILURES[0]("Spark is out of sorts")
-
-    monkeypatch.setattr(epochs, "act_on_committed", broken)
-    post.ingest()
-    assert post.warned[2] == (
-        "lake.orders: after_commit failed, and the rows are committed: Spark is out of sorts. "
-        "The next run tries again"
-    )
-    monkeypatch.undo()
-    lake.external["after_commit"] = "tag"
-    post.ingest()
-    tags = lake.client.get_object_tagging(Bucket=lake.bucket, Key="orders/1.csv")["TagSet"]
-    epoch = lake.spark.table(lake.relations.ledger).where("phase = 'commit'").first()["epoch"]
-    assert tags == [{"Key": "mzs3-ingested", "Value": epoch}]
-    assert lake.rows("id") == [("1.csv", 1, "1")]
-
-
-def test_what_was_overwritten_before_it_was_put_away_is_left_with_a_warning(post, lake):
-    lake.external |= {"discover": ["bucket_scan"], "after_commit": "delete"}
-    lake.put("1.csv", "id\n1\n")
-
-    def overwrite(step):
-        if step == "begin after commit":
-            lake.put("1.csv", "id\n9\n")
-
-    post.ingest(on_step=overwrite)
-    (warning,) = post.warned
-    assert warning.startswith(
-        "lake.orders: after_commit: delete left 1 object alone, whose rows are committed: "
-        f"s3://{lake.bucket}/orders/1.csv: it was overwritten after it was ingested"
-    )
-
-
-def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
-    lake.external |= {"discover": ["bucket_scan"], "after_commit": "delete"}
-    for name in ("1.csv", "2.csv"):
-        lake.put(name, "id\n1\n")
-    with pytest.raises(Died):
-        post.ingest(on_step=dying_at("begin after commit"))
-    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv", "2.csv"])
-    lake.external["max_objects_per_run"] = 1
-    assert post.ingest().objects == 1
-    found = lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")["Contents"]
-    assert [one["Key"] for one in found] == ["orders/2.csv"]
-    assert post.ingest().objects == 1
-    assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")
-
-
 def test_a_run_without_its_lock_deletes_no_message(post, lake):
     lake.put("1.csv", "id\n1\n")
 
@@ -367,6 +194,27 @@ def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     assert post.ingest().objects == 1
     assert lake.rows("id") == [("1.csv", 1, "1")]
     assert post.ingest().objects == 0
+
+
+def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(post, lake):
+    lake.put("1.csv", "id\n1\n")
+    post.ingest()
+    lake.put("1.csv", "id\n9\n")
+    lake.put("2.csv", "id\n2\n")
+    for _ in range(2):
+        with pytest.raises(SourceError, match="was overwritten after it was ingested"):
+            post.ingest()
+        if post.left[0]:
+            post.sqs.purge_queue(QueueUrl=post.url)
+    assert {name: state[0] for name, state in lake.states().items()} == {
+        "1.csv": "failed",
+        "2.csv": "listed",
+    }
+    notes = lake.spark.table(lake.relations.ledger).where("phase = 'note'")
+    assert notes.count() == 1
+    act(lake.spark, lake.definition(), Action.SKIP, ["1.csv"])
+    assert post.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
 
 
 def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, lake):

@@ -47,15 +47,14 @@ class TestOperations:
         return MODELS
 
     @pytest.fixture(scope="class", autouse=True)
-    def bucket(self, s3):
-        s3.create_bucket(Bucket="operated-lake")
-        for key, content in {
+    def bucket(self, make_bucket):
+        objects = {
             "orders/1.csv": "id\n1\n",
             "orders/2.csv": "id\n2\n",
             "rates/1.csv": "a,b\n1,2\n",
             "rates/2.csv": "a,b\n3\n",
-        }.items():
-            s3.put_object(Bucket="operated-lake", Key=key, Body=content.encode())
+        }
+        make_bucket("operated-lake", objects)
 
     def ids(self, project):
         return sorted(

@@ -62,14 +62,13 @@ class TestStaging:
         return MODELS
 
     @pytest.fixture(scope="class", autouse=True)
-    def bucket(self, s3):
-        s3.create_bucket(Bucket="staging-lake")
-        for key, content in {
+    def bucket(self, make_bucket):
+        objects = {
             "orders/2024/1.csv": "id,customer\n1,7\n2,8\n3,7\n",
             "customers/1.csv": "id,name\n7,Ada\n8,NONE\n",
             "ragged/1.csv": "a,b\n1\n",
-        }.items():
-            s3.put_object(Bucket="staging-lake", Key=key, Body=content.encode())
+        }
+        make_bucket("staging-lake", objects)
 
     def rows(self, project, sql):
         return sorted((tuple(row) for row in project.run_sql(sql, fetch="all")), key=str)

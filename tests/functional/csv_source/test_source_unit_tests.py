@@ -43,10 +43,12 @@ class TestBeforeTheFirstIngestion:
         return {"sources.yml": SOURCES, "by_customer.sql": BY_CUSTOMER, "named.sql": NAMED}
 
     @pytest.fixture(scope="class", autouse=True)
-    def bucket(self, s3):
-        s3.create_bucket(Bucket="tested-lake")
-        s3.put_object(Bucket="tested-lake", Key="orders/1.csv", Body=b"id,customer\n1,a\n2,b\n")
-        s3.put_object(Bucket="tested-lake", Key="customers/1.csv", Body=b"id,name\n7,Ada\n")
+    def bucket(self, make_bucket):
+        objects = {
+            "orders/1.csv": "id,customer\n1,a\n2,b\n",
+            "customers/1.csv": "id,name\n7,Ada\n",
+        }
+        make_bucket("tested-lake", objects)
 
     def test_1_a_unit_test_makes_the_relations_and_reads_no_object(self, project):
         results = run_dbt(["test", "--select", "by_customer,test_type:unit"])

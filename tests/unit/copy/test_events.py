@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.copy.events import (
     CopyEvent,
     CopyFailed,
     CopyProgress,
+    CopyRecovered,
     CopyStarted,
     CopyWarning,
     shown_time,
@@ -72,6 +73,7 @@ def test_every_kind_has_a_name_of_its_own_and_a_message() -> None:
         CopyCommitted(**ABOUT, manifest="s3://m", rows=1234, bytes=2048, files=4, elapsed=2.1),
         CopyFailed(**ABOUT, error="no room", elapsed=1.0),
         CopyCancelled(**ABOUT, error="", elapsed=1.0),
+        CopyRecovered(**ABOUT, recovered="an earlier run was cut off"),
         CopyWarning(**ABOUT, warning="no history"),
     ]
     assert [(event.name.removeprefix("mzs3.copy."), event.level) for event in events] == [
@@ -80,6 +82,7 @@ def test_every_kind_has_a_name_of_its_own_and_a_message() -> None:
         ("committed", "info"),
         ("failed", "debug"),
         ("cancelled", "debug"),
+        ("recovered", "info"),
         ("warning", "warn"),
     ]
     assert [event.message.removeprefix("analytics.orders_export: ") for event in events] == [
@@ -88,6 +91,7 @@ def test_every_kind_has_a_name_of_its_own_and_a_message() -> None:
         "1,234 rows, 4 files, 2 kB in s3://acme/exports/orders/, 0:02",
         "COPY to s3://acme/exports/orders/ failed: no room",
         "COPY to s3://acme/exports/orders/ was cancelled",
+        "an earlier run was cut off",
         "no history",
     ]
 

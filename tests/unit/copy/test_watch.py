@@ -108,6 +108,14 @@ def test_a_second_beginning_is_told(witness: Witness) -> None:
     assert "more than 32 kB" in witness.events[1].message
 
 
+def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> None:
+    with witness.watch() as watch:
+        watch.recovered("an earlier run was cut off; its export has been completed now")
+        watch.committed(RESULT)
+    assert witness.names == ["started", "recovered", "committed"]
+    assert "has been completed now" in witness.events[1].message
+
+
 def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
     with pytest.raises(CopyError, match="was cancelled"), witness.watch() as watch:
         witness.cancelled.set()

@@ -4,11 +4,15 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import epoch as epochs
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.epoch import Pass
-from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.csv_source.listing import Refusal
+from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 
 
 class FakeLedger:
@@ -34,6 +38,9 @@ class FakeLedger:
 
     def write_commit(self, epoch, objects):
         self._add(epoch, "commit")
+
+    def write_failed(self, epoch, objects, error):
+        self._add(epoch, "failed")
 
     def _add(self, epoch, phase):
         self.written.setdefault(epoch, set()).add(phase)
@@ -66,6 +73,15 @@ def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
     assert ledger.written == {first: {"note"}, second: {"plan"}}
 
 
+def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
+    monkeypatch.setattr(epochs, "F", SimpleNamespace(col=str))
+    ledger = FakeLedger()
+    with pytest.raises(SourceError, match="overwritten"):
+        this._refuse(ledger, Refusal("it was overwritten", "events", "notes"))
+    first, second = sorted(ledger.written, key=int)
+    assert ledger.written == {first: {"note"}, second: {"failed"}}
+
+
 def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch):
     @contextmanager
     def too_many(*_):
@@ -80,6 +96,31 @@ def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch)
         this._epoch(ledger, BATCH)
     assert failed == [("the plan", "lake.orders: more than 1 records were rejected")]
     assert not any("commit" in phases for phases in ledger.written.values())
+
+
+@pytest.mark.parametrize(
+    ("cause", "scans", "offered"),
+    [
+        ("", True, True),
+        (NOT_READ, True, False),
+        (NOT_READ, False, False),
+        (OF_RUN, True, False),
+        (GONE, True, False),
+        (GONE, False, True),
+    ],
+)
+def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, scans, offered):
+    def fail(*_):
+        raise PySparkException(str(ExecutorError("object s3://b/k: wrong", cause)))
+
+    monkeypatch.setattr(Pass, "_fetch", fail)
+    monkeypatch.setattr(Pass, "_record_failure", lambda *_: "s3://b/k")
+    this.definition.discovery = Discovery(bucket_scan=scans, queue="q")
+    with pytest.raises(SourceError) as raised:
+        this._epoch(FakeLedger(), BATCH)
+    text, _, way_out = str(raised.value).partition("; or go on without it after: ")
+    assert text == "object s3://b/k: wrong"
+    assert ("skip_s3_objects" in way_out) is offered
 
 
 def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):

@@ -67,7 +67,7 @@ def test_a_range_begins_at_its_first_record_and_reads_past_its_end(
     data = "\n".join([*records, ""]).encode()
     for index, plan in enumerate(plan_ranges(surveyed(data, size, size))):
         first, last = index * size, min((index + 1) * size, len(data))
-        assert first <= plan.start <= plan.own_end == last
+        assert first <= plan.start <= plan.range_end == last
         if plan.start < plan.end:
             assert plan.end >= last
             assert end_of_records(data[plan.start : plan.end], QUOTE) == plan.end - plan.start
@@ -83,10 +83,10 @@ def test_the_survey_of_a_range_counts_for_both_cases() -> None:
 def test_a_record_longer_than_ranges_belongs_to_the_one_it_begins_in() -> None:
     data = b'1,"' + b"\n" * 20 + b'"\n2,\n'
     assert plan_ranges(surveyed(data, 8, 8)) == [
-        RangePlan(start=0, own_end=8, end=25, line=0, record=0),
-        RangePlan(start=16, own_end=16, end=16),
-        RangePlan(start=24, own_end=24, end=24),
-        RangePlan(start=25, own_end=28, end=28, line=21, record=1),
+        RangePlan(start=0, range_end=8, end=25, line=0, record=0),
+        RangePlan(start=16, range_end=16, end=16),
+        RangePlan(start=24, range_end=24, end=24),
+        RangePlan(start=25, range_end=28, end=28, line=21, record=1),
     ]
 
 

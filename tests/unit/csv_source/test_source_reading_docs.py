@@ -25,6 +25,8 @@ FOUND = ("id", "amount")
 # Where the others are read, as the store or Spark must be at hand.
 ELSEWHERE = {
     "it was removed": "unit/csv_source/test_source_fetch.py",
+    "it is archived": "unit/csv_source/test_source_stream.py",
+    "reading it from byte": "unit/csv_source/test_source_stream.py",
     "rows where it should have": "functional/csv_source/test_ingest_problems.py",
 }
 

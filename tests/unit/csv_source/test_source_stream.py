@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.compression import Gunzip
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.stream import MAX_RESUMES, ObjectReader
 
 DATA = bytes(range(256)) * 4
@@ -188,11 +188,30 @@ def test_a_permission_that_is_missing_is_named_at_once():
     assert pauses == []
 
 
+@pytest.mark.parametrize(
+    ("code", "cause", "says"),
+    [
+        ("AccessDenied", NOT_READ, "needs s3:GetObject). Nothing of it was kept; run again"),
+        ("SlowDown", NOT_READ, "run again later when less else uses the bucket"),
+        ("NoSuchKey", GONE, "it was removed after it was listed. Put it back, or run again"),
+        ("PreconditionFailed", GONE, "its ETag is no longer e1. Do not overwrite objects"),
+        ("InvalidObjectState", "", "it is archived, so that it can't be read (InvalidObjectState"),
+    ],
+)
+def test_what_an_object_is_not_read_for(code, cause, says):
+    refused = ClientError({"Error": {"Code": code, "Message": "no"}}, "GetObject")
+    with pytest.raises(CsvProblem) as raised:
+        read_all(Refusing(refused), [], etag="e1")
+    assert raised.value.cause == cause
+    assert says in raised.value.text("b", "k")
+
+
 def test_an_endpoint_that_does_not_answer():
     failure = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
     with pytest.raises(CsvProblem) as raised:
         read_all(Refusing(failure), [])
     assert "Could not connect to the endpoint URL" in raised.value.problem
+    assert raised.value.cause == NOT_READ
 
 
 class Trickle:

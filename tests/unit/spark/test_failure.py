@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError, Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.failure import executor_message, explain
+from dbt.adapters.mzs3.spark.failure import executor_error, executor_message, explain
 
 WORKER_FAILED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -26,6 +26,16 @@ def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
     failure = explain(RuntimeError(WORKER_FAILED.format(error=error)))
     assert type(failure) is Mzs3Error
     assert str(failure) == message
+
+
+@given(st.text())
+def test_an_executors_cause_arrives_and_is_not_shown(message: str) -> None:
+    error = f"dbt.adapters.mzs3.errors.ExecutorError: {ExecutorError(message, 'gone')}"
+    failure = RuntimeError(WORKER_FAILED.format(error=error))
+    found = executor_error(failure)
+    assert found is not None
+    assert (found.message, found.cause) == (message, "gone")
+    assert str(explain(failure)) == message
 
 
 def test_our_own_errors_pass_through() -> None:

@@ -10,6 +10,7 @@ DENIED_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
 )
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
+QUEUE_MISSING_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 THROTTLED_CODES = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -71,6 +72,12 @@ def is_denied(exc: Exception) -> bool:
 def is_missing(exc: Exception) -> bool:
     """Whether the bucket, key or upload does not exist."""
     return error_code(exc) in MISSING_CODES
+
+
+def nothing_works(exc: BaseException) -> bool:
+    """Whether every other request to that bucket or queue would fail in the same way."""
+    codes = REFUSED_CODES | OTHER_REGION_CODES | QUEUE_MISSING_CODES | {"NoSuchBucket"}
+    return not isinstance(exc, ClientError) or error_code(exc) in codes
 
 
 def reason_of(exc: Exception) -> str:

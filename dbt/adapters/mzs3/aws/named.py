@@ -26,13 +26,18 @@ def named_target(
     Raises ConfigError for a name (the argument `key`) or a location that is none, both at once.
     """
     problems: list[str] = []
+    parsed = named_location(location, problems)
     if name not in connections:
-        problems.append(unknown_connection(key, name, connections))
-    parsed = None
-    try:
-        parsed = parse_location(location or "")
-    except ValueError as exc:
-        problems.append(f"location {exc}")
+        problems.insert(0, unknown_connection(key, name, connections))
     if problems or parsed is None:
         raise ConfigError(operation, problems)
     return connections[name], parsed
+
+
+def named_location(location: str | None, problems: list[str]) -> S3Location | None:
+    """The literal location; None if it is none, and then `problems` says why."""
+    try:
+        return parse_location(location or "")
+    except ValueError as exc:
+        problems.append(f"location {exc}")
+        return None

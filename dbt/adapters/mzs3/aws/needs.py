@@ -1,4 +1,4 @@
-"""The permissions that exports need in S3, and what for."""
+"""What a connection needs permissions for, what was tried of it, and what came out."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Need:
-    """An action on S3; without those for `every_export` even `on_existing: fail` can't work.
+    """An action; without the `essential` ones not even the plainest export or ingestion works.
 
     `used_for` says what else works with it, or what does not without.
     """
 
     action: str
     permission: str
-    every_export: bool
+    essential: bool
     used_for: str
 
 
@@ -80,6 +80,6 @@ class Check:
         return f"{'DENIED' if self.denied else 'FAILED'}: {what}; {self.problem}"
 
     @property
-    def stops_every_export(self) -> bool:
-        """Whether even a plain export would fail of it."""
-        return self.need.every_export and self.tried and self.problem is not None
+    def stops_all(self) -> bool:
+        """Whether even the plainest export, or ingestion, would fail of it."""
+        return self.need.essential and self.tried and self.problem is not None

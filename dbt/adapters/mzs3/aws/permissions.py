@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS, require_endpoint
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
-    OTHER_REGION_CODES,
-    REFUSED_CODES,
     AwsFailure,
     describe,
     error_code,
     is_denied,
     is_missing,
+    nothing_works,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.aws.needs import (
     ABORT,
     DELETE,
@@ -42,17 +38,6 @@ if TYPE_CHECKING:
 
 PREFIX = "_mzs3_check-"
 """What the names of the objects begin with that a check writes and removes again."""
-
-
-def check_prefix(
-    connections: Mapping[str, AwsConnection], name: str, location: str | None
-) -> list[Check]:
-    """As `check_permissions`, with a connection's name and a location as users write them.
-
-    Raises ConfigError for a name or a location that is none, both at once.
-    """
-    operation = "validate_aws_connection"
-    return check_permissions(*named_target(operation, connections, "name", name, location))
 
 
 def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
@@ -175,13 +160,7 @@ class _Trial:
             action()
         except AwsFailure as exc:
             text = describe(exc, f"{need.action} at {self._location.uri}").rstrip(".")
-            if _nothing_works(exc):
+            if nothing_works(exc):
                 raise S3Error(f"aws_connections.{self._name}: {text}{stays}") from exc
             return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
         return Check(need)
-
-
-def _nothing_works(exc: Exception) -> bool:
-    """Whether every other request would fail in the same way."""
-    codes = REFUSED_CODES | OTHER_REGION_CODES | {"NoSuchBucket"}
-    return not isinstance(exc, ClientError) or error_code(exc) in codes

@@ -170,6 +170,18 @@ class CopyCancelled(CopyEvent):
 
 
 @dataclass(frozen=True)
+class CopyRecovered(CopyEvent):
+    """What an earlier run was about to commit has been committed in its place."""
+
+    recovered: str
+
+    name = "mzs3.copy.recovered"
+
+    def _said(self) -> str:
+        return self.recovered
+
+
+@dataclass(frozen=True)
 class CopyWarning(CopyEvent):
     """Something that the export does not depend on went wrong."""
 

@@ -74,6 +74,8 @@ def copy_to_s3(
             single_file=parsed.single_file,
             partition_by=parsed.partition_by,
         )
+        if ground.finished is not None:
+            watch.recovered(ground.finished)
         export.check_kept_partitions(ground)
         with watch.progress() as progress:
             run = _Run(export, frame, place, ground, progress, watch)

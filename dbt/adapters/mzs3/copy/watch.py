@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.copy.events import (
     CopyEvent,
     CopyFailed,
     CopyProgress,
+    CopyRecovered,
     CopyStarted,
     CopyWarning,
     Tell,
@@ -102,6 +103,10 @@ class Watch:
         """To call before the query runs a second time, for wide rows; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
         self._tell(CopyBeginsAgain(**self._about, limit=WIDEST))
+
+    def recovered(self, finished: str) -> None:
+        """To call where the location had a commit of an earlier run, which is complete now."""
+        self._tell(CopyRecovered(**self._about, recovered=finished))
 
     def committed(self, result: CopyResult) -> CopyResult:
         """The run's result, which is visible from now on, whatever the run still fails with.

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.events import (
     COMMIT,
     FETCHED,
+    OBJECT_COLUMNS,
     OPEN_STATES,
     REMOVED,
     RETRACTED,
@@ -24,6 +25,8 @@ from dbt.adapters.mzs3.csv_source.lock import WAIT_S
 from dbt.adapters.mzs3.csv_source.operation import changing, relations_of, require_ledger
 from dbt.adapters.mzs3.csv_source.selection import read_wanted, select_objects
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,13 +58,12 @@ class Acted:
 
     def line(self) -> str:
         """The line of the log."""
-        noun = "object" if self.objects == 1 else "objects"
         done = {
             Action.RETRY: "to be taken again by the next run",
             Action.SKIP: "skipped",
             Action.RETRACT: f"retracted, {self.rows} rows taken out",
         }
-        return f"{self.source}: {self.objects} {noun} {done[self.action]}"
+        return f"{self.source}: {counted(self.objects, 'object')} {done[self.action]}"
 
 
 def act(
@@ -87,17 +89,14 @@ def act(
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())
-        selected = select_objects(name, objects, wanted).persist()
-        try:
+        with persisted(select_objects(name, objects, wanted)) as selected:
             _require_sense(name, action, selected)
             fitting = selected.where(_fits(action))
-            events = _events(action, fitting).persist()
             rows = _visible_rows(ledger, fitting) if action is Action.RETRACT else 0
-            count = events.count()
-            lock.require()
-            ledger.write_note(next_epoch(ledger.epochs()), events)
-        finally:
-            selected.unpersist()
+            with persisted(_events(action, fitting)) as events:
+                count = events.count()
+                lock.require()
+                ledger.write_note(next_epoch(ledger.epochs()), events)
     return Acted(name, action, count, rows)
 
 
@@ -141,9 +140,7 @@ def _events(action: Action, objects: DataFrame) -> DataFrame:
     error = F.col("shown.error") if action is Action.SKIP else F.lit(None)
     return objects.select(
         "object",
-        "shown.etag",
-        "shown.size",
-        "shown.last_modified",
+        *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]),
         F.lit(_STATES[action]).alias("state"),
         error.cast("string").alias("error"),
         F.lit(action is Action.RETRACT).alias("hides"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, Action, AfterCommit
+from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, AfterAction, AfterCommit
 from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
 from dbt.adapters.mzs3.csv_source.executor.after import (
@@ -17,6 +17,8 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     act_on,
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
+from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -42,7 +44,7 @@ def act_on_committed(
     again by the next run; what was overwritten since is left alone.
     """
     after = definition.discovery.after_commit
-    if after.action is Action.KEEP:
+    if after.action is AfterAction.KEEP:
         return
     waiting = left = in_vain = 0
     why_waiting = why_left = None
@@ -58,11 +60,11 @@ def act_on_committed(
     committed = "whose rows are committed"
     if waiting:
         voice.warn(
-            f"{what} failed for {_objects(waiting)}, {committed}: {why_waiting}. The next run "
-            "tries again"
+            f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
+            "next run tries again"
         )
     if left:
-        voice.warn(f"{what} left {_objects(left)} alone, {committed}: {why_left}")
+        voice.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
 
 
 def _act(
@@ -75,18 +77,14 @@ def _act(
     """How many objects of the epoch there are, wait and were left, and why the first did."""
     spec = _spec(definition, connection, definition.discovery.after_commit, epoch)
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
-    outcomes = (
-        _fetched(ledger, epoch).repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL).persist()
-    )
-    try:
+    objects = _fetched(ledger, epoch).repartition(tasks)
+    with persisted(objects.mapInArrow(act_on(spec), OUTCOME_DDL)) as outcomes:
         found = outcomes.agg(
             F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
         ).first()
         if not found["waiting"]:
             nothing = {name: F.lit(None) for name in ("size", "last_modified")}
             ledger.write_done(epoch, outcomes.withColumns(nothing))
-    finally:
-        outcomes.unpersist()
     return found
 
 
@@ -99,10 +97,6 @@ def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
     done_with = ~F.col("shown.state").isin(*OPEN_STATES)
     objects = ledger.objects().where(came & is_visible() & done_with)
     return objects.select("object", "taken.etag")
-
-
-def _objects(count: int) -> str:
-    return f"{count} object{'' if count == 1 else 's'}"
 
 
 def _counted(state: str) -> list[F.Column]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.events import COMMIT, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.events import COMMIT, OBJECT_COLUMNS, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.ledger import (
     Epochs,
     Ledger,
@@ -112,7 +112,7 @@ def _kept(spark: SparkSession, ledger: Ledger, epochs: Epochs) -> DataFrame:
     visible = (F.col("phase") == COMMIT) & (epoch >= F.col("hidden_before"))
     hiding = counts & F.col("hides") & (epoch == F.col("hidden_before"))
     decides = visible | hiding | (place == F.col("latest")) | (place == F.col("latest_counting"))
-    names = ("object", "etag", "size", "last_modified", "state", "rows", "rejects", "error", "at")
+    names = (*OBJECT_COLUMNS, "state", "rows", "rejects", "error", "at")
     kept = marked.where(F.coalesce(decides, F.lit(False))).select(
         *names, "hides", F.col("epoch").alias("of_epoch"), F.col("phase").alias("of_phase")
     )

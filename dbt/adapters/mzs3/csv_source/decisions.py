@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     FETCHED,
     IGNORED,
     LISTED,
+    OBJECT_COLUMNS,
     OPEN_STATES,
     REMOVED,
     RETRIED,
@@ -67,6 +68,7 @@ def decide(
     - `hides`: whether the object's rows hide those it has;
     - `since`: the epoch in which the object was listed, NULL for one that is new;
     - `recorded`: whether the ledger has this very state already;
+    - `remembered`: whether the ledger says in any way that it is to be taken as it is now;
     - `waits_as`: the state of an object to take that has to wait;
     - `state`, `error`, `rows`, `rejects`, `at`: of a note;
     - `previous`: the ETag of the rows that are visible.
@@ -76,55 +78,113 @@ def decide(
         F.col("c.object") == F.col("k.object"),
         "full",
     )
-    found = F.col("c.object").isNotNull()
-    state, shown = F.col("k.known.state"), F.col("k.shown.state")
-    waits = _is(state, WAITING_STATES)
-    visible = is_visible("k.")
-    # A queue does not tell again of what failed, nor of what was planned with it.
-    wanted = found if complete else (found | _is(shown, OPEN_STATES))
-    last, first = ("known", "shown") if complete else ("shown", "known")
-
-    # What was to be taken again and is gone has the rows it had, under their ETag.
-    kept = ~wanted & visible & ~_is(state, SETTLED_STATES)
-
-    def now(name: str) -> Column:
-        known = F.coalesce(F.col(f"k.{last}.{name}"), F.col(f"k.{first}.{name}"))
-        known = F.when(kept, F.col(f"k.taken.{name}")).otherwise(known)
-        return F.when(found, F.col(f"c.{name}")).otherwise(known)
-
-    etag = now("etag")
-    settled = _is(state, SETTLED_STATES) & (F.col("k.known.etag") == etag)
-    same = visible & (F.col("k.taken.etag") == etag)
-    retried = _is(state, (RETRIED,))
-    is_open = F.when(_is(shown, OPEN_STATES), F.lit(NOTE))
-    gone = is_open if complete else F.lit(None)
-    action = (
-        F.when(~wanted, gone)
-        .when(settled, is_open)
-        .when(retried, F.lit(TAKE))
-        .when(same, is_open)
-        .when(visible, F.lit(_OVERWRITTEN[mode]))
-        .otherwise(F.lit(TAKE))
-    )
-    overwritten = wanted & ~settled & ~retried & ~same & visible
-    replaces = retried | F.lit(mode is OnOverwrite.REPLACE)
-    refused = overwritten & F.lit(mode is OnOverwrite.FAIL)
-    in_error = _is(shown, (FAILED,)) & (F.col("k.shown.etag") == etag)
-    recorded = F.when(refused, in_error).otherwise(waits & (F.col("k.known.etag") == etag))
+    case = _Case(mode, complete=complete)
     decided = joined.select(
         F.coalesce(F.col("c.object"), F.col("k.object")).alias("object"),
-        etag.alias("etag"),
-        now("size").alias("size"),
-        now("last_modified").alias("last_modified"),
-        action.alias("action"),
-        (visible & replaces).alias("hides"),
-        F.when(waits, F.col("k.known.epoch")).alias("since"),
-        F.coalesce(recorded, F.lit(False)).alias("recorded"),
-        F.when(retried, F.lit(RETRIED)).otherwise(F.lit(LISTED)).alias("waits_as"),
-        *_note(found, state, settled, overwritten, visible, etag),
+        *(case.now(name).alias(name) for name in OBJECT_COLUMNS[1:]),
+        case.action().alias("action"),
+        case.hides().alias("hides"),
+        F.when(case.waits, F.col("k.known.epoch")).alias("since"),
+        case.recorded().alias("recorded"),
+        case.remembered().alias("remembered"),
+        F.when(case.retried, F.lit(RETRIED)).otherwise(F.lit(LISTED)).alias("waits_as"),
+        *case.note(),
         F.col("k.taken.etag").alias("previous"),
     )
     return decided.where(F.col("action").isNotNull())
+
+
+class _Case:
+    """An object as it was found, `c`, beside what the ledger knows, `k`, in columns of both."""
+
+    def __init__(self, mode: OnOverwrite, *, complete: bool) -> None:
+        self._mode = mode
+        self._complete = complete
+        self.state, self.shown = F.col("k.known.state"), F.col("k.shown.state")
+        self.found = F.col("c.object").isNotNull()
+        self.waits = is_any(self.state, WAITING_STATES)
+        self.retried = is_any(self.state, (RETRIED,))
+        self.is_open = is_any(self.shown, OPEN_STATES)
+        self.visible = is_visible("k.")
+        # A queue does not tell again of what failed, nor of what was planned with it.
+        self.wanted = self.found if complete else (self.found | self.is_open)
+        self.etag = self.now("etag")
+        self.settled = is_any(self.state, SETTLED_STATES) & (F.col("k.known.etag") == self.etag)
+        self.same = self.visible & (F.col("k.taken.etag") == self.etag)
+        self.overwritten = self.wanted & ~self.settled & ~self.retried & ~self.same & self.visible
+
+    def now(self, name: str) -> Column:
+        """The object's ETag, size or time, as it was last seen."""
+        last, first = ("known", "shown") if self._complete else ("shown", "known")
+        known = F.coalesce(F.col(f"k.{last}.{name}"), F.col(f"k.{first}.{name}"))
+        # What was to be taken again and is gone has the rows it had, under their ETag.
+        kept = ~self.wanted & self.visible & ~is_any(self.state, SETTLED_STATES)
+        known = F.when(kept, F.col(f"k.taken.{name}")).otherwise(known)
+        return F.when(self.found, F.col(f"c.{name}")).otherwise(known)
+
+    def action(self) -> Column:
+        """What is to be done about it, NULL for nothing."""
+        settles = F.when(self.is_open, F.lit(NOTE))
+        return (
+            F.when(~self.wanted, settles if self._complete else F.lit(None))
+            .when(self.settled, settles)
+            .when(self.retried, F.lit(TAKE))
+            .when(self.same, settles)
+            .when(self.visible, F.lit(_OVERWRITTEN[self._mode]))
+            .otherwise(F.lit(TAKE))
+        )
+
+    def hides(self) -> Column:
+        """Whether its rows, once taken, hide those there are."""
+        return self.visible & (self.retried | F.lit(self._mode is OnOverwrite.REPLACE))
+
+    def recorded(self) -> Column:
+        """Whether the ledger has it as waiting, or as refused, as it is now."""
+        refused = self.overwritten & F.lit(self._mode is OnOverwrite.FAIL)
+        in_error = is_any(self.shown, (FAILED,)) & self._is_shown()
+        return F.when(refused, in_error).otherwise(self._waits_so())
+
+    def remembered(self) -> Column:
+        """Whether the ledger says in any way that it is to be taken as it is now."""
+        return self._waits_so() | (self.is_open & self._is_shown())
+
+    def note(self) -> list[Column]:
+        """The state and error that a note of it has, and what it repeats of the commit."""
+        ignored = F.concat(
+            F.lit("it was overwritten: its ETag was "),
+            F.col("k.taken.etag"),
+            F.lit(" and is "),
+            self.etag,
+            F.lit("; on_overwrite: ignore keeps the rows there are"),
+        )
+        stays = self.settled | (~self.found & is_any(self.state, SETTLED_STATES))
+        state = (
+            F.when(self.overwritten, F.lit(IGNORED))
+            .when(stays, self.state)
+            .when(~self.found & ~self.visible, F.lit(REMOVED))
+            .otherwise(F.lit(FETCHED))
+        )
+        error = (
+            F.when(self.overwritten, ignored)
+            .when(stays, F.col("k.known.error"))
+            .when(~self.found, F.lit(_GONE))
+        )
+        return [
+            state.alias("state"),
+            error.alias("error"),
+            *(F.when(state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
+        ]
+
+    def _waits_so(self) -> Column:
+        return F.coalesce(self.waits & (F.col("k.known.etag") == self.etag), F.lit(False))
+
+    def _is_shown(self) -> Column:
+        return F.coalesce(F.col("k.shown.etag") == self.etag, F.lit(False))
+
+
+def is_any(state: Column, states: tuple[str, ...]) -> Column:
+    """Whether the state is one of these; false where there is none."""
+    return F.coalesce(state.isin(*states), F.lit(False))
 
 
 def is_visible(prefix: str = "") -> Column:
@@ -149,49 +209,8 @@ def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
 def waiting_notes(taken: DataFrame) -> DataFrame:
     """Notes by which objects to take that are not in the ledger as waiting come to be."""
     return taken.where(~F.col("recorded")).select(
-        "object",
-        "etag",
-        "size",
-        "last_modified",
+        *OBJECT_COLUMNS,
         F.col("waits_as").alias("state"),
         F.lit(None).cast("string").alias("error"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in TAKEN_COLUMNS.items()),
     )
-
-
-def _note(
-    found: Column,
-    state: Column,
-    settled: Column,
-    overwritten: Column,
-    visible: Column,
-    etag: Column,
-) -> list[Column]:
-    """The state and error that a note of the object has, and what it repeats of the commit."""
-    previous = F.col("k.taken.etag")
-    ignored = F.concat(
-        F.lit("it was overwritten: its ETag was "),
-        previous,
-        F.lit(" and is "),
-        etag,
-        F.lit("; on_overwrite: ignore keeps the rows there are"),
-    )
-    stays = settled | (~found & _is(state, SETTLED_STATES))
-    new_state = (
-        F.when(overwritten, F.lit(IGNORED))
-        .when(stays, state)
-        .when(~found & ~visible, F.lit(REMOVED))
-        .otherwise(F.lit(FETCHED))
-    )
-    error = (
-        F.when(overwritten, ignored).when(stays, F.col("k.known.error")).when(~found, F.lit(_GONE))
-    )
-    return [
-        new_state.alias("state"),
-        error.alias("error"),
-        *(F.when(new_state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
-    ]
-
-
-def _is(state: Column, states: tuple[str, ...]) -> Column:
-    return F.coalesce(state.isin(*states), F.lit(False))

@@ -18,16 +18,13 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
-from dbt.adapters.mzs3.csv_source.config.discovery import Action
+from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
+from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
-from dbt.adapters.mzs3.csv_source.ledger import (
-    OBJECT_COLUMNS,
-    Ledger,
-    next_epoch,
-    unfinished_epochs,
-)
+from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
@@ -35,7 +32,7 @@ from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.start import listing_name
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
@@ -108,7 +105,7 @@ class Pass:
 
     @property
     def _acts_after_commit(self) -> bool:
-        return self.definition.discovery.after_commit.action is not Action.KEEP
+        return self.definition.discovery.after_commit.action is not AfterAction.KEEP
 
     def _told(self, ledger: Ledger) -> DataFrame | None:
         """The objects that the queue told of and S3 has; None without a queue."""
@@ -158,11 +155,11 @@ class Pass:
         try:
             self._step("fetch", lambda: self._fetch(epoch, plan, batch))
         except SPARK_FAILURES as exc:
-            message = executor_message(exc)
-            if message is None:
+            error = executor_error(exc)
+            if error is None:
                 raise
-            named = self._record_failure(ledger, epoch, plan, message)
-            raise SourceError(f"{message}{self._way_out(named)}") from exc
+            named = self._record_failure(ledger, epoch, plan, error.message)
+            raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
         self._step("commit", lambda: self._commit(ledger, epoch, plan))
         return Totals(*ledger.totals(epoch), **waiting)
 
@@ -170,6 +167,9 @@ class Pass:
         compact(self.spark, self.relations, require_lock=self.lock.require)
 
     def _refuse(self, ledger: Ledger, refusal: Refusal) -> NoReturn:
+        if (notes := refusal.notes) is not None:
+            noted = next_epoch(ledger.epochs())
+            self._step("note", lambda: ledger.write_note(noted, notes))
         if (events := refusal.events) is not None:
             epoch = next_epoch(ledger.epochs())
             self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
@@ -211,8 +211,10 @@ class Pass:
         name: str = first["object"]
         return name
 
-    def _way_out(self, name: str | None) -> str:
-        if name is None:
+    def _way_out(self, name: str | None, cause: str) -> str:
+        # A listing shows what became of what was listed; a queue may never tell of it again.
+        settles_itself = cause == GONE and self.definition.discovery.bucket_scan
+        if name is None or cause in (NOT_READ, OF_RUN) or settles_itself:
             return ""
         hint = objects_hint("skip_s3_objects", self.definition.name, [name])
         return f"; or go on without it after: {hint}"

@@ -7,6 +7,9 @@ may be there twice, as itself and as its copy in a snapshot: no query minds.
 
 from __future__ import annotations
 
+OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
+"""Which object an event is of, as S3 had it: its URI, ETag, bytes, and when it was modified."""
+
 PLAN = "plan"
 NOTE = "note"
 FAILED = "failed"

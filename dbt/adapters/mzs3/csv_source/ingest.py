@@ -15,24 +15,25 @@ from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.header import read_header
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.csv_source.hints import reset_hint
-from dbt.adapters.mzs3.csv_source.literal import literal_sql
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
     needs_object,
     purify,
 )
-from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
+from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S
+from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
-    SourceRelations,
     make_relations,
     make_schema,
     read_pinned,
 )
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
+from dbt.adapters.mzs3.csv_source.settings import own_settings
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
@@ -73,10 +74,10 @@ def ingest(
     started = time.monotonic()
     ship_executor_code()
     name = definition.name
-    relations = SourceRelations(definition.schema, definition.identifier)
+    relations = relations_of(definition)
     stop = Cancellation(name, cancelled or threading.Event())
     try:
-        with literal_sql(spark):
+        with own_settings(spark):
             stop.check()
             make_schema(spark, relations)
             with (
@@ -124,7 +125,7 @@ def _pin(
     inbox: Inbox | None,
 ) -> PinnedDefinition:
     """The definition that holds for every object, and all relations of the source in place."""
-    relations = SourceRelations(definition.schema, definition.identifier)
+    relations = relations_of(definition)
     stored = read_pinned(spark, relations, definition.name)
     if stored is None:
         pinned = purify_now(definition, connection, stop, inbox)

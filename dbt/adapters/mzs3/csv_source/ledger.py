@@ -29,6 +29,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     LISTED,
     LISTING,
     NOTE,
+    OBJECT_COLUMNS,
     PLAN,
     SKIPPED,
     SNAPSHOT,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
 
-OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
 _OPTIONAL_COLUMNS = {
     "state": "string",
     "rows": "bigint",

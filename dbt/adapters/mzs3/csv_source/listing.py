@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.decisions import (
     decide,
     waiting_notes,
 )
+from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.start import Start, listing_start
@@ -32,19 +33,21 @@ if TYPE_CHECKING:
 SAMPLE_ONE_IN = 4096
 """How many objects on record each one stands for by which a listing is cut into pieces."""
 
-_PLAN_COLUMNS = ("object", "etag", "size", "last_modified", "hides")
-_NOTE_COLUMNS = ("object", "etag", "size", "last_modified", "state", "error", *TAKEN_COLUMNS)
+_PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
+_NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
 
 
 @dataclass(frozen=True)
 class Refusal:
     """Overwritten objects that are an error: its text, and events for the ledger if it has none.
 
-    The events have the column `error` beside those of an object.
+    The events have the column `error` beside those of an object. `notes` are of the other objects
+    to take, where nothing may tell of them again; None if there are none.
     """
 
     text: str
     events: DataFrame | None
+    notes: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -128,12 +131,13 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
         F.count_if(action == NOTE).alias("notes"),
         F.count(refused).alias("refused"),
         F.count_if((action == REFUSE) & ~F.col("recorded")).alias("unrecorded"),
+        F.count_if(new & ~F.col("remembered")).alias("unremembered"),
         F.min(refused).alias("first"),
     ).first()
     taken = decided.where(new)
     objects, size = found["objects"], found["bytes"]
     if found["refused"]:
-        refusal = _refusal(definition.name, decided, found)
+        refusal = _refusal(definition, decided, found)
         return Batch(taken, 0, 0, objects, size, refusal=refusal)
     notes = decided.where(action == NOTE).select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
@@ -160,7 +164,7 @@ def _sum_of_sizes(condition: Column) -> Column:
     return F.coalesce(F.sum(F.when(condition, F.col("size"))), F.lit(0))
 
 
-def _refusal(source: str, decided: DataFrame, found: Any) -> Refusal:
+def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Refusal:
     text = F.concat(
         F.lit("it was overwritten after it was ingested: its ETag was "),
         F.col("previous"),
@@ -168,8 +172,16 @@ def _refusal(source: str, decided: DataFrame, found: Any) -> Refusal:
         F.col("etag"),
     )
     refused = decided.where(F.col("action") == REFUSE).withColumn("error", text)
-    events = refused.select("object", "etag", "size", "last_modified", "error")
-    return Refusal(_overwritten_text(source, found), events if found["unrecorded"] else None)
+    events = refused.select(*OBJECT_COLUMNS, "error")
+    notes = None
+    if found["unremembered"] and not definition.discovery.bucket_scan:
+        # Their messages may expire before the refused ones are dealt with.
+        notes = waiting_notes(decided.where((F.col("action") == TAKE) & ~F.col("remembered")))
+    return Refusal(
+        _overwritten_text(definition.name, found),
+        events if found["unrecorded"] else None,
+        notes,
+    )
 
 
 def _overwritten_text(source: str, found: Any) -> str:

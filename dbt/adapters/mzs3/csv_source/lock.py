@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -91,12 +90,7 @@ class SourceLock:
             raise
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             if self._holder() == self._me:
                 self._spark.sql(f"DROP VIEW IF EXISTS {self._relations.lock}")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
-from dbt.adapters.mzs3.csv_source.literal import literal_sql
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.settings import own_settings
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.readable import readable
@@ -29,7 +29,7 @@ def relations_of(definition: SourceDefinition) -> SourceRelations:
 def reading(spark: SparkSession, source: str) -> Iterator[None]:
     """SQL is literal meanwhile, and what Spark says becomes a SourceError."""
     try:
-        with literal_sql(spark):
+        with own_settings(spark):
             yield
     except SPARK_FAILURES as exc:
         raise SourceError(f"{source}: {readable(exc)}") from exc

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.copy.config.size import UNITS
+from dbt.adapters.mzs3.wording import counted
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class IngestReport:
 
     def line(self) -> str:
         """The line of the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
-        noun = "object" if self.objects == 1 else "objects"
+        new = counted(self.objects, "new object")
         skipped = f"{self.skipped} skipped, " if self.skipped else ""
         line = (
-            f"{self.source}: COPY {self.rows} ({self.objects} new {noun}, {skipped}"
+            f"{self.source}: COPY {self.rows} ({new}, {skipped}"
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
         if self.waiting_objects:
@@ -39,8 +40,8 @@ class IngestReport:
 
 def waiting_text(objects: int, size: int) -> str:
     """What waits, such as `7 objects (12.5 MB) wait for the next run`."""
-    noun, verb = ("object", "waits") if objects == 1 else ("objects", "wait")
-    return f"{objects} {noun} ({size_text(size)}) {verb} for the next run"
+    verb = "waits" if objects == 1 else "wait"
+    return f"{counted(objects, 'object')} ({size_text(size)}) {verb} for the next run"
 
 
 def size_text(size: int) -> str:

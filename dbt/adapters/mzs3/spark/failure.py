@@ -8,28 +8,36 @@ import re
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, ExecutorError, Mzs3Error, SparkJobError
 
 SPARK_FAILURES = (PySparkException, Py4JError)
 
-_MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
+_MARKED = re.compile(re.escape(MARK_BEGIN) + r"([a-z]*)(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|boto3|botocore)'")
 _MAX_LINES = 12
 
 
+def executor_error(exc: BaseException) -> ExecutorError | None:
+    """The ExecutorError inside a failure of Spark, as it was raised; None if there is none."""
+    marked = _MARKED.search(str(exc))
+    return None if marked is None else ExecutorError(_message(marked[2]), marked[1])
+
+
 def executor_message(exc: BaseException) -> str | None:
     """The message of the ExecutorError inside a failure of Spark, or None if there is none."""
-    marked = _MARKED.search(str(exc))
-    if marked is None:
-        return None
+    found = executor_error(exc)
+    return None if found is None else found.message
+
+
+def _message(marked: str) -> str:
     # Spark may escape the text once more on its way through the JVM.
-    for candidate in (marked.group(1), marked.group(1).replace('\\"', '"')):
+    for candidate in (marked, marked.replace('\\"', '"')):
         try:
             return str(json.loads(candidate))
         except ValueError:
             continue
-    return marked.group(1)
+    return marked
 
 
 def explain(exc: Exception) -> Mzs3Error:

@@ -12,6 +12,7 @@ EXECUTOR_PACKAGES = (
     "dbt.adapters.mzs3.csv_source.executor",
     "dbt.adapters.mzs3.csv_dialect",
     "dbt.adapters.mzs3.errors",
+    "dbt.adapters.mzs3.wording",
 )
 
 

@@ -188,6 +188,7 @@ def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None
             s3.before = lambda action, key: None
             ground = prepare(place(s3), "overwrite")
             assert ground.existing is not None
+            assert "has been completed now: 2 rows" in str(ground.finished)
             name = f"part-0000-{ground.first_number:04d}.csv"
             overwrite(s3, ground.existing, {name: 30}).run()
 

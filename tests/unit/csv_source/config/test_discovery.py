@@ -5,7 +5,7 @@ from csv_source_helpers import parse
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.config.discovery import (
-    Action,
+    AfterAction,
     AfterCommit,
     Discovery,
     queue_name,
@@ -24,7 +24,7 @@ def problems(**external):
 
 
 def test_by_default_a_source_lists_and_keeps():
-    assert parse().discovery == Discovery(True, None, AfterCommit(Action.KEEP))
+    assert parse().discovery == Discovery(True, None, AfterCommit(AfterAction.KEEP))
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,15 @@ def test_listing_a_queue_or_both(discover, expected):
     ("value", "expected"),
     [
         ("keep", AfterCommit()),
-        ("tag", AfterCommit(Action.TAG, (("mzs3-ingested", "{epoch}"),))),
+        ("tag", AfterCommit(AfterAction.TAG, (("mzs3-ingested", "{epoch}"),))),
         ({"tag": {"state": "in", "by": 7}},
-         AfterCommit(Action.TAG, (("state", "in"), ("by", "7")))),
-        ({"tag": {"run": "e{epoch}"}}, AfterCommit(Action.TAG, (("run", "e{epoch}"),))),
+         AfterCommit(AfterAction.TAG, (("state", "in"), ("by", "7")))),
+        ({"tag": {"run": "e{epoch}"}}, AfterCommit(AfterAction.TAG, (("run", "e{epoch}"),))),
         ({"move": "s3://attic/orders"},
-         AfterCommit(Action.MOVE, target=S3Location("attic", "orders/"))),
+         AfterCommit(AfterAction.MOVE, target=S3Location("attic", "orders/"))),
         ({"move": "s3://acme-raw/done/"},
-         AfterCommit(Action.MOVE, target=S3Location("acme-raw", "done/"))),
-        ("delete", AfterCommit(Action.DELETE)),
+         AfterCommit(AfterAction.MOVE, target=S3Location("acme-raw", "done/"))),
+        ("delete", AfterCommit(AfterAction.DELETE)),
     ],
 )  # fmt: skip
 def test_what_comes_after_the_commit(value, expected):

@@ -16,6 +16,7 @@ from queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.queue import held
 from dbt.adapters.mzs3.csv_source.queue import inbox as module
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.voice import Voice
@@ -231,7 +232,7 @@ def test_messages_that_can_not_be_given_back_are_a_warning(post: Post) -> None:
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], threading.Event]:
     """Messages are held anew every 10 ms; an event when it happened, or was warned of, twice."""
-    monkeypatch.setattr(module, "VISIBILITY_S", 0.03)
+    monkeypatch.setattr(held, "VISIBILITY_S", 0.03)
 
     def twice(seen: list[str]) -> threading.Event:
         happened = threading.Event()
@@ -270,7 +271,7 @@ def test_messages_are_held_while_the_run_works(post: Post, fast: Any) -> None:
         assert hidden[:2] == [(1, 0.03), (1, 0.03)]
         inbox.acknowledge()
         seen = len(hidden)
-        assert inbox._holder is None
+        assert inbox._held._thread is None
     assert len(hidden) == seen + 1  # the last one is for what is left, which is nothing
     assert hidden[-1] == (0, 0)
 

@@ -158,17 +158,12 @@ def test_looking_up_names_its_permission() -> None:
         refused("AccessDenied", "q").receive(wait_s=0, visibility_s=1)
 
 
-def test_a_queue_that_can_not_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    def impatient(connection: AwsConnection, **where: Any) -> Any:
-        return make_client(connection, **where, max_attempts=1)
-
-    make_client = sqs.sqs_client
-    monkeypatch.setattr(sqs, "sqs_client", impatient)
+def test_a_queue_that_can_not_be_reached() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/1/events"
         with pytest.raises(S3Error) as raised:
-            Queue(CONNECTION, url).receive(wait_s=0, visibility_s=1)
+            Queue(CONNECTION, url, max_attempts=1).receive(wait_s=0, visibility_s=1)
     text = str(raised.value)
     assert text.startswith("receiving from the queue events failed: Could not connect")
     assert text.endswith(

@@ -30,11 +30,13 @@ class Ground:
     """What an export finds at its location, once the location is fit for it.
 
     `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
-    `reusable` has uploads by key.
+    `finished` says so if it was completed only now, in place of the run that began it. `reusable`
+    has uploads by key.
     """
 
     sweeper: Sweeper
     existing: Existing | None = None
+    finished: str | None = None
     first_number: int = 1
     reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
 
@@ -75,6 +77,7 @@ def prepare(
     return Ground(
         sweeper,
         existing,
+        finished=finished.text if finished else None,
         first_number=first_free_number(taken),
         reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
     )

@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.copy.magnitude import shown_bytes
 from dbt.adapters.mzs3.copy.verify.check import Entry, check_object
 from dbt.adapters.mzs3.copy.verify.layout import Layout
 from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.wording import counted
 
 _THREADS = 8
 
@@ -39,12 +40,10 @@ class Verification:
     @property
     def summary(self) -> str:
         """One line: the totals, and whether they are so."""
-        files = "1 file" if self.files == 1 else f"{self.files} files"
-        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        files, rows = counted(self.files, "file"), counted(self.rows, "row")
         found = "all as the manifest says"
         if self.problems:
-            count = len(self.problems)
-            found = "1 problem" if count == 1 else f"{count} problems"
+            found = counted(len(self.problems), "problem")
         return f"{self.uri}: {files}, {rows}, {shown_bytes(self.bytes)}: {found}"
 
 

@@ -13,7 +13,6 @@ from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
-KEYS = ("discover", "after_commit")
 EPOCH_MARK = "{epoch}"
 DEFAULT_TAGS = (("mzs3-ingested", EPOCH_MARK),)
 
@@ -26,7 +25,7 @@ _TAG_TEXT = re.compile(r"[\w\s+\-=.:/@]*")
 _MAX_TAG_NAME, _MAX_TAG_VALUE = 128, 256
 
 
-class Action(Enum):
+class AfterAction(Enum):
     """What is done with an object of which every row is committed."""
 
     KEEP = "keep"
@@ -39,7 +38,7 @@ class Action(Enum):
 class AfterCommit:
     """The action; with TAG the tags, whose values may hold `{epoch}`, with MOVE where to."""
 
-    action: Action = Action.KEEP
+    action: AfterAction = AfterAction.KEEP
     tags: tuple[tuple[str, str], ...] = ()
     target: S3Location | None = None
 
@@ -55,7 +54,7 @@ class Discovery:
     @property
     def empties_location(self) -> bool:
         """Whether objects are no longer in the location once they are ingested."""
-        return self.after_commit.action in (Action.MOVE, Action.DELETE)
+        return self.after_commit.action in (AfterAction.MOVE, AfterAction.DELETE)
 
 
 def read_discovery(
@@ -63,7 +62,7 @@ def read_discovery(
 ) -> Discovery:
     """What `discover` and `after_commit` declare; their problems are added to `problems`."""
     scan, queue = _ways(given.get("discover", [SCAN]), problems)
-    after = _after_commit(given.get("after_commit", Action.KEEP.value), location, problems)
+    after = _after_commit(given.get("after_commit", AfterAction.KEEP.value), location, problems)
     return Discovery(scan, queue, after)
 
 
@@ -88,7 +87,7 @@ def _ways(discover: Any, problems: list[str]) -> tuple[bool, str | None]:
         elif way != SCAN:
             problems.append(f"external.discover must be {_WAYS}, not {_shown(way)}")
     for queue in queues:
-        if (problem := _queue_problem(queue)) is not None:
+        if (problem := queue_problem(queue)) is not None:
             problems.append(f"external.discover: {QUEUE} {problem}")
     if len(queues) > 1:
         problems.append(
@@ -110,7 +109,7 @@ def _shown_word(text: Any) -> str:
     return repr(text) if sound else "a text that is not shown, as it may hold a password"
 
 
-def _queue_problem(queue: Any) -> str | None:
+def queue_problem(queue: Any) -> str | None:
     """What is wrong with a queue; none is repeated, as what is no name may hold a password."""
     if not isinstance(queue, str) or not queue:
         return "must be the name or the URL of a queue, as a text"
@@ -139,17 +138,17 @@ def _queue_problem(queue: Any) -> str | None:
 
 
 def _after_commit(value: Any, location: S3Location, problems: list[str]) -> AfterCommit:
-    if value == Action.TAG.value:
-        return AfterCommit(Action.TAG, DEFAULT_TAGS)
-    if value in (Action.KEEP.value, Action.DELETE.value):
-        return AfterCommit(Action(value))
-    if isinstance(value, Mapping) and set(value) == {Action.TAG.value}:
-        return AfterCommit(Action.TAG, _tags(value[Action.TAG.value], problems))
-    if isinstance(value, Mapping) and set(value) == {Action.MOVE.value}:
+    if value == AfterAction.TAG.value:
+        return AfterCommit(AfterAction.TAG, DEFAULT_TAGS)
+    if value in (AfterAction.KEEP.value, AfterAction.DELETE.value):
+        return AfterCommit(AfterAction(value))
+    if isinstance(value, Mapping) and set(value) == {AfterAction.TAG.value}:
+        return AfterCommit(AfterAction.TAG, _tags(value[AfterAction.TAG.value], problems))
+    if isinstance(value, Mapping) and set(value) == {AfterAction.MOVE.value}:
         return AfterCommit(
-            Action.MOVE, target=_target(value[Action.MOVE.value], location, problems)
+            AfterAction.MOVE, target=_target(value[AfterAction.MOVE.value], location, problems)
         )
-    if value == Action.MOVE.value:
+    if value == AfterAction.MOVE.value:
         problems.append("external.after_commit: move needs a place: {move: s3://bucket/prefix/}")
     else:
         problems.append(f"external.after_commit must be one of {_ACTIONS}, not {value!r}")

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.copy.config.size import parse_size
+from dbt.adapters.mzs3.csv_source.config.values import whole_number
 
 
 class OnOverwrite(Enum):
@@ -40,7 +41,7 @@ def read_intake(given: Mapping[str, Any], problems: list[str]) -> Intake:
     """The intake that the keys under `external` declare; what is wrong goes to `problems`."""
     return Intake(
         on_overwrite=_on_overwrite(given, problems),
-        max_objects=_max_objects(given, problems),
+        max_objects=whole_number(given, "max_objects_per_run", 1, problems),
         max_bytes=_max_bytes(given, problems),
     )
 
@@ -53,18 +54,6 @@ def _on_overwrite(given: Mapping[str, Any], problems: list[str]) -> OnOverwrite:
         allowed = ", ".join(mode.value for mode in OnOverwrite)
         problems.append(f"external.on_overwrite must be one of {allowed}, not {value!r}")
         return OnOverwrite.FAIL
-
-
-def _max_objects(given: Mapping[str, Any], problems: list[str]) -> int | None:
-    value = given.get("max_objects_per_run")
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        problems.append(
-            f"external.max_objects_per_run must be a whole number, 1 or more, not {value!r}"
-        )
-        return None
-    return value
 
 
 def _max_bytes(given: Mapping[str, Any], problems: list[str]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dbt.adapters.mzs3.csv_source.config.values import whole_number
 from dbt.adapters.mzs3.csv_source.executor.encoding import canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.reading import (
     EXACT,
@@ -52,13 +53,8 @@ def _one_of(
 
 
 def _max_rejects(given: Mapping[str, Any], problems: list[str]) -> int | None:
-    limit = given.get("max_rejects")
-    if limit is None:
-        return None
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        problems.append(f"external.max_rejects must be a whole number, 0 or more, not {limit!r}")
-        return None
-    if given.get("on_bad_row", FAIL) == FAIL:
+    limit = whole_number(given, "max_rejects", 0, problems)
+    if limit is not None and given.get("on_bad_row", FAIL) == FAIL:
         problems.append(f"external.max_rejects needs `on_bad_row: {REJECT}` beside it")
     return limit
 

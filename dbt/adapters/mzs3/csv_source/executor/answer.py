@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-.*", re.IGNORECASE)
 _PARTIAL_CONTENT = 206
@@ -23,6 +23,7 @@ def replaced(etag: str | None) -> CsvProblem:
     return CsvProblem(
         f"it was replaced after it was listed: its ETag is no longer {etag}",
         "Do not overwrite objects while they are ingested; run again to list it anew",
+        cause=GONE,
     )
 
 
@@ -44,4 +45,5 @@ def require_answer(answer: Mapping[str, Any], position: int, etag: str | None) -
             f"not honour the Range of the request (HTTP {status}, Content-Range {content_range})",
             "Have the store, or the proxy before it, honour Range; nothing of the object was "
             "kept; run again",
+            cause=NOT_READ,
         )

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.header import open_chunks, too_large, without_header
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows, schema_ddl
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.problem import OF_RUN, CsvProblem, HeaderProblem
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.sift import Reject, oversized
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
@@ -73,7 +73,8 @@ def fetch_objects(
                 try:
                     yield from task.rows(key, etags[row], modified[row])
                 except CsvProblem as problem:
-                    raise ExecutorError(problem.text(spec.bucket, key, spec.source)) from problem
+                    text = problem.text(spec.bucket, key, spec.source)
+                    raise ExecutorError(text, problem.cause) from problem
 
     return fetch
 
@@ -161,4 +162,5 @@ class _Task:
         self._rejects += len(rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._rejects > limit:
-            raise ExecutorError(too_many_rejects(self._spec.source, limit, self._first_reject))
+            text = too_many_rejects(self._spec.source, limit, self._first_reject)
+            raise ExecutorError(text, OF_RUN)

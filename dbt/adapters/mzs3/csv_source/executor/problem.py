@@ -5,21 +5,37 @@ from __future__ import annotations
 MAX_SHOWN = 80
 
 
+NOT_READ = "unread"
+"""It could not be fetched; nothing is known to be wrong with what is in it."""
+GONE = "gone"
+"""What was listed is no longer there."""
+OF_RUN = "run"
+"""It is not one object that is wrong, but what the objects of a run come to."""
+
+
 class CsvProblem(Exception):
     """One problem of one object: what is wrong, at which record, and what to do next.
 
     `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
     offset of the record's first byte in the decompressed object, in its own encoding; both None
-    where the problem is not one record's.
+    where the problem is not one record's. `cause` is `NOT_READ`, `GONE`, or empty for what is
+    wrong with the object itself.
     """
 
     def __init__(
-        self, problem: str, advice: str, *, line: int | None = None, byte: int | None = None
+        self,
+        problem: str,
+        advice: str,
+        *,
+        line: int | None = None,
+        byte: int | None = None,
+        cause: str = "",
     ) -> None:
         self.problem = problem
         self.advice = advice
         self.line = line
         self.byte = byte
+        self.cause = cause
         super().__init__(problem)
 
     def text(self, bucket: str, key: str, source: str | None = None) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
 from dbt.adapters.mzs3.csv_source.executor.answer import (
     entity_tag,
     replaced,
     require_answer,
 )
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -114,11 +114,19 @@ class ObjectReader:
             return CsvProblem(
                 "it was removed after it was listed",
                 "Put it back, or run again without it",
+                cause=GONE,
+            )
+        if error_code(exc) == "InvalidObjectState":
+            return CsvProblem(
+                f"it is archived, so that it can't be read ({reason_of(exc)})",
+                "Restore it, then run again",
             )
         return self._unreadable(exc)
 
     def _unreadable(self, exc: Exception) -> CsvProblem:
         doing = f"reading it from byte {self._position}"
         return CsvProblem(
-            describe(exc, doing, "s3:GetObject"), "Nothing of it was kept; run again"
+            describe(exc, doing, "s3:GetObject"),
+            "Nothing of it was kept; run again",
+            cause=NOT_READ,
         )

@@ -7,11 +7,9 @@ lost.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -23,11 +21,11 @@ from dbt.adapters.mzs3.csv_source.queue.events import (
     newest_of_each_key,
     parse_message,
 )
+from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S, Held
 from dbt.adapters.mzs3.csv_source.queue.look import look_up
 from dbt.adapters.mzs3.csv_source.queue.scope import Scope
-from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue
+from dbt.adapters.mzs3.csv_source.queue.sqs import Message, Queue
 from dbt.adapters.mzs3.csv_source.voice import Voice
-from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 
 MAX_MESSAGES = 10_000
 """What one run receives at most; the rest waits for the next one."""
-VISIBILITY_S = 300
-"""How long SQS hides a message after the run last asked it to: what a killed run costs."""
 WAIT_S = 2
 
 
@@ -64,13 +60,10 @@ class Inbox:
         self._queue = queue
         self._cancellation = cancellation
         self._voice = voice
-        self._held: dict[str, str] = {}  # of each message's id the handle
+        self._held = Held(definition.name, queue, voice)
         self._ours: set[str] = set()
         self._events: list[ObjectEvent] = []
         self._received = False
-        self._done = threading.Event()
-        self._holding = threading.Lock()
-        self._holder: threading.Thread | None = None
         self.queue_name = queue.name
         self.empty = True
         self.found: list[ObjectInfo] = []
@@ -80,14 +73,9 @@ class Inbox:
     def __enter__(self) -> Inbox:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop_holding()
-        self._give_back(list(self._held))
+    def __exit__(self, *_: object) -> None:
+        self._held.stop()
+        self._held.give_back(self._held)
 
     def receive(self) -> None:
         """All that the queue has, up to `MAX_MESSAGES`, is in hand and looked up; once only."""
@@ -113,20 +101,8 @@ class Inbox:
 
     def acknowledge(self) -> None:
         """The source's messages are deleted; call it once all they announced is on record."""
-        self._stop_holding()
-        ours = [message for message in self._held if message in self._ours]
-        try:
-            undone = self._queue.delete([self._held[message] for message in ours])
-            failed = undone.count, undone.reason
-        except S3Error as exc:
-            failed = len(ours), str(exc)
-        for message in ours:
-            del self._held[message]
-        if failed[0]:
-            self._voice.warn(
-                f"{self._source}: {_messages(failed[0])} of the queue {self._queue.name} could "
-                f"not be deleted ({failed[1]}). They come again, and nothing is ingested twice"
-            )
+        self._held.stop()
+        self._held.delete([message for message in self._held if message in self._ours])
 
     def _receive_all(self) -> Counter[str]:
         """What was left alone, and how often."""
@@ -137,7 +113,6 @@ class Inbox:
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
                 return left_alone
-            self._hold()
             for message in messages:
                 if (reason := self._take(message)) is not None:
                     left_alone[reason] += 1
@@ -150,7 +125,7 @@ class Inbox:
     def _take(self, message: Message) -> str | None:
         """None if the whole message is the source's, else what it is instead."""
         known = message.message_id in self._held
-        self._held[message.message_id] = message.handle
+        self._held.take(message)
         if known:
             return None
         events = parse_message(message.body)
@@ -163,73 +138,13 @@ class Inbox:
     def _leave_alone(self, foreign: Counter[str]) -> None:
         if not foreign:
             return
-        self._give_back([message for message in self._held if message not in self._ours])
+        self._held.give_back([message for message in self._held if message not in self._ours])
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
         self._voice.warn(
             f"{self._source}: messages of the queue {self._queue.name} were left in it, as they "
             f"are not this source's: {reasons}. They come again with every run: give the source "
             "a queue of its own"
         )
-
-    def _give_back(self, messages: list[str]) -> None:
-        with self._holding:
-            handles = [self._held.pop(message) for message in messages]
-        try:
-            undone = self._queue.hide(handles, 0)
-            failed = undone.count, undone.reason
-        except S3Error as exc:
-            failed = len(handles), str(exc)
-        if failed[0]:
-            self._voice.warn(
-                f"{self._source}: {_messages(failed[0])} could not be given back to the queue "
-                f"{self._queue.name} at once ({failed[1]}). They come back by themselves within "
-                f"{VISIBILITY_S} s"
-            )
-
-    def _hold(self) -> None:
-        if self._holder is None:
-            self._holder = threading.Thread(target=self._keep_hidden, daemon=True)
-            self._holder.start()
-
-    def _keep_hidden(self) -> None:
-        told = False
-        while not self._done.wait(VISIBILITY_S / 3):
-            failed, reason = self._hide_all()
-            if failed and not told and not self._done.is_set():
-                told = True
-                self._voice.warn(
-                    f"{self._source}: {_messages(failed)} of the queue {self._queue.name} could "
-                    f"not be kept from others while this run works ({reason}). Another run may "
-                    "get them too; nothing is ingested twice"
-                )
-
-    def _hide_all(self) -> tuple[int, str]:
-        """How many messages could not be hidden for longer, and why the last of them."""
-        failed, reason = 0, ""
-        messages = list(self._held.copy())
-        for start in range(0, len(messages), BATCH):
-            # What is given back meanwhile must not be hidden again.
-            with self._holding:
-                some = [self._held[m] for m in messages[start : start + BATCH] if m in self._held]
-                if self._done.is_set():
-                    break
-                try:
-                    undone = self._queue.hide(some, VISIBILITY_S)
-                except S3Error as exc:
-                    return len(messages) - start, str(exc)
-            if undone.count:
-                failed, reason = failed + undone.count, undone.reason
-        return failed, reason
-
-    def _stop_holding(self) -> None:
-        self._done.set()
-        if self._holder is not None:
-            self._holder.join()
-            self._holder = None
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'' if count == 1 else 's'}"
 
 
 @contextmanager

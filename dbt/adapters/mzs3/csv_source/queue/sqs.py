@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.exceptions import HTTPClientError
 
-from dbt.adapters.mzs3.aws.client import sqs_client
+from dbt.adapters.mzs3.aws.client import SQS_MAX_ATTEMPTS, sqs_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code
+from dbt.adapters.mzs3.aws.failures import QUEUE_MISSING_CODES, AwsFailure, describe, error_code
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
 from dbt.adapters.mzs3.errors import S3Error
 
@@ -25,7 +25,6 @@ BATCH = 10
 TRIES = 3
 """How often what failed of a batch is asked for in all."""
 
-_GONE_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 _REGION = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
@@ -49,7 +48,9 @@ class Undone:
 class Queue:
     """A queue by its name or URL; a URL is asked where it points to. Raises S3Error."""
 
-    def __init__(self, connection: AwsConnection, queue: str) -> None:
+    def __init__(
+        self, connection: AwsConnection, queue: str, *, max_attempts: int = SQS_MAX_ATTEMPTS
+    ) -> None:
         self.name = queue_name(queue)
         if "://" in queue:
             parts = urlsplit(queue)
@@ -58,22 +59,33 @@ class Queue:
                 connection,
                 endpoint=f"{parts.scheme}://{parts.netloc}",
                 region=found[1] if found else None,
+                max_attempts=max_attempts,
             )
             self._url: str | None = queue
         else:
-            self._client = sqs_client(connection)
+            self._client = sqs_client(connection, max_attempts=max_attempts)
             self._url = None
 
-    def receive(self, *, wait_s: int, visibility_s: int) -> list[Message]:
-        """Up to `BATCH` messages that nobody else gets for `visibility_s`; none after `wait_s`.
+    def look_up(self) -> str:
+        """The queue's URL; asks SQS for it if the queue is given by its name."""
+        if self._url is None:
+            try:
+                found = self._client.get_queue_url(QueueName=self.name)
+            except AwsFailure as exc:
+                raise self._failure(exc, "looking up", "sqs:GetQueueUrl") from exc
+            self._url = str(found["QueueUrl"])
+        return self._url
 
-        It asks all of SQS's servers, so none means that there is none.
+    def receive(self, *, wait_s: int, visibility_s: int, at_most: int = BATCH) -> list[Message]:
+        """Up to `at_most` messages that nobody else gets for `visibility_s`; none after `wait_s`.
+
+        It asks all of SQS's servers, unless `wait_s` is 0, so none means that there is none.
         """
         answer = self._ask(
             self._client.receive_message,
             "receiving from",
             "sqs:ReceiveMessage",
-            MaxNumberOfMessages=BATCH,
+            MaxNumberOfMessages=at_most,
             WaitTimeSeconds=wait_s,
             VisibilityTimeout=visibility_s,
         )
@@ -108,19 +120,10 @@ class Queue:
 
         return _in_batches(remove, handles)
 
-    def _address(self) -> str:
-        if self._url is None:
-            try:
-                found = self._client.get_queue_url(QueueName=self.name)
-            except AwsFailure as exc:
-                raise self._failure(exc, "looking up", "sqs:GetQueueUrl") from exc
-            self._url = str(found["QueueUrl"])
-        return self._url
-
     def _ask(
         self, request: Callable[..., dict[str, Any]], doing: str, permission: str, **arguments: Any
     ) -> dict[str, Any]:
-        url = self._address()
+        url = self.look_up()
         try:
             return request(QueueUrl=url, **arguments)
         except AwsFailure as exc:
@@ -132,7 +135,7 @@ class Queue:
 
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
-    if code in _GONE_CODES:
+    if code in QUEUE_MISSING_CODES:
         return (
             ". Make the queue; or check its name under external.discover, and region and account "
             "of the AWS connection: the queue of another region or account is given by its URL"

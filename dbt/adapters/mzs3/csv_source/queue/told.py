@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.decisions import TAKEN_COLUMNS, is_visible
+from dbt.adapters.mzs3.csv_source.decisions import TAKEN_COLUMNS, is_any, is_visible
 from dbt.adapters.mzs3.csv_source.events import FETCHED, OPEN_STATES, REMOVED, SETTLED_STATES
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.spark.persisted import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -67,8 +68,7 @@ def note_what_is_gone(
         [_text(was_announced, event) for was_announced, event in events],
     ]
     told = spark.createDataFrame(pa.table(columns, schema=_GONE))
-    known = _with_what_is_known(told, ledger).persist()
-    try:
+    with persisted(_with_what_is_known(told, ledger)) as known:
         counts = known.agg(
             F.count_if(F.col("noteworthy")).alias("notes"),
             F.count_if(F.col("unknown") & ~F.col("announced")).alias("unknown"),
@@ -76,8 +76,6 @@ def note_what_is_gone(
         if counts["notes"]:
             notes = known.where("noteworthy").drop("noteworthy", "unknown", "announced")
             ledger.write_note(next_epoch(ledger.epochs()), notes)
-    finally:
-        known.unpersist()
     if unknown := counts["unknown"]:
         noun = "object that was" if unknown == 1 else "objects that were"
         voice.say(f"{definition.name}: the queue told of {unknown} removed {noun} never ingested")
@@ -88,8 +86,8 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
     known = ledger.objects().where(F.col("object").isNotNull()).alias("k")
     joined = told.alias("t").join(known, F.col("t.object") == F.col("k.object"), "left")
     unknown = F.col("k.object").isNull()
-    settled = _is(F.col("k.known.state"), SETTLED_STATES)
-    is_open = _is(F.col("k.shown.state"), OPEN_STATES)
+    settled = is_any(F.col("k.known.state"), SETTLED_STATES)
+    is_open = is_any(F.col("k.shown.state"), OPEN_STATES)
     said = F.coalesce(F.col("k.known.error") == F.col("t.text"), F.lit(False))
     visible = is_visible("k.") & ~said
     state = F.when(settled, F.col("k.known.state")).when(is_visible("k."), F.lit(FETCHED))
@@ -112,10 +110,6 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
         unknown.alias("unknown"),
         F.col("t.announced").alias("announced"),
     )
-
-
-def _is(state: Column, states: tuple[str, ...]) -> Column:
-    return F.coalesce(state.isin(*states), F.lit(False))
 
 
 def _text(was_announced: bool, event: ObjectEvent) -> str:

@@ -1,8 +1,10 @@
 {# dbt run-operation validate_aws_connection --args '{name: lake, location: s3://bucket/prefix}'
+   dbt run-operation validate_aws_connection --args '{name: lake, queue: orders-events}'
 
-   Tries below the location what exports need there, a line for each, and leaves nothing behind;
-   fails if something is missing that every export needs. #}
+   Tries below the location what exports need there, and with the queue, by its name or its URL,
+   what sources need; a line for each. Leaves nothing behind; fails if something is missing that
+   every export needs, or every run of a source. #}
 
-{% macro validate_aws_connection(name='default', location=none) %}
-  {% do adapter.validate_aws_connection(name, location) %}
+{% macro validate_aws_connection(name='default', location=none, queue=none) %}
+  {% do adapter.validate_aws_connection(name, location, queue) %}
 {% endmacro %}

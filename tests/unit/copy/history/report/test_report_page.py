@@ -148,6 +148,29 @@ def test_the_lead_names_models_in_trouble():
     )
 
 
+def test_a_success_that_left_old_files_says_so():
+    error = "files of the one before it are still there"
+    root = page_of([run(error=error), run("b"), failed("c", started=NOW - timedelta(days=1))])
+    assert words(by_class(root, "lead")[0]) == (
+        "The latest export of 1 of 3 models did not succeed: c. 1 of those that succeeded left "
+        "files of the export before it, for whoever lists the location."
+    )
+    card = next(each for each in by_class(root, "card") if "model.shop.orders" in words(each))
+    badges = {words(badge) for badge in by_class(card, "badge")}
+    assert badges == {"● succeeded, old files left"}
+    (section,) = (each for each in root.iter("section") if each.get("id") == "failures")
+    assert words(section.find("h2")) == "Failed, cancelled or with old files left"
+    first, second = (words(entry) for entry in by_class(section, "failures")[0])
+    assert "succeeded, old files left" in first
+    assert error in first
+    assert "failed" in second
+    assert headline(root)["Succeeded"] == ("66.6 %", "1 failed, 0 cancelled")
+    assert words(by_class(page_of([run(error=error)]), "lead")[0]) == (
+        "The latest export succeeded. It left files of the export before it, for whoever lists "
+        "the location."
+    )
+
+
 def test_the_same_failure_again_is_said_once():
     runs = [failed(error="denied", started=NOW - timedelta(hours=n)) for n in range(4)]
     other = failed("other", error="denied", started=NOW - timedelta(days=1))

@@ -22,7 +22,7 @@ def model_card(number: int, model: ModelRuns, span: Span, *, is_open: bool) -> M
         tag(
             "header",
             tag("h3", *model_name(model.model)),
-            status_badge(model.last.status),
+            run_badge(model.last),
             class_="card-head",
         ),
         tag("p", model.last.location, class_="location"),
@@ -48,13 +48,14 @@ def model_name(model: str) -> tuple[Markup, ...]:
     return (tag("span", path + dot, class_="path"), tag("span", name, class_="name"))
 
 
-def status_badge(status: Status) -> Markup:
-    """The status as a sign and a word."""
+def run_badge(run: ReportedRun) -> Markup:
+    """How the run ended, as a sign and a few words."""
+    left = ", old files left" if run.left_old_files else ""
     return tag(
         "span",
-        tag("span", _SIGNS[status], aria_hidden="true"),
-        f" {WORDS[status]}",
-        class_=f"badge {status}",
+        tag("span", _SIGNS[run.status], aria_hidden="true"),
+        f" {WORDS[run.status]}{left}",
+        class_=f"badge {run.status}",
     )
 
 
@@ -134,7 +135,7 @@ def _latest_runs(model: ModelRuns) -> Markup:
 def _row(run: ReportedRun) -> Markup:
     cells = (
         units.format_time(run.started),
-        status_badge(run.status),
+        run_badge(run),
         units.format_duration(run.seconds),
         units.format_count(run.rows),
         units.format_bytes(run.bytes),

@@ -1,4 +1,4 @@
-"""The latest runs that did not succeed, with what they said; repeats are said once."""
+"""The latest runs that did not succeed, or not wholly, with what they said; repeats said once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from dbt.adapters.mzs3.copy.history.report import units
-from dbt.adapters.mzs3.copy.history.report.cards import model_name, status_badge
+from dbt.adapters.mzs3.copy.history.report.cards import model_name, run_badge
 from dbt.adapters.mzs3.copy.history.report.markup import Markup, join, tag
 from dbt.adapters.mzs3.copy.history.report.run import ReportedRun
 
@@ -37,7 +37,7 @@ def _entry(runs: list[ReportedRun]) -> Markup:
 
 def _ending(run: ReportedRun) -> Markup:
     after = f" after {units.format_duration(run.seconds)}" if run.seconds is not None else ""
-    return join(status_badge(run.status), after)
+    return join(run_badge(run), after)
 
 
 def _repeats(runs: list[ReportedRun]) -> Markup | None:

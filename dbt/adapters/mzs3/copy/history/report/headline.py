@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dbt.adapters.mzs3.copy.history.report import units
 from dbt.adapters.mzs3.copy.history.report.cards import model_id
 from dbt.adapters.mzs3.copy.history.report.markup import Markup, tag
-from dbt.adapters.mzs3.copy.history.report.summary import MAX_RUNS, Summary
+from dbt.adapters.mzs3.copy.history.report.summary import MAX_RUNS, ModelRuns, Summary
 
 _NAMED = 6
 _NAME = 60
@@ -14,12 +16,13 @@ _NAME = 60
 def lead(summary: Summary) -> Markup:
     """How the latest export of each model ended, with links to those that did not succeed."""
     models = summary.models
+    left = _left(models)
     bad = [(number, model) for number, model in enumerate(models) if model.last.status != "ok"]
     if len(models) == 1:
         said = "did not succeed" if bad else "succeeded"
-        return tag("p", f"The latest export {said}.", class_="lead bad" if bad else "lead")
+        return tag("p", f"The latest export {said}.{left}", class_="lead bad" if bad else "lead")
     if not bad:
-        return tag("p", "The latest export of every model succeeded.", class_="lead")
+        return tag("p", f"The latest export of every model succeeded.{left}", class_="lead")
     links = [
         tag("a", _short(model.model), href=f"#{model_id(number)}")
         for number, model in bad[:_NAMED]
@@ -27,7 +30,15 @@ def lead(summary: Summary) -> Markup:
     named: list[str] = [part for link in links for part in (", ", link)][1:]
     more = f" and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
     said = f"The latest export of {len(bad):,} of {units.plural(len(models), 'model')}"
-    return tag("p", said, " did not succeed: ", *named, more, ".", class_="lead bad")
+    return tag("p", said, " did not succeed: ", *named, more, f".{left}", class_="lead bad")
+
+
+def _left(models: Sequence[ModelRuns]) -> str:
+    count = sum(model.last.left_old_files for model in models)
+    if not count:
+        return ""
+    who = "It" if len(models) == 1 else f"{count:,} of those that succeeded"
+    return f" {who} left files of the export before it, for whoever lists the location."
 
 
 def _short(model: str) -> str:

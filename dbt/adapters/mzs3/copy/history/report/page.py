@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.copy.history.report.cards import (
     model_card,
     model_id,
     model_name,
-    status_badge,
+    run_badge,
 )
 from dbt.adapters.mzs3.copy.history.report.failures import failure_list
 from dbt.adapters.mzs3.copy.history.report.headline import headline, lead
@@ -153,7 +153,7 @@ def _index(models: list[ModelRuns]) -> Markup | None:
             "li",
             tag("a", *model_name(model.model), href=f"#{model_id(number)}"),
             " ",
-            None if model.last.status == "ok" else status_badge(model.last.status),
+            run_badge(model.last) if model.last.is_noteworthy else None,
         )
         for number, model in enumerate(models)
     ]
@@ -163,9 +163,9 @@ def _index(models: list[ModelRuns]) -> Markup | None:
 def _failures(summary: Summary) -> Markup | None:
     if not summary.failures:
         return None
-    of_all = summary.totals.count - summary.totals.runs["ok"]
+    totals = summary.totals
+    of_all = totals.count - totals.runs["ok"] + totals.left
     shown = len(summary.failures)
-    head = "Failed and cancelled" + (
-        f", the latest {shown} of {of_all:,}" if shown < of_all else ""
-    )
+    head = "Failed, cancelled or with old files left" if totals.left else "Failed and cancelled"
+    head += f", the latest {shown} of {of_all:,}" if shown < of_all else ""
     return tag("section", tag("h2", head), failure_list(summary.failures), id="failures")

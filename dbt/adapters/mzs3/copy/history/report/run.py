@@ -15,7 +15,8 @@ WORDS: dict[Status, str] = {"ok": "succeeded", "error": "failed", "cancelled": "
 class ReportedRun:
     """One run of a model; `started` and `ended` know their time zone. Any text is untrusted.
 
-    `rows`, `bytes` and `files` are what the run made visible; None where it made nothing.
+    `rows`, `bytes` and `files` are what the run made visible; None where it made nothing. The
+    `error` of a run that succeeded says what it left of the export before it.
     """
 
     model: str
@@ -31,6 +32,16 @@ class ReportedRun:
     format: str | None = None
     on_existing: str | None = None
     as_of: int | None = None
+
+    @property
+    def left_old_files(self) -> bool:
+        """Whether it succeeded, and could not remove all of what it replaced."""
+        return self.status == "ok" and self.error is not None
+
+    @property
+    def is_noteworthy(self) -> bool:
+        """Whether there is more to say of it than that it succeeded."""
+        return self.status != "ok" or self.left_old_files
 
     @property
     def seconds(self) -> float | None:

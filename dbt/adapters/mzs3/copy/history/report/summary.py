@@ -56,15 +56,17 @@ class Span:
 
 @dataclass
 class Totals:
-    """Runs by status, and what those that succeeded wrote."""
+    """Runs by status, and what those that succeeded wrote; `left` counts those with old files."""
 
     runs: Counter[Status] = field(default_factory=Counter)
+    left: int = 0
     rows: int = 0
     bytes: int = 0
 
     def add(self, run: ReportedRun) -> None:
         """One run more."""
         self.runs[run.status] += 1
+        self.left += run.left_old_files
         if run.status == "ok":
             self.rows += run.rows or 0
             self.bytes += run.bytes or 0
@@ -100,7 +102,10 @@ class ModelRuns:
 
 @dataclass
 class Summary:
-    """All of it; models with a failed latest run first, then by name; newest failure first."""
+    """All of it; models with a failed latest run first, then by name; newest failure first.
+
+    Among the failures are the successes that left old files.
+    """
 
     span: Span
     totals: Totals
@@ -141,7 +146,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
             ):
                 if value is not None:
                     values.setdefault(day, []).append(value)
-        else:
+        if run.is_noteworthy:
             failures.add(run)
     for name, model in models.items():
         model.newest = newest[name].in_order()
@@ -172,6 +177,7 @@ def bucket_totals(days: dict[int, Totals], span: Span) -> dict[int, Totals]:
     for day, totals in sorted(days.items()):
         into = merged.setdefault(span.bucket(day), Totals())
         into.runs.update(totals.runs)
+        into.left += totals.left
         into.rows += totals.rows
         into.bytes += totals.bytes
     return merged

@@ -12,14 +12,14 @@ from dbt.adapters.mzs3.csv_source.executor.ranges.survey import Survey
 class RangePlan:
     """The records that one range reads: whole ones, and each record is of exactly one range.
 
-    They are the object's bytes from `start` to `end`. Up to `own_end` these are in the range
-    itself; the rest, which is the end of its last record, is in the ranges behind it. `line` and
-    `record` count the lines and the records before `start`, a header included. A range in which
-    no record ends has none of its own: `start` is `end`.
+    They are the object's bytes from `start` to `end`. The range itself ends at `range_end`; what
+    is behind that, the end of its last record, is in the ranges that follow. `line` and `record`
+    count the lines and the records before `start`, a header included. A range in which no record
+    ends has none of its own: `start` is `end`.
     """
 
     start: int
-    own_end: int
+    range_end: int
     end: int
     line: int = 0
     record: int = 0
@@ -32,16 +32,18 @@ def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
     offset = line = record = 0
     for survey in surveys:
         ends = survey.ends(inside=inside)
-        own_end = offset + survey.size
+        range_end = offset + survey.size
         if not begun:
-            begun.append(RangePlan(0, own_end, own_end))
+            begun.append(RangePlan(0, range_end, range_end))
         elif ends.first is None:
-            begun.append(RangePlan(own_end, own_end, own_end))
+            begun.append(RangePlan(range_end, range_end, range_end))
         else:
             start = offset + ends.first
-            begun.append(RangePlan(start, own_end, own_end, line + ends.first_line, record + 1))
+            begun.append(
+                RangePlan(start, range_end, range_end, line + ends.first_line, record + 1)
+            )
         inside ^= survey.quotes % 2 == 1
-        offset, line, record = own_end, line + survey.newlines, record + ends.count
+        offset, line, record = range_end, line + survey.newlines, record + ends.count
     return _with_ends(begun, offset)
 
 

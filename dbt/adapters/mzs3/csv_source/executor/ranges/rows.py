@@ -61,7 +61,7 @@ def range_rows(
 
     def read(batches: Batches) -> Batches:
         try:
-            task = _Task(spec, s3_client(spec.connection))
+            task = _RangeTask(spec, s3_client(spec.connection))
         except S3Error as exc:
             raise ExecutorError(f"{spec.source}: {exc}") from exc
         for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
@@ -82,7 +82,7 @@ def _blocks(batches: Batches) -> Iterator[tuple[Place, memoryview]]:
                 yield place, memoryview(data.as_buffer())
 
 
-class _Task:
+class _RangeTask:
     """Reads the ranges of one task, one after the other."""
 
     def __init__(self, spec: FetchSpec, client: S3Client) -> None:
@@ -110,7 +110,7 @@ class _Task:
 
     def _chunks(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Iterator[Chunk]:
         plan = one.plan
-        span = (plan.own_end, max(plan.own_end, plan.end))
+        span = (plan.range_end, max(plan.range_end, plan.end))
         reader = ObjectReader(self._client, self._spec.bucket, one.key, one.etag, span=span)
         with contextlib.closing(reader):
             yield from Chunks(
