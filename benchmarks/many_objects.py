@@ -60,7 +60,7 @@ class Bench(Session):
         """Print the seconds of each kind of run, and the ratio to listing the bucket once."""
         self._warm_up()
         memory = DriverMemory()
-        self._print("what", "seconds", "to raw", "LIST", "GET", "MB more in Python, JVM")
+        self._print("what", "seconds", "to raw", "LIST", "GET", "  MB more in Python, JVM")
         base = self._time("raw listing", bucket, memory, partial(_list, bucket), [])
         # It takes 1,000, and has the ledger know of the others.
         first = self._definition("listing", max_objects_per_run=NEW)
@@ -97,7 +97,7 @@ class Bench(Session):
         """Print what one run over all objects of the bucket takes."""
         self._warm_up()
         memory = DriverMemory()
-        self._print("what", "seconds", "to raw", "LIST", "GET", "MB more in Python, JVM")
+        self._print("what", "seconds", "to raw", "LIST", "GET", "  MB more in Python, JVM")
         everything = self._definition("small")
         self._time("one run", bucket, memory, partial(self._ingest, bucket, everything, None), [])
 
@@ -130,12 +130,12 @@ class Bench(Session):
             f"{took / base:.2f}" if base else "",
             requests.get("LIST", 0),
             requests.get("GET", 0),
-            ", ".join(f"{more / 1e6:.0f}" for more in grown.values()),
+            "  " + ", ".join(f"{more / 1e6:.0f}" for more in grown.values()),
         )
         return took
 
     def _print(self, title: str, *cells: object) -> None:
-        print(f"{title:<30}" + "".join(f"{cell!s:>10}" for cell in cells), flush=True)
+        print(f"{title:<24}" + "".join(f"{cell!s:>9}" for cell in cells), flush=True)
 
     def _definition(self, schema: str, **external: Any) -> SourceDefinition:
         location = f"s3://{BUCKET}/{PREFIX}"
