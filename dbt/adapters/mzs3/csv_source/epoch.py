@@ -30,7 +30,7 @@ from dbt.adapters.mzs3.csv_source.ledger import (
 )
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
+from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import SourceError
@@ -115,6 +115,7 @@ class Pass:
 
     def _receive(self, ledger: Ledger, inbox: Inbox) -> None:
         inbox.receive()
+        look_again(self.definition, ledger, inbox)
         note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
 
     def _acknowledge(self, inbox: Inbox) -> None:
