@@ -22,8 +22,8 @@ test: .venv/.test lint ## All checks and tests
 	@# Two processes, each with a Spark of its own; a file's tests stay together.
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" --durations 20
 
-test-long: .venv/.test ## Tests that take minutes each: a cluster, and 20 kills of large exports
-	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 $(BIN)/python -m pytest -m long
+test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events
+	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_SEQUENCES=530 $(BIN)/python -m pytest -m long
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from announcing import Died, dying_at
 
@@ -51,9 +53,11 @@ def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monke
     for _ in range(2):
         post.ingest()
     assert len(post.warned) == 2
-    start = "lake.orders: after_commit: move failed for 1 object, whose rows are committed: "
-    assert post.warned[0].startswith(start)
-    assert post.warned[0].endswith(". The next run tries again")
+    assert re.fullmatch(
+        r"lake\.orders: after_commit: move failed for 1 object, whose rows are committed: .+\. "
+        r"The next run tries again",
+        post.warned[0],
+    )
 
     def broken(*_):
         raise epochs.SPARK_FAILURES[0]("Spark is out of sorts")

@@ -1,18 +1,23 @@
-"""Killed with SIGKILL, Spark and all, at every step in turn, and run again: every row once."""
+"""Killed with SIGKILL, Spark and all, and run again: every row once.
+
+At every step in turn; and, as this takes minutes, at 20 random moments of 300 objects.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from faulty_s3 import FaultyS3
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 SCRIPT = Path(__file__).parent / "ingest_until.py"
 BUCKET = "killed"
@@ -27,6 +32,9 @@ KILLED_AT = [
     "end fetch",
     "end commit",
 ]
+KILLS = 20
+OBJECTS = 300
+DEADLINE_S = 300
 
 
 @pytest.fixture
@@ -42,17 +50,26 @@ def start(tmp_path, proxy, aws_connection):
         "spark.sql.codegen.wholeStage": "false",
     }
     connection = {**aws_connection, "endpoint": proxy.endpoint}
+    started = []
 
-    def run(die_at):
-        told = {"parameters": parameters, "connection": connection, "bucket": BUCKET}
-        return subprocess.Popen(
-            [sys.executable, str(SCRIPT), json.dumps({**told, "die_at": die_at})],
+    def run(bucket=BUCKET, sources=("raw",), **how):
+        told = {"parameters": parameters, "connection": connection, "bucket": bucket, **how}
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), json.dumps({**told, "sources": list(sources)})],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            text=True,
             start_new_session=True,
         )
+        started.append(process)
+        return process
 
-    return run
+    yield run
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 @pytest.fixture
@@ -74,28 +91,93 @@ def kill_at_second_get(proxy, process):
     proxy.watch = watch
 
 
-@pytest.mark.timeout(1200)
+def put(s3, bucket, numbers):
+    """Objects of two rows each."""
+    for number in numbers:
+        body = f"id\n{number}\n{number + 1000}\n".encode()
+        s3.put_object(Bucket=bucket, Key=f"{number:03}.csv", Body=body)
+
+
+def rows_of(bucket, numbers):
+    return [
+        [f"s3://{bucket}/{number:03}.csv", record, str(number + 1000 * (record - 1))]
+        for number in numbers
+        for record in (1, 2)
+    ]
+
+
+def ended(process):
+    """What the last source of a process that was not killed came to."""
+    output, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, errors
+    return json.loads(output.splitlines()[-1])
+
+
 def test_no_row_is_lost_and_none_doubled(s3, proxy, start):
     s3.create_bucket(Bucket=BUCKET)
-    for number in range(3):
-        body = f"id\n{number}\n{number + 10}\n".encode()
-        s3.put_object(Bucket=BUCKET, Key=f"{number}.csv", Body=body)
+    put(s3, BUCKET, range(3))
 
     for step in KILLED_AT:
         process = start(die_at=step)
         if step == "second GET":
             kill_at_second_get(proxy, process)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=DEADLINE_S)
         proxy.reset()
-        assert process.returncode == -signal.SIGKILL, f"{step} was not reached: {errors.decode()}"
+        assert process.returncode == -signal.SIGKILL, f"{step} was not reached: {errors}"
 
-    last = start(die_at=None)
-    output, errors = last.communicate(timeout=300)
-    assert last.returncode == 0, errors.decode()
-    found = json.loads(output.splitlines()[-1])
-    assert found["objects"] == [0, 0]
-    assert found["rows"] == [
-        [f"s3://{BUCKET}/{number}.csv", record, str(number + 10 * (record - 1))]
-        for number in range(3)
-        for record in (1, 2)
-    ]
+    # Two at once: the second has no place in the metastore, or finds the first one's lock.
+    put(s3, BUCKET, range(3, 30))
+    first = start(hold_at="end plan")
+    assert first.stdout.readline() == "end plan\n", first.communicate()
+    second = start()
+    _, errors = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode != 0
+    assert "Derby serves one at a time" in errors or "is ingesting this source" in errors, errors
+    first.stdin.write("\n")
+    found = ended(first)
+    assert found["objects"] == [27, 0]
+    assert found["rows"] == rows_of(BUCKET, range(30))
+
+
+@pytest.mark.long
+def test_no_row_is_lost_and_none_doubled_whenever_it_is_killed(s3, start):
+    bucket = "killed-often"
+    s3.create_bucket(Bucket=bucket)
+    put(s3, bucket, range(OBJECTS))
+    seed = int(os.environ.get("MZS3_KILLS_SEED") or time.time())
+    chance = random.Random(seed)
+    print(f"MZS3_KILLS_SEED={seed}")
+
+    whole = start(bucket, ["raw", "undisturbed"], waits=True)
+    duration = undisturbed(whole)
+    before = "raw"
+    for kill in range(KILLS):
+        # It finishes what the one before it left, before it is killed itself.
+        source = f"raw_{kill}"
+        share = (kill + chance.random()) / KILLS
+        victim = start(bucket, [before, source], waits=True)
+        finished = json.loads(victim.stdout.readline())
+        assert finished["rows"] == rows_of(bucket, range(OBJECTS)), f"after kill {kill - 1}"
+        print(f"the run after it took {finished['objects']}")
+        assert victim.stdout.readline() == "ready\n"
+        victim.stdin.write("\n")
+        victim.stdin.flush()
+        try:
+            victim.wait(duration * share)
+        except subprocess.TimeoutExpired:
+            os.killpg(victim.pid, signal.SIGKILL)
+        victim.communicate(timeout=DEADLINE_S)
+        was_killed = "killed" if victim.returncode == -signal.SIGKILL else "had ended"
+        print(f"kill {kill}, {duration * share:.2f} s of {duration:.2f} s: {was_killed}; ", end="")
+        before = source
+    found = ended(start(bucket, [before]))
+    print(f"the run after it took {found['objects']}")
+    assert found["rows"] == rows_of(bucket, range(OBJECTS))
+
+
+def undisturbed(process):
+    """How long a process takes for the first run of its last source, in seconds."""
+    process.stdout.readline()
+    found = ended(process)  # which sends it off, too
+    assert found["objects"] == [OBJECTS, 0]
+    return found["seconds"][0]

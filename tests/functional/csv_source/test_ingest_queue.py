@@ -228,3 +228,17 @@ def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, l
     assert post.ingest().objects == 0
     [after] = lake.spark.table(lake.relations.objects).select(*columns).collect()
     assert (after, after["rejects"]) == (before, 0)
+
+
+def test_what_is_to_be_taken_again_is_taken_as_it_is_then_without_news_of_it(post, lake):
+    for name in ("1.csv", "2.csv"):
+        lake.put(name, "id\n1\n")
+    post.ingest()
+    lake.put("1.csv", "id\n9\n")
+    post.lose()
+    lake.remove("2.csv")
+    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv", "2.csv"])
+    assert post.ingest().objects == 1
+    assert lake.rows("id") == [("1.csv", 1, "9"), ("2.csv", 1, "1")]
+    gone = "it was gone when its turn came again; rows that were ingested of it stay"
+    assert lake.states()["2.csv"] == ("fetched", 1, gone)

@@ -84,6 +84,8 @@ def test_an_overwritten_object_in_error_is_kept_or_taken_as_the_user_says(lake):
         with pytest.raises(SourceError) as raised:
             lake.ingest()
     uri = f"s3://{lake.bucket}/orders/1.csv"
+    assert str(raised.value).startswith(f"lake.orders: object {uri} was overwritten after it was")
+    assert "the source stays in error until you put the earlier object back" in str(raised.value)
     command = f"--args '{{source: lake.orders, objects: [\"{uri}\"]}}'"
     assert f"dbt run-operation retry_s3_objects {command}" in str(raised.value)
     assert f"dbt run-operation skip_s3_objects {command}" in str(raised.value)
@@ -116,6 +118,10 @@ def test_an_object_that_is_put_back_or_removed_leaves_no_error_behind(lake):
     assert lake.ingest().objects == 0
     assert states(lake) == {"1.csv": "fetched", "2.csv": "fetched", "3.csv": "removed"}
     assert lake.states()["1.csv"][1] == 2
+    gone = (
+        "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
+    )
+    assert lake.states()["3.csv"][2] == gone
     assert status(lake).state == OK
 
 

@@ -4,8 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from dbt.adapters.mzs3.csv_source import lock as lock_module
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
+from dbt.adapters.mzs3.csv_source.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, read_pinned
 from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
@@ -82,6 +85,46 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
     assert error_of(drop_source, spark, RELATIONS, "lake.orders") == (
         f"lake.orders: raw.orders{suffix} was not made by this source; nothing is dropped. Give "
         "the source another schema or identifier"
+    )
+
+
+def held_by(monkeypatch, holder):
+    """A lock that somebody else has."""
+    lock = SourceLock(metastore(), SourceRelations("lost", "orders"), "lake.orders", wait_s=0)
+    monkeypatch.setattr(lock, "_try", lambda: holder)
+    monkeypatch.setattr(lock, "_holder", lambda: holder)
+    return lock
+
+
+def test_a_lock_that_another_process_has(monkeypatch):
+    lock = held_by(monkeypatch, Owner(place="", boot="", pid=7, started="", host="etl-1"))
+    assert error_of(lock.__enter__) == (
+        "lake.orders: process 7 on host etl-1 is ingesting this source and has not finished "
+        "within 0 s. Run again later; if that process is gone, take its lock away with: DROP "
+        "VIEW `lost`.`orders__lock`"
+    )
+
+
+def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
+    text = error_of(held_by(monkeypatch, lock_module._UNKNOWN).__enter__)
+    assert text.startswith(
+        "lake.orders: somebody is ingesting this source and has not finished within 0 s. Run again"
+    )
+
+
+def test_a_lock_that_is_no_longer_there(monkeypatch):
+    assert error_of(held_by(monkeypatch, None).require) == (
+        "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
+        "nothing of it is committed. Run again"
+    )
+
+
+def test_a_run_that_is_cancelled_while_it_commits_may_be_committed():
+    stop = Cancellation("lake.orders", committing=True)
+    stop.event.set()
+    assert error_of(stop.check) == (
+        "lake.orders: cancelled while it was committing; either all of this run is committed or "
+        "nothing is, and the next run takes what is missing"
     )
 
 

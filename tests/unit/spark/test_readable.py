@@ -55,6 +55,13 @@ def test_a_metastore_in_use_is_explained():
     assert "another process uses this project's metastore" in str(readable(exc))
 
 
+def test_a_metastore_in_use_is_explained_where_only_a_cause_of_the_failure_says_so():
+    exc = AnalysisException("Unable to instantiate SessionHiveMetaStoreClient")
+    exc._stackTrace = "Caused by: Another instance of Derby may have already booted the database"
+
+    assert "another process uses this project's metastore" in str(readable(exc))
+
+
 def test_a_view_too_long_for_derby_is_explained():
     exc = RuntimeError(
         "A truncation error was encountered trying to shrink '...' to length 32700."

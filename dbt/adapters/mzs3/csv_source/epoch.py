@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.queue.told import announced, note_what_is_gone
+from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.start import listing_name
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
@@ -116,6 +116,7 @@ class Pass:
 
     def _receive(self, ledger: Ledger, inbox: Inbox) -> None:
         inbox.receive()
+        look_again(self.definition, ledger, inbox)
         note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
 
     def _record_listing(self, ledger: Ledger, since: int) -> None:

@@ -25,8 +25,10 @@ _CAUSES = {
 def readable(exc: Exception) -> Mzs3Error:
     """The failure of a statement: Spark's message and where in the SQL, without plans, without
     the statement repeated and without the JVM's stack trace."""
+    # PySpark keeps what the JVM's causes said apart from the message.
+    said = f"{exc}\n{getattr(exc, '_stackTrace', '')}"
     for sign, cause in _CAUSES.items():
-        if sign in str(exc):
+        if sign in said:
             return SparkJobError(cause)
     error = explain(exc)
     if type(error) is not SparkJobError:

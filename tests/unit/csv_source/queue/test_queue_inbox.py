@@ -96,6 +96,19 @@ def test_objects_are_looked_up_and_messages_deleted_when_the_run_says_so(post: P
     assert post.warned == []
 
 
+def test_what_no_message_told_of_can_be_looked_at_too(post: Post) -> None:
+    for name in ("a.csv", "b.csv"):
+        post.put(name)
+    post.send(message(record("orders/a.csv")))
+    with post.open() as inbox:
+        inbox.receive()
+        inbox.look_again(["orders/a.csv", "orders/b.csv", "orders/gone.csv"])
+        assert names(inbox.found) == ["a.csv", "b.csv"]
+        assert names(inbox.gone) == ["gone.csv"]
+        inbox.acknowledge()
+    assert post.left == (0, 0)
+
+
 def test_what_is_not_acknowledged_goes_back_at_once(post: Post) -> None:
     post.put("a.csv")
     post.send(message(record("orders/a.csv")))

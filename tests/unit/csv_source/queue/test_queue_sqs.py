@@ -120,13 +120,15 @@ def refused(code: str, queue: str = "https://sqs.us-east-1.amazonaws.com/1/event
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("AccessDeniedException", "failed: AccessDeniedException: No. (needs sqs:ReceiveMessage)"),
+        ("AccessDeniedException",
+         "receiving from the queue events failed: AccessDeniedException: No. (needs "
+         "sqs:ReceiveMessage)"),
         ("InvalidClientTokenId", "check the keys under aws_connections in the profile"),
         ("ExpiredToken", "a session_token can't be renewed"),
         ("KmsAccessDenied", "The queue is encrypted: this needs kms:Decrypt on its key"),
         ("QueueDoesNotExist", "Make the queue; or check its name"),
     ],
-)
+)  # fmt: skip
 def test_a_queue_that_refuses_says_what_to_do_and_no_secret(code: str, says: str) -> None:
     with pytest.raises(S3Error) as raised:
         refused(code).receive(wait_s=0, visibility_s=1)
@@ -154,7 +156,9 @@ def test_every_request_names_its_permission(ask: Any, says: str) -> None:
 
 
 def test_looking_up_names_its_permission() -> None:
-    with pytest.raises(S3Error, match=r"^looking up the queue q failed.*sqs:GetQueueUrl\)$"):
+    with pytest.raises(
+        S3Error, match=r"^looking up the queue q failed: .+ \(needs sqs:GetQueueUrl\)$"
+    ):
         refused("AccessDenied", "q").receive(wait_s=0, visibility_s=1)
 
 

@@ -8,7 +8,7 @@ lost.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -98,6 +98,17 @@ class Inbox:
             else:
                 self.gone.append(newest[key])
         self._leave_alone(foreign)
+
+    def look_again(self, keys: Iterable[str]) -> None:
+        """What S3 has under these keys is known too, though no message told of them."""
+        told = {one.key for one in (*self.found, *self.gone, *self.removed)}
+        untold = [key for key in keys if key not in told]
+        client, bucket = s3_client(self._connection), self._scope.bucket
+        for key, found in look_up(client, bucket, untold, self._cancellation.check):
+            if found is not None:
+                self.found.append(found)
+            else:
+                self.gone.append(ObjectEvent(Kind.CREATED, bucket, key))
 
     def acknowledge(self) -> None:
         """The source's messages are deleted; call it once all they announced is on record."""

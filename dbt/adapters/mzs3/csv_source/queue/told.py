@@ -8,8 +8,15 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.decisions import TAKEN_COLUMNS, is_any, is_visible
-from dbt.adapters.mzs3.csv_source.events import FETCHED, OPEN_STATES, REMOVED, SETTLED_STATES
+from dbt.adapters.mzs3.csv_source.events import (
+    FETCHED,
+    OPEN_STATES,
+    REMOVED,
+    RETRIED,
+    SETTLED_STATES,
+)
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
 from dbt.adapters.mzs3.spark.persisted import persisted
 
 if TYPE_CHECKING:
@@ -41,6 +48,22 @@ def announced(spark: SparkSession, definition: SourceDefinition, inbox: Inbox) -
         [one.last_modified for one in found],
     ]
     return spark.createDataFrame(pa.table(columns, schema=_OBJECTS))
+
+
+def look_again(definition: SourceDefinition, ledger: Ledger, inbox: Inbox) -> None:
+    """The inbox has what failed, or is to be taken again, as S3 has it now.
+
+    A queue does not tell of it again, and without a listing nothing else does. What only waits
+    for its turn is not looked at: it may be much.
+    """
+    if definition.discovery.bucket_scan:
+        return
+    shown = F.col("shown.state")
+    since_planned = F.col("shown.epoch") > F.coalesce(F.col("known.epoch"), F.lit(0))
+    again = is_any(shown, (RETRIED,)) | (is_any(shown, OPEN_STATES) & since_planned)
+    open_ones = ledger.objects().where(F.col("object").isNotNull() & again).select("object")
+    start = len(f"s3://{definition.location.bucket}/")
+    inbox.look_again([row["object"][start:] for row in open_ones.limit(MAX_MESSAGES).collect()])
 
 
 def note_what_is_gone(
@@ -113,6 +136,8 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
 
 
 def _text(was_announced: bool, event: ObjectEvent) -> str:
+    if not event.name:
+        return "it was gone when its turn came again; rows that were ingested of it stay"
     if was_announced:
         what = "it was announced, and was gone when it was looked for"
     else:
