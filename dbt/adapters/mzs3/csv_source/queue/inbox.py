@@ -101,7 +101,8 @@ class Inbox:
 
     def look_again(self, keys: Iterable[str]) -> None:
         """What S3 has under these keys is known too, though no message told of them."""
-        told = {one.key for one in (*self.found, *self.gone, *self.removed)}
+        told = {found.key for found in self.found}
+        told |= {event.key for event in (*self.gone, *self.removed)}
         untold = [key for key in keys if key not in told]
         client, bucket = s3_client(self._connection), self._scope.bucket
         for key, found in look_up(client, bucket, untold, self._cancellation.check):
