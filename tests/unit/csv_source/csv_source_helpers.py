@@ -1,7 +1,7 @@
 """Reading text as a source does, and writing it as PostgreSQL does, one field at a time."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chu
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 
 DIALECT = CsvDialect()
 LEAST = {"type": "s3_csv_source", "location": "s3://acme-raw/orders/"}
@@ -83,3 +84,17 @@ def field(value: str | None, dialect: CsvDialect) -> str:
     if value != dialect.null and not any(char in value for char in special):
         return value
     return dialect.quote + value.replace(dialect.quote, dialect.quote * 2) + dialect.quote
+
+
+def text_of(action: Callable[[], object]) -> str:
+    """The problem that an action ends in, without where it is."""
+    try:
+        action()
+    except ConfigError as error:
+        (problem,) = error.problems
+        return problem
+    except CsvProblem as problem:
+        return problem.problem
+    except Mzs3Error as error:
+        return str(error).removeprefix("lake.orders: ")
+    raise AssertionError("no error")

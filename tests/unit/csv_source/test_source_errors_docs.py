@@ -1,10 +1,8 @@
 """Every error of a source is in the docs in its own words, and a test reads every one there."""
 
-from collections.abc import Callable
-
 import pyarrow as pa
 import pytest
-from csv_source_helpers import DIALECT, parse, problem_of
+from csv_source_helpers import DIALECT, parse, problem_of, text_of
 from documented_errors import entries, is_read, page_text, texts_in_code
 from rejecting import read_all
 
@@ -13,27 +11,11 @@ from dbt.adapters.mzs3.csv_source.executor.answer import replaced, require_answe
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, _require_free_name
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 
 FOUND = ("id", "amount")
-
-
-def text_of(action: Callable[[], object]) -> str:
-    """The problem that an action ends in, without where it is."""
-    try:
-        action()
-    except ConfigError as error:
-        (problem,) = error.problems
-        return problem
-    except CsvProblem as problem:
-        return problem.problem
-    except Mzs3Error as error:
-        return str(error).removeprefix("lake.orders: ")
-    raise AssertionError("no error")
 
 
 def header(data: bytes, **reading: str) -> str:
