@@ -42,7 +42,12 @@ def adapter(cancelled):
         method="session", connections={"default": AwsConnection()}, server_side_parameters={}
     )
     config = SimpleNamespace(
-        credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
+        credentials=credentials,
+        threads=4,
+        args=SimpleNamespace(which="run", EMPTY=False),
+        project_name="acme",
+        cli_vars={},
+        vars=SimpleNamespace(to_dict=dict),
     )
     return SimpleNamespace(
         config=config,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dbt.adapters.mzs3.csv_source.config.listing import Listing
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.full_refresh import named_sources
 
@@ -21,5 +20,5 @@ def sources_to_list(adapter: Any) -> frozenset[str]:
 
 
 def listed_in_full(definition: SourceDefinition) -> SourceDefinition:
-    """The source as if its keys sorted anywhere; its next full listing is due as it was."""
-    return replace(definition, listing=Listing())
+    """The source as if its next full listing were due."""
+    return replace(definition, listing=replace(definition.listing, full_hours=0))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source import fetch
 from dbt.adapters.mzs3.csv_source import ranges as module
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 
 RANGE_BYTES = 3_000
@@ -56,6 +58,31 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
         "ON _mz_object = object AND _mz_last_modified = last_modified"
     )
     assert times.first()[0] == ROWS + 2
+
+
+def test_a_plan_may_hold_more_than_what_was_decided_on(
+    lake: Any, cut: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Spark lists again, and something has come meanwhile."""
+    lake.put("b.csv", "id,note\n" + "".join(record(n) for n in range(ROWS)))
+
+    def write_plan(ledger: Ledger, epoch: str, objects: Any) -> None:
+        lake.put("c.csv", "id,note\n1,late\n")
+        head = lake.client.head_object(Bucket=lake.bucket, Key="orders/c.csv")
+        late = objects.withColumns(
+            {
+                "object": F.lit(f"s3://{lake.bucket}/orders/c.csv"),
+                "etag": F.lit(head["ETag"].strip('"')),
+                "size": F.lit(head["ContentLength"]).cast("bigint"),
+            }
+        )
+        original(ledger, epoch, objects.unionByName(late))
+
+    original = Ledger.write_plan
+    monkeypatch.setattr(Ledger, "write_plan", write_plan)
+    assert lake.ingest().rows == ROWS + 1
+    assert cut == [1]
+    assert lake.rows("id", "note")[-1] == ("c.csv", 1, "1", "late")
 
 
 def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> None:

@@ -8,7 +8,6 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import epoch as epochs
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
-from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.listing import Refusal
@@ -99,28 +98,28 @@ def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("cause", "scans", "offered"),
-    [
-        ("", True, True),
-        (NOT_READ, True, False),
-        (NOT_READ, False, False),
-        (OF_RUN, True, False),
-        (GONE, True, False),
-        (GONE, False, True),
-    ],
+    ("cause", "offered"), [("", True), (NOT_READ, False), (OF_RUN, False), (GONE, False)]
 )
-def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, scans, offered):
+def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, offered):
     def fail(*_):
         raise PySparkException(str(ExecutorError("object s3://b/k: wrong", cause)))
 
     monkeypatch.setattr(Pass, "_fetch", fail)
     monkeypatch.setattr(Pass, "_record_failure", lambda *_: "s3://b/k")
-    this.definition.discovery = Discovery(bucket_scan=scans, queue="q")
     with pytest.raises(SourceError) as raised:
         this._epoch(FakeLedger(), BATCH)
     text, _, way_out = str(raised.value).partition("; or go on without it after: ")
     assert text == "object s3://b/k: wrong"
     assert ("skip_s3_objects" in way_out) is offered
+
+
+def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
+    def lost(outcome):
+        raise SourceError(outcome)
+
+    monkeypatch.setattr(this.lock, "require", lost)
+    with pytest.raises(SourceError, match="stays, and its full listing is not on record"):
+        this._record_listing(FakeLedger(), 0)
 
 
 def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):

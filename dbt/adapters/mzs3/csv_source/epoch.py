@@ -120,6 +120,7 @@ class Pass:
         note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
 
     def _record_listing(self, ledger: Ledger, since: int) -> None:
+        self.lock.require("what it committed stays, and its full listing is not on record")
         ledger.write_listing(next_epoch(ledger.epochs()), listing_name(self.definition), since)
 
     def _acknowledge(self, inbox: Inbox) -> None:
@@ -154,7 +155,7 @@ class Pass:
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
-            self._step("fetch", lambda: self._fetch(epoch, plan, batch))
+            self._step("fetch", lambda: self._fetch(epoch, plan))
         except SPARK_FAILURES as exc:
             error = executor_error(exc)
             if error is None:
@@ -176,8 +177,8 @@ class Pass:
             self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
         raise SourceError(refusal.text)
 
-    def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> None:
-        fetch_rows(self.spark, self.spec, self.relations, epoch, plan, batch)
+    def _fetch(self, epoch: str, plan: DataFrame) -> None:
+        fetch_rows(self.spark, self.spec, self.relations, epoch, plan)
 
     def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> None:
         source = self.definition.name
@@ -213,9 +214,8 @@ class Pass:
         return name
 
     def _way_out(self, name: str | None, cause: str) -> str:
-        # A listing shows what became of what was listed; a queue may never tell of it again.
-        settles_itself = cause == GONE and self.definition.discovery.bucket_scan
-        if name is None or cause in (NOT_READ, OF_RUN) or settles_itself:
+        # What is gone, or was replaced, the next run sees for itself.
+        if name is None or cause in (NOT_READ, OF_RUN, GONE):
             return ""
         hint = objects_hint("skip_s3_objects", self.definition.name, [name])
         return f"; or go on without it after: {hint}"

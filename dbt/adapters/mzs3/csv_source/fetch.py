@@ -28,7 +28,6 @@ from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from dbt.adapters.mzs3.csv_source.listing import Batch
 
 BYTES_PER_TASK = 128 * 1024 * 1024
 
@@ -39,7 +38,6 @@ def fetch_rows(
     relations: SourceRelations,
     epoch: str,
     plan: DataFrame,
-    batch: Batch,
 ) -> None:
     """The rows of every object of the plan are in the epoch's partition, each once.
 
@@ -53,12 +51,14 @@ def fetch_rows(
         "size",
         "last_modified",
     )
-    large = _large(spark, spec, objects, batch)
+    # Of the plan as it is written: the listing that it came of may have been made again since.
+    count, size = objects.agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0))).first()
+    large = _large(spark, spec, objects, size)
     partition = {EPOCH_COLUMN: epoch}
     again = False
     while True:
         try:
-            with _rows(spark, spec, objects, batch, large) as rows:
+            with _rows(spark, spec, objects, count, size, large) as rows:
                 insert_partition(spark, rows, relations.rows, partition, overwrite=again)
         except SPARK_FAILURES as exc:
             key = unclear_object(executor_message(exc))
@@ -72,11 +72,11 @@ def fetch_rows(
 
 
 def _large(
-    spark: SparkSession, spec: FetchSpec, objects: DataFrame, batch: Batch
+    spark: SparkSession, spec: FetchSpec, objects: DataFrame, size: int
 ) -> list[LargeObject]:
-    if batch.bytes < 2 * RANGE_BYTES:
+    if size < 2 * RANGE_BYTES:
         return []
-    return large_objects(spec, objects, batch.bytes, default_parallelism(spark), RANGE_BYTES)
+    return large_objects(spec, objects, size, default_parallelism(spark), RANGE_BYTES)
 
 
 @contextmanager
@@ -84,12 +84,13 @@ def _rows(
     spark: SparkSession,
     spec: FetchSpec,
     objects: DataFrame,
-    batch: Batch,
+    count: int,
+    size: int,
     large: list[LargeObject],
 ) -> Iterator[DataFrame]:
-    """All objects' rows: the large ones' in ranges, the others' each by one task."""
-    count = batch.objects - len(large)
-    size = batch.bytes - sum(one.size for one in large)
+    """The rows of so many objects: the large ones' in ranges, the others' each by one task."""
+    count -= len(large)
+    size -= sum(one.size for one in large)
     if not large:
         yield _whole(spark, spec, objects, count, size)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.start import Start, listing_start
+from dbt.adapters.mzs3.spark.persisted import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -89,12 +90,15 @@ def new_objects(
     known = start.limit(ledger.objects(), definition, announced)
     mode = definition.intake.on_overwrite
     complete = definition.discovery.bucket_scan
-    decided = decide(candidates, known, mode, complete=complete).persist()
-    try:
+    with ExitStack() as stack:
+        if definition.intake.is_limited:
+            # Spark forgets what it held of the ledger at a note of what has to wait.
+            candidates = stack.enter_context(persisted(candidates))
+        decided = stack.enter_context(
+            persisted(decide(candidates, known, mode, complete=complete))
+        )
         # Spark may list again what it held: nothing refused gets in that way either.
         yield replace(_batch(definition, decided), full_since=start.full_since)
-    finally:
-        decided.unpersist()
 
 
 def candidate_objects(

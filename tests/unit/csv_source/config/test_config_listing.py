@@ -32,6 +32,9 @@ def test_what_is_wrong_with_them():
         "external.full_listing_hours needs key_order: ascending beside it; without, every listing "
         "is full"
     ]
+    assert problems(full_listing_hours=6, key_order="asc") == [
+        "external.key_order must be one of any, ascending, not 'asc'"
+    ]
     queue = [{"sqs_notifications": "orders"}]
     assert problems(key_order="ascending", discover=queue) == [
         "external.key_order: ascending needs bucket_scan in external.discover"

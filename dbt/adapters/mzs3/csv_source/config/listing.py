@@ -22,6 +22,9 @@ class KeyOrder(Enum):
     ASCENDING = "ascending"
 
 
+ANY = KeyOrder.ANY.value
+
+
 @dataclass(frozen=True)
 class Listing:
     """With ASCENDING, a run lists the end of the keys; all of them once the last time that was
@@ -40,7 +43,7 @@ def read_listing(
     given: Mapping[str, Any], location: S3Location, discovery: Discovery, problems: list[str]
 ) -> Listing:
     """What `key_order` and `full_listing_hours` declare; what is wrong goes to `problems`."""
-    order = _order(given.get("key_order", KeyOrder.ANY.value), problems)
+    order = _order(given.get("key_order", ANY), problems)
     if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
         problems.append(f"external.key_order: ascending needs {SCAN} in external.discover")
     if order is KeyOrder.ASCENDING and not is_ordered(location.bucket):
@@ -54,7 +57,7 @@ def read_listing(
             f"external.full_listing_hours must be a whole number, 1 or more, not {hours!r}"
         )
         hours = FULL_LISTING_HOURS
-    elif "full_listing_hours" in given and order is not KeyOrder.ASCENDING:
+    elif "full_listing_hours" in given and given.get("key_order", ANY) == ANY:
         problems.append(
             "external.full_listing_hours needs key_order: ascending beside it; without, every "
             "listing is full"

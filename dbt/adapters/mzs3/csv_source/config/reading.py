@@ -18,8 +18,6 @@ from dbt.adapters.mzs3.csv_source.executor.reading import (
     Reading,
 )
 
-KEYS = ("header_match", "on_header_mismatch", "on_bad_row", "max_rejects", "encoding")
-
 
 def parse_reading(given: Mapping[str, Any], problems: list[str], *, has_header: bool) -> Reading:
     """What `given` says; appends to `problems` what is wrong with it."""

@@ -100,16 +100,22 @@ class Inbox:
         self._leave_alone(foreign)
 
     def look_again(self, keys: Iterable[str]) -> None:
-        """What S3 has under these keys is known too, though no message told of them."""
+        """What S3 has under these keys is known too, though no message told of them.
+
+        A key that is not the source's any more is as good as gone.
+        """
         told = {found.key for found in self.found}
         told |= {event.key for event in (*self.gone, *self.removed)}
         untold = [key for key in keys if key not in told]
         client, bucket = s3_client(self._connection), self._scope.bucket
-        for key, found in look_up(client, bucket, untold, self._cancellation.check):
+        ours = [key for key in untold if self._scope.has(key)]
+        gone = sorted({*untold}.difference(ours))
+        for key, found in look_up(client, bucket, ours, self._cancellation.check):
             if found is not None:
                 self.found.append(found)
             else:
-                self.gone.append(ObjectEvent(Kind.CREATED, bucket, key))
+                gone.append(key)
+        self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
         """The source's messages are deleted; call it once all they announced is on record."""

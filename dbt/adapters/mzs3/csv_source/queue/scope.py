@@ -30,6 +30,11 @@ class Scope:
             and event.key.rpartition("/")[2] not in EXPORT_RECORDS
         )
 
+    def has(self, key: str) -> bool:
+        """Whether an object of this key is one of them."""
+        below = key.removeprefix(self._location.prefix)
+        return key.startswith(self._location.prefix) and self._matcher.matches(below)
+
     def is_data(self, found: ObjectInfo) -> bool:
         """False for the marker of a folder, as in a listing."""
         return not (found.key.endswith("/") and found.size == 0)

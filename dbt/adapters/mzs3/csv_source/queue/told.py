@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.decisions import TAKEN_COLUMNS, is_any, is_visible
 from dbt.adapters.mzs3.csv_source.events import (
     FETCHED,
+    LISTED,
     OPEN_STATES,
     REMOVED,
     RETRIED,
@@ -35,7 +36,9 @@ _OBJECTS = pa.schema(
         ("last_modified", pa.timestamp("us", tz="UTC")),
     ]
 )
-_GONE = pa.schema([("object", pa.string()), ("announced", pa.bool_()), ("text", pa.string())])
+_GONE_SCHEMA = pa.schema(
+    [("object", pa.string()), ("announced", pa.bool_()), ("text", pa.string())]
+)
 
 
 def announced(spark: SparkSession, definition: SourceDefinition, inbox: Inbox) -> DataFrame:
@@ -61,9 +64,11 @@ def look_again(definition: SourceDefinition, ledger: Ledger, inbox: Inbox) -> No
     shown = F.col("shown.state")
     since_planned = F.col("shown.epoch") > F.coalesce(F.col("known.epoch"), F.lit(0))
     again = is_any(shown, (RETRIED,)) | (is_any(shown, OPEN_STATES) & since_planned)
-    open_ones = ledger.objects().where(F.col("object").isNotNull() & again).select("object")
+    open_ones = ledger.objects().where(F.col("object").isNotNull() & again)
+    # What was planned beside others and never tried comes last: it is as it was most likely.
+    first = open_ones.orderBy(is_any(shown, (LISTED,)), "object").limit(MAX_MESSAGES)
     start = len(f"s3://{definition.location.bucket}/")
-    inbox.look_again([row["object"][start:] for row in open_ones.limit(MAX_MESSAGES).collect()])
+    inbox.look_again([row["object"][start:] for row in first.select("object").collect()])
 
 
 def note_what_is_gone(
@@ -90,7 +95,7 @@ def note_what_is_gone(
         [was_announced for was_announced, _ in events],
         [_text(was_announced, event) for was_announced, event in events],
     ]
-    told = spark.createDataFrame(pa.table(columns, schema=_GONE))
+    told = spark.createDataFrame(pa.table(columns, schema=_GONE_SCHEMA))
     with persisted(_with_what_is_known(told, ledger)) as known:
         counts = known.agg(
             F.count_if(F.col("noteworthy")).alias("notes"),
@@ -137,7 +142,10 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
 
 def _text(was_announced: bool, event: ObjectEvent) -> str:
     if not event.name:
-        return "it was gone when its turn came again; rows that were ingested of it stay"
+        return (
+            "it was gone when its turn came again, or the pattern leaves it out; rows that were "
+            "ingested of it stay"
+        )
     if was_announced:
         what = "it was announced, and was gone when it was looked for"
     else:
