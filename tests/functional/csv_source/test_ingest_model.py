@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 SHORT = 30
 COUNT = int(os.environ.get("MZS3_SEQUENCES", SHORT))
-SHORT_ROUNDS, LONG_ROUNDS = 3, 6
+SHORT_ROUNDS, LONG_ROUNDS = 2, 6
 
 
 @pytest.fixture(scope="module")

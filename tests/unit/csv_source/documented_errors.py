@@ -55,6 +55,7 @@ _NO_ERROR_TEXTS = frozenset(
         "a length of",
         "a number of more than 64 bits",
         "a special value",
+        "a type that contains itself",
         "a text that is not shown",
         "declare columns with the data_type of each",
         "declare the data_type of column",

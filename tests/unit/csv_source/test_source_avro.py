@@ -282,6 +282,7 @@ BAD_FILES = {
     "a number": file_of(ONE, []) + b"\xff" * 11,
     "more bytes": blocks_of(ONE, (1, number(1) + b"ab")),
     "deflate": blocks_of(ONE, (1, b"\xff\xff"), codec=b"deflate"),
+    "records of nothing": blocks_of(ONE, (2**62, b"")),
     "half deflate": blocks_of(
         ONE, (1, zlib.compress(b"a" * 99, wbits=-15)[:-2]), codec=b"deflate"
     ),
@@ -308,6 +309,12 @@ BAD_SCHEMAS = [
     {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "array"}}]},
     {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "fixed"}}]},
     record("int", "int", fields=[{"name": "a", "type": "int"}] * 2),
+    {
+        "type": "record",
+        "name": "r",
+        "namespace": "n",
+        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": ["null", "r"]}],
+    },
 ]
 
 

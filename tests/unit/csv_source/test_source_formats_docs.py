@@ -86,8 +86,10 @@ ARROW = {
     "timestamp": pa.timestamp("us"),
     "string": pa.string(),
     "large_string": pa.large_string(),
+    "string_view": pa.string_view(),
     "binary": pa.binary(),
     "large_binary": pa.large_binary(),
+    "binary_view": pa.binary_view(),
     "fixed_size_binary": pa.binary(4),
     "null": pa.null(),
 }

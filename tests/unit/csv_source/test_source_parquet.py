@@ -91,6 +91,10 @@ def test_texts_in_dictionaries_and_types_of_extensions_are_what_they_stand_for()
     table = pa.table({"d": pa.array(["a", "b", None]).dictionary_encode()})
     assert read_all(FORM, file_of(table)) == [("a",), ("b",), (None,)]
     assert read_all(FORM, file_of(table), {"d": "string"}) == [("a",), ("b",), (None,)]
+    views = pa.table(
+        {"s": pa.array(["a"], pa.string_view()), "b": pa.array([b"b"], pa.binary_view())}
+    )
+    assert read_all(FORM, file_of(views)) == [("a", b"b")]
     storage = pa.array([b"0" * 16], pa.binary(16))
     table = pa.table({"u": pa.ExtensionArray.from_storage(pa.uuid(), storage)})
     assert read_all(FORM, file_of(table)) == [(b"0" * 16,)]

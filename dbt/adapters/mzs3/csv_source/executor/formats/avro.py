@@ -95,7 +95,15 @@ def _records(container: Container, schema: Any) -> Iterator[tuple[dict[str, Any]
             number += 1
             try:
                 record = fastavro.schemaless_reader(block, parsed, None)
-            except (EOFError, LookupError, ValueError, TypeError, OverflowError) as exc:
+            # Of a count that is wrong, a list may be made for which no memory is enough.
+            except (
+                EOFError,
+                LookupError,
+                ValueError,
+                TypeError,
+                OverflowError,
+                MemoryError,
+            ) as exc:
                 raise CsvProblem(
                     f"the record is not valid Avro ({exc})", FIX_AVRO, record=number
                 ) from exc
@@ -122,9 +130,9 @@ def _values(batch: list[dict[str, Any]], wanted: AvroField, before: int) -> pa.A
     """One field's values. Raises CsvProblem for a number that no decimal has."""
     name = wanted.field.name
     values = [record[name] for record in batch]
-    if wanted.scale is not None:
-        values = [None if raw is None else _decimal(raw, wanted.scale) for raw in values]
     try:
+        if wanted.scale is not None:
+            values = [None if raw is None else _decimal(raw, wanted.scale) for raw in values]
         return pa.array(values, wanted.arrow)
     except (ValueError, OverflowError) as exc:
         number = f"from record {before + 1} on"

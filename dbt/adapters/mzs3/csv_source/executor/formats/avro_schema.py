@@ -79,20 +79,25 @@ class _Types:
         self._namespace = full.rpartition(".")[0]
         self._learn(record, "")
 
-    def _learn(self, schema: Any, namespace: str) -> None:
+    def _learn(self, schema: Any, namespace: str, inside: tuple[str, ...] = ()) -> None:
+        """Raises CsvProblem for a type inside of itself: its values may be nested without end."""
         if isinstance(schema, list):
             for one in schema:
-                self._learn(one, namespace)
+                self._learn(one, namespace, inside)
+        names = {schema, _full_name(schema, namespace)} if isinstance(schema, str) else set()
+        if not names.isdisjoint(inside) and schema not in _WORDS:
+            raise invalid("a type that contains itself")
         if not isinstance(schema, dict):
             return
         if isinstance(schema["type"], str) and schema["type"] in _NAMED:
             full = _full_name(schema["name"], schema.get("namespace", namespace))
             self._named[full] = schema
             namespace = full.rpartition(".")[0]
+            inside = (*inside, full)
         for inner in ("type", "items", "values"):
-            self._learn(schema.get(inner), namespace)
+            self._learn(schema.get(inner), namespace, inside)
         for one in schema.get("fields", ()):
-            self._learn(one["type"], namespace)
+            self._learn(one["type"], namespace, inside)
 
     def resolve(self, kind: Any) -> dict[str, Any]:
         """The type with its attributes, without the NULL of a union of it and NULL."""

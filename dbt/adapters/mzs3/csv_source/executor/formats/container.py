@@ -20,6 +20,8 @@ MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 # Of a block, as it is in the file and decompressed, and of a value in the header.
 MAX_BLOCK_BYTES = 128 * 1024 * 1024
+# Of records in which all fields are NULL, and so without a byte.
+_MOST_EMPTY_RECORDS = 1 << 20
 _LONGEST_NUMBER = 10
 _CRC_BYTES = 4
 _RAW_DEFLATE = -zlib.MAX_WBITS
@@ -49,7 +51,10 @@ class Container:
             raw = self._input.take(size)
             if self._input.take(SYNC_BYTES) != self._sync:
                 raise invalid("a block does not end in the file's sync marker")
-            yield count, self._decompress(raw)
+            data = self._decompress(raw)
+            if count > max(len(data), _MOST_EMPTY_RECORDS):
+                raise invalid(f"a block of {count} records in {len(data)} bytes")
+            yield count, data
 
     def _header(self) -> dict[str, bytes]:
         if self._input.take(len(MAGIC)) != MAGIC:
@@ -132,6 +137,7 @@ def _inflate(raw: bytes) -> bytes:
         data = stream.decompress(raw, MAX_BLOCK_BYTES)
     except zlib.error as exc:
         raise invalid(exc) from exc
+    # Some writers leave a part of zlib's checksum behind the end.
     if not stream.eof:
         raise invalid("a block that does not decompress as a whole")
     return data

@@ -41,6 +41,15 @@ _OWN = {
 }
 
 
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BINARIES = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+
+
 def own_type(kind: pa.DataType) -> str | None:
     """The column type that has just the values of an Arrow type, `void` for NULL alone.
 
@@ -56,11 +65,9 @@ def own_type(kind: pa.DataType) -> str | None:
         return canonical_type(f"decimal({kind.precision},{kind.scale})") if fits else None
     if pa.types.is_timestamp(kind):
         return "timestamp_ntz" if kind.tz is None else "timestamp"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if any(test(kind) for test in _TEXTS):
         return "string"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return "binary"
-    if pa.types.is_fixed_size_binary(kind):
+    if any(test(kind) for test in _BINARIES):
         return "binary"
     return _OWN.get(kind)
 
