@@ -75,8 +75,8 @@ def dead_runs_leave_everything() -> Iterator[None]:
 
     def leave_messages(box: Any, kind: Any, exc: Any, *of: Any) -> None:
         if kind is Died:
-            box._stop_holding()
-            exc.handles += box._held.values()
+            box._held.stop()
+            exc.handles += box._held._handles.values()
         else:
             give_messages_back(box, kind, exc, *of)
 

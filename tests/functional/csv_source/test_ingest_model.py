@@ -1,6 +1,6 @@
 """Random sequences of what may happen to a source, against a model of it in plain Python.
 
-30 sequences, and with MZS3_SEQUENCES=530 in the environment 500 more that are `long`. A sequence
+12 sequences, and with MZS3_SEQUENCES=512 in the environment 500 more that are `long`. A sequence
 is known by its number, the last part of its test's name: it is the same in every run.
 """
 
@@ -15,7 +15,7 @@ from source_sequences import dead_runs_leave_everything, operations_of, run_sequ
 
 pytestmark = pytest.mark.spark
 
-SHORT = 30
+SHORT = 12
 COUNT = int(os.environ.get("MZS3_SEQUENCES", SHORT))
 SHORT_ROUNDS, LONG_ROUNDS = 2, 6
 
