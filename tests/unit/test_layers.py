@@ -121,3 +121,20 @@ def test_files_stay_small(path: Path) -> None:
 @pytest.mark.parametrize("door", sorted(DOORS))
 def test_doors_exist(door: str) -> None:
     assert (PACKAGE / door).exists()
+
+
+@pytest.mark.parametrize("path", filter(is_shipped, modules()), ids=name_of)
+def test_what_travels_imports_its_own_at_the_top(path: Path) -> None:
+    """A module that a function imports is not seen when the function is made to travel."""
+    functions = (
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+    inside = [
+        node.module
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(OURS)
+    ]
+    assert inside == []

@@ -1,15 +1,20 @@
-"""The formats by their names in a source's definition."""
+"""The formats by their names in a source's definition.
+
+All imported at the top: what executors run travels to them with the modules it names there.
+"""
 
 from __future__ import annotations
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     AVRO,
     PARQUET,
     ObjectFormat,
 )
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 
@@ -25,13 +30,8 @@ def open_format(
 
     Dialect, compression and the size of blocks are CSV's alone.
     """
-    # Only here, as not every build of pyarrow has Parquet.
     if name == AVRO:
-        from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
-
         return AvroFormat(reading)
     if name == PARQUET:
-        from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
-
         return ParquetFormat(reading)
     return CsvFormat(dialect, compression, reading, block_bytes)
