@@ -85,6 +85,23 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
     assert lake.rows("id", "note")[-1] == ("c.csv", 1, "1", "late")
 
 
+def test_a_plan_may_hold_less_than_what_was_decided_on(
+    lake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Spark lists again, and all has gone meanwhile."""
+    original = Ledger.write_plan
+    monkeypatch.setattr(
+        Ledger,
+        "write_plan",
+        lambda ledger, epoch, objects: original(ledger, epoch, objects.limit(0)),
+    )
+    lake.put("a.csv", "id,note\n1,first\n")
+    assert lake.ingest().rows == 0
+    monkeypatch.undo()
+    assert lake.ingest().rows == 1
+    assert lake.rows("id") == [("a.csv", 1, "1")]
+
+
 def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> None:
     lines = [record(n) for n in range(ROWS)]
     lake.put("b.csv", "id,note\n" + "".join(lines[:1500]) + '7,a"b\n' + "".join(lines[1500:]))

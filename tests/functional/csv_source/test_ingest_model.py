@@ -11,7 +11,8 @@ import random
 
 import boto3
 import pytest
-from source_sequences import dead_runs_leave_everything, operations_of, run_sequence, settings_of
+from drawn_sequences import operations_of, settings_of
+from source_sequences import dead_runs_leave_everything, run_sequence
 
 pytestmark = pytest.mark.spark
 

@@ -109,7 +109,8 @@ def _whole(
     One task for each object, unless that makes more small ones than the cluster works on.
     """
     parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    tasks = min(count, max(parallelism, -(-size // BYTES_PER_TASK)))
+    # Never none: where Spark listed again, all may have been gone, and the plan is empty.
+    tasks = max(1, min(count, max(parallelism, -(-size // BYTES_PER_TASK))))
     by_size = Window.orderBy(F.col("size").desc(), "key")
     position = (F.row_number().over(by_size) - 1).cast("int")
     return (

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.copy.config.size import parse_size
-from dbt.adapters.mzs3.csv_source.config.values import whole_number
+from dbt.adapters.mzs3.csv_source.config.values import one_of, whole_number
 
 
 class OnOverwrite(Enum):
@@ -40,20 +40,10 @@ class Intake:
 def read_intake(given: Mapping[str, Any], problems: list[str]) -> Intake:
     """The intake that the keys under `external` declare; what is wrong goes to `problems`."""
     return Intake(
-        on_overwrite=_on_overwrite(given, problems),
+        on_overwrite=one_of(given, "on_overwrite", OnOverwrite.FAIL, problems),
         max_objects=whole_number(given, "max_objects_per_run", 1, problems),
         max_bytes=_max_bytes(given, problems),
     )
-
-
-def _on_overwrite(given: Mapping[str, Any], problems: list[str]) -> OnOverwrite:
-    value = given.get("on_overwrite", OnOverwrite.FAIL.value)
-    try:
-        return OnOverwrite(value)
-    except ValueError:
-        allowed = ", ".join(mode.value for mode in OnOverwrite)
-        problems.append(f"external.on_overwrite must be one of {allowed}, not {value!r}")
-        return OnOverwrite.FAIL
 
 
 def _max_bytes(given: Mapping[str, Any], problems: list[str]) -> int | None:

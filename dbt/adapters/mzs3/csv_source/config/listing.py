@@ -9,6 +9,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
+from dbt.adapters.mzs3.csv_source.config.values import one_of, whole_number
 
 FULL_LISTING_HOURS = 24
 # What S3 Express calls its directory buckets, whose listings are in no order.
@@ -20,9 +21,6 @@ class KeyOrder(Enum):
 
     ANY = "any"
     ASCENDING = "ascending"
-
-
-ANY = KeyOrder.ANY.value
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def read_listing(
     given: Mapping[str, Any], location: S3Location, discovery: Discovery, problems: list[str]
 ) -> Listing:
     """What `key_order` and `full_listing_hours` declare; what is wrong goes to `problems`."""
-    order = _order(given.get("key_order", ANY), problems)
+    order = one_of(given, "key_order", KeyOrder.ANY, problems)
     if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
         problems.append(f"external.key_order: ascending needs {SCAN} in external.discover")
     if order is KeyOrder.ASCENDING and not is_ordered(location.bucket):
@@ -51,24 +49,11 @@ def read_listing(
             f"external.key_order: ascending needs a bucket that S3 lists in the order of its "
             f"keys; {location.bucket} is a directory bucket"
         )
-    hours = given.get("full_listing_hours", FULL_LISTING_HOURS)
-    if not isinstance(hours, int) or isinstance(hours, bool) or hours < 1:
-        problems.append(
-            f"external.full_listing_hours must be a whole number, 1 or more, not {hours!r}"
-        )
-        hours = FULL_LISTING_HOURS
-    elif "full_listing_hours" in given and given.get("key_order", ANY) == ANY:
+    hours = whole_number(given, "full_listing_hours", 1, problems, FULL_LISTING_HOURS)
+    any_order = given.get("key_order", KeyOrder.ANY.value) == KeyOrder.ANY.value
+    if "full_listing_hours" in given and any_order:
         problems.append(
             "external.full_listing_hours needs key_order: ascending beside it; without, every "
             "listing is full"
         )
-    return Listing(order, hours)
-
-
-def _order(value: Any, problems: list[str]) -> KeyOrder:
-    try:
-        return KeyOrder(value)
-    except ValueError:
-        allowed = ", ".join(order.value for order in KeyOrder)
-        problems.append(f"external.key_order must be one of {allowed}, not {value!r}")
-        return KeyOrder.ANY
+    return Listing(order, hours or FULL_LISTING_HOURS)
