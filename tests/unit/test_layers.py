@@ -29,9 +29,12 @@ DOORS = {
     "variables.py",
 }
 SHIPPED = (
+    "arrow",
     "aws",
     "copy/executor",
     "csv_source/executor",
+    "shard/executor",
+    "shard/types",
     "csv_dialect.py",
     "errors.py",
     "wording.py",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.arrow.floats import with_one_nan
+from dbt.adapters.mzs3.arrow.lists import list_offsets
 from dbt.adapters.mzs3.copy.executor.csv.intervals import interval_text
 from dbt.adapters.mzs3.copy.executor.csv.quoting import TextBytes
 from dbt.adapters.mzs3.copy.executor.parquet.types import child_shapes
@@ -48,13 +48,13 @@ def _cast(values: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
     if pa.types.is_list(target):
         (element,) = child_shapes(shape, 1)
         elements = _cast(values.flatten(), target.value_type, element)
-        return pa.ListArray.from_arrays(_offsets(values), elements, type=target)
+        return pa.ListArray.from_arrays(list_offsets(values), elements, type=target)
     if pa.types.is_struct(target):
         return _struct(values, target, shape)
     if pa.types.is_large_string(target):
         return _text(values)
     if pa.types.is_floating(target):
-        return _with_one_nan(pc.cast(values, target))
+        return with_one_nan(pc.cast(values, target))
     return pc.cast(values, target)
 
 
@@ -62,7 +62,7 @@ def _map(lists: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
     key_shape, value_shape = child_shapes(shape, 2)
     keys, values = lists.flatten().flatten()
     return pa.MapArray.from_arrays(
-        _offsets(lists),
+        list_offsets(lists),
         _cast(keys, target.key_type, key_shape),
         _cast(values, target.item_type, value_shape),
         type=target,
@@ -77,22 +77,6 @@ def _struct(structs: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
         fields=list(target),
         mask=structs.is_null(),
     )
-
-
-def _with_one_nan(values: pa.Array) -> pa.Array:
-    """The bits of a NaN are the processor's choice, and Spark doesn't order rows by them."""
-    are_nan = pc.is_nan(values)
-    if not pc.any(are_nan).as_py():
-        return values
-    return pc.if_else(are_nan, pa.scalar(math.nan, values.type), values)
-
-
-def _offsets(lists: pa.Array) -> pa.Array:
-    """Where each list begins in what `flatten` gives; NULL for a NULL list, and then the end."""
-    lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int32()), 0)
-    ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
-    starts = pc.if_else(lists.is_valid(), ends.slice(0, len(lists)), pa.scalar(None, pa.int32()))
-    return pa.concat_arrays([starts, ends.slice(len(lists))])
 
 
 def _text(values: pa.Array) -> pa.Array:

@@ -1,0 +1,1 @@
+"""Arrow arrays, below what Arrow's own functions do; runs on executors."""

@@ -1,0 +1,1 @@
+"""What runs on executors: rows to bytes of a batch, and back."""

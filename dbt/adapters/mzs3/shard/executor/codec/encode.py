@@ -1,0 +1,177 @@
+"""Rows as protobuf messages: the same values give the same bytes, in any batch.
+
+Fields that vary in length have their lengths before them, of which a batch has few different ones;
+so each length's bytes are made once, and everything else is done by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.arrow.buffers import binary_of, data_of, fixed_width, joined, reinterpreted
+from dbt.adapters.mzs3.arrow.floats import with_one_nan
+from dbt.adapters.mzs3.arrow.lists import list_ends, running_total
+from dbt.adapters.mzs3.shard.executor.codec import wire
+from dbt.adapters.mzs3.shard.executor.codec.wire import FIELDS, Field, varint
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.table import CONTAINERS, RECORDS, SCALARS
+
+
+def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
+    """`length` messages `Row` as `binary`: the columns' values, in wire form, in their order.
+
+    Raises ValueError, or ArrowInvalid, for a value that is none of its type.
+    """
+    if not columns:
+        return pa.repeat(pa.scalar(b"", pa.binary()), length)
+    pieces: list[pa.Array | pa.Scalar] = []
+    for values, kind in zip(columns, kinds, strict=True):
+        pieces += _framed(values, kind, wire.ROW_DATUM)
+    return joined(*pieces)
+
+
+def datums(values: pa.Array, kind: Type) -> pa.Array:
+    """Each value as a message `Datum` alone, `binary`; NULL stays NULL."""
+    field = field_of(kind)
+    content = _content(values, kind)
+    return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
+
+
+def field_of(kind: Type) -> Field:
+    """The field of `Datum` that holds values of the type."""
+    if kind.name == "numeric":
+        return FIELDS["numeric"]
+    return FIELDS[(SCALARS.get(kind.name) or CONTAINERS[kind.name]).codec]
+
+
+def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | pa.Scalar]:
+    """What makes `Datum` messages under `key` when joined: without content for a NULL."""
+    field = field_of(kind)
+    content = _content(values, kind)
+
+    def head(size: int) -> bytes:
+        start = _start(field, size)
+        return key + varint(len(start) + size) + start
+
+    heads = _heads(content, field, head, key + varint(0))
+    return [heads, pc.fill_null(content, b"") if content.null_count else content]
+
+
+def _start(field: Field, size: int) -> bytes:
+    return field.key if field.width is not None else field.key + varint(size)
+
+
+def _heads(
+    content: pa.Array, field: Field, head: Callable[[int], bytes], null: bytes
+) -> pa.Array | pa.Scalar:
+    """What goes before each content; `null` where there is none."""
+    if field.width is not None:
+        one = pa.scalar(head(field.width), pa.binary())
+        if not content.null_count:
+            return one
+        return pc.if_else(content.is_valid(), one, pa.scalar(null, pa.binary()))
+    sizes = pc.fill_null(pc.binary_length(content), -1).dictionary_encode()
+    known = [head(size) if size >= 0 else null for size in sizes.dictionary.to_pylist()]
+    return pa.array(known, pa.binary()).take(sizes.indices)
+
+
+def _content(values: pa.Array, kind: Type) -> pa.Array:
+    """What is in the field of `Datum`, without key and length; NULL stays NULL."""
+    if kind.name in RECORDS:
+        return _record(values, kind)
+    if kind.name == "map":
+        return _map(values, kind)
+    if kind.name in ("list", "int2vector"):
+        (element,) = kind.children
+        return _list(list_ends(values), values.flatten(), element, values.is_valid())
+    if kind.name == "numeric":
+        return _numeric(values)
+    if kind.name == "interval":
+        return _interval(values)
+    return _scalar(values, kind)
+
+
+def _scalar(values: pa.Array, kind: Type) -> pa.Array:
+    codec = SCALARS[kind.name].codec
+    if kind.name == "uuid":
+        return fixed_width(values, 16).cast(pa.binary())
+    if codec == "bool":
+        return binary_of(values.cast(pa.uint8()), 1)
+    if codec in ("int32", "date"):
+        numbers = reinterpreted(values, pa.int32()) if codec == "date" else values
+        return binary_of(numbers.cast(pa.int32()), 4)
+    if codec == "uint64":
+        return binary_of(values.cast(pa.uint64()), 8)
+    if codec in ("int64", "time", "timestamp"):
+        return binary_of(values, 8)
+    if codec in ("float", "double"):
+        return binary_of(with_one_nan(values), values.type.bit_width // 8)
+    return values.cast(pa.binary())
+
+
+def _numeric(values: pa.Array) -> pa.Array:
+    scale = wire.NUMERIC_SCALE + varint(values.type.scale)
+    return joined(_constant(scale + wire.NUMERIC_UNSCALED), binary_of(values, 16))
+
+
+def _interval(values: pa.Array) -> pa.Array:
+    months, days, micros = values.flatten()
+    return joined(
+        _constant(wire.INTERVAL_MONTHS),
+        binary_of(months, 4),
+        _constant(wire.INTERVAL_DAYS),
+        binary_of(days, 4),
+        _constant(wire.INTERVAL_MICROS),
+        binary_of(micros, 8),
+    )
+
+
+def _record(values: pa.Array, kind: Type) -> pa.Array:
+    columns = values.flatten() if kind.children else []
+    rows = encoded_rows(columns, kind.children, len(values))
+    return _where(values.is_valid(), rows)
+
+
+def _map(values: pa.Array, kind: Type) -> pa.Array:
+    ends, valid = list_ends(values), values.is_valid()
+    lists = [
+        _list(ends, inner, child, valid)
+        for inner, child in zip(values.flatten().flatten(), kind.children, strict=True)
+    ]
+    keys, items = lists
+    return joined(_sized(keys, wire.MAP_KEYS), keys, _sized(items, wire.MAP_VALUES), items)
+
+
+def _list(ends: pa.Array, elements: pa.Array, kind: Type, valid: pa.Array) -> pa.Array:
+    """Messages `List` of the elements between `ends`; NULL where a list is not valid."""
+    length = len(valid)
+    messages = joined(*_framed(elements, kind, wire.LIST_DATUM))
+    sizes = pc.binary_length(messages)
+    before = running_total(sizes).take(ends)
+    content = _cut(data_of(messages), before, length)
+    sizes_content = _cut(sizes.buffers()[1], pc.multiply(ends, 4), length)
+    lists = joined(_sized(sizes_content, wire.LIST_SIZES), sizes_content, content)
+    return _where(valid, lists)
+
+
+def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
+    offsets = ends.cast(pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), length, [None, offsets, data])
+
+
+def _sized(content: pa.Array, key: bytes) -> pa.Array | pa.Scalar:
+    """The key and the length of each content, which is a message or packed numbers."""
+    return _heads(content, Field(key), lambda size: key + varint(size), b"")
+
+
+def _where(valid: pa.Array, values: pa.Array) -> pa.Array:
+    if pc.all(valid, min_count=0).as_py():
+        return values
+    return pc.if_else(valid, values, pa.scalar(None, values.type))
+
+
+def _constant(data: bytes) -> pa.Scalar:
+    return pa.scalar(data, pa.binary())

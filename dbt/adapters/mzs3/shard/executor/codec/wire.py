@@ -1,0 +1,68 @@
+"""The wire format of protocol buffers, and the numbers of row.proto's fields.
+
+(Protocol Buffers Documentation, "Encoding".)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_VARINT, _FIXED_64, _DELIMITED, _FIXED_32 = 0, 1, 2, 5
+
+
+def varint(number: int) -> bytes:
+    """A number that is not negative, 7 bits to the byte, the lowest first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of `Datum`: its key on the wire, and the width of its content in bytes.
+
+    A width of None means that the content has its length before it.
+    """
+
+    key: bytes
+    width: int | None = None
+
+
+def _field(number: int, wire: int, width: int | None = None) -> Field:
+    return Field(varint(number << 3 | wire), width)
+
+
+FIELDS: Mapping[str, Field] = {
+    "bool": _field(1, _VARINT, 1),
+    "int32": _field(2, _FIXED_32, 4),
+    "int64": _field(3, _FIXED_64, 8),
+    "uint64": _field(4, _FIXED_64, 8),
+    "float": _field(5, _FIXED_32, 4),
+    "double": _field(6, _FIXED_64, 8),
+    "string": _field(7, _DELIMITED),
+    "bytes": _field(8, _DELIMITED),
+    "numeric": _field(9, _DELIMITED),
+    "date": _field(10, _FIXED_32, 4),
+    "time": _field(11, _FIXED_64, 8),
+    "timestamp": _field(12, _FIXED_64, 8),
+    "interval": _field(13, _DELIMITED),
+    "json": _field(14, _DELIMITED),
+    "list": _field(15, _DELIMITED),
+    "record": _field(16, _DELIMITED),
+    "map": _field(17, _DELIMITED),
+}
+
+ROW_DATUM = varint(1 << 3 | _DELIMITED)
+LIST_SIZES = varint(1 << 3 | _DELIMITED)
+LIST_DATUM = varint(2 << 3 | _DELIMITED)
+MAP_KEYS = varint(1 << 3 | _DELIMITED)
+MAP_VALUES = varint(2 << 3 | _DELIMITED)
+NUMERIC_SCALE = varint(1 << 3 | _VARINT)
+NUMERIC_UNSCALED = varint(2 << 3 | _DELIMITED) + varint(16)
+INTERVAL_MONTHS = varint(1 << 3 | _FIXED_32)
+INTERVAL_DAYS = varint(2 << 3 | _FIXED_32)
+INTERVAL_MICROS = varint(3 << 3 | _FIXED_64)

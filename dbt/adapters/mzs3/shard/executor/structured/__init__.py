@@ -1,0 +1,1 @@
+"""The structured encoding: Arrow arrays that other readers of Parquet understand."""

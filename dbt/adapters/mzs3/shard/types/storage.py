@@ -1,0 +1,70 @@
+"""Types as Arrow has them: in files, with extension names, and on the wire."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.table import CONTAINERS, NUMERIC_STORAGE, RECORDS, SCALARS
+
+EXTENSION_KEY = b"ARROW:extension:name"
+_NAMESPACE = "materialize.persist"
+_NUMERIC_VERSION = 1
+
+
+def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
+    """The field of a file: what is stored, under its extension name, nested fields included."""
+    metadata = {EXTENSION_KEY: extension_name(kind).encode()}
+    return pa.field(name, storage_type(kind), nullable=nullable, metadata=metadata)
+
+
+def extension_name(kind: Type) -> str:
+    """`materialize.persist.<version>.<name>`."""
+    if kind.name == "numeric":
+        version = _NUMERIC_VERSION
+    else:
+        version = (SCALARS.get(kind.name) or CONTAINERS[kind.name]).version
+    return f"{_NAMESPACE}.{version}.{kind.name}"
+
+
+def storage_type(kind: Type) -> pa.DataType:
+    """The Arrow type in which values are stored."""
+    if kind.name == "numeric":
+        return NUMERIC_STORAGE
+    if kind.name in SCALARS:
+        return SCALARS[kind.name].storage
+    if kind.name in RECORDS:
+        # Parquet has no groups without fields.
+        return pa.struct(_stored_fields(kind)) if kind.children else pa.bool_()
+    if kind.name == "map":
+        key, value = kind.children
+        return pa.map_(storage_field("key", key, nullable=False), storage_field("value", value))
+    (element,) = kind.children
+    return pa.list_(storage_field("item", element))
+
+
+def wire_type(kind: Type) -> pa.DataType:
+    """The Arrow type in which values cross between Spark and Python.
+
+    A record is a struct whose fields are named by place; a map is a list of such structs of key
+    and value, sorted by key.
+    """
+    if kind.name == "numeric":
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.name in SCALARS:
+        return SCALARS[kind.name].wire
+    if kind.name in RECORDS:
+        return _wire_struct(kind.children)
+    if kind.name == "map":
+        return pa.list_(_wire_struct(kind.children))
+    (element,) = kind.children
+    return pa.list_(wire_type(element))
+
+
+def _stored_fields(kind: Type) -> list[pa.Field]:
+    names = RECORDS[kind.name] or tuple(str(place) for place in range(len(kind.children)))
+    return [storage_field(name, child) for name, child in zip(names, kind.children, strict=True)]
+
+
+def _wire_struct(children: tuple[Type, ...]) -> pa.DataType:
+    return pa.struct([(str(place), wire_type(child)) for place, child in enumerate(children)])

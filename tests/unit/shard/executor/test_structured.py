@@ -1,0 +1,136 @@
+"""Every type comes back from its stored form, whose bytes sort as values do."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shard_values import columns, every_scalar, numerics, scaled, values_of, wire_array
+
+from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
+from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
+from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
+from dbt.adapters.mzs3.shard.executor.structured.encode import stored
+from dbt.adapters.mzs3.shard.executor.structured.scalars import nearest_doubles
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.storage import storage_type
+from dbt.adapters.mzs3.shard.types.table import SCALARS
+
+
+@settings(max_examples=150)
+@given(columns())
+def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
+    kind, values = column
+    array = stored(values, kind)
+    array.validate(full=True)
+    assert array.type == storage_type(kind)
+    assert array.null_count == values.null_count
+    assert unstored(array, kind).equals(values)
+
+
+@settings(max_examples=50)
+@given(columns())
+def test_both_encodings_decode_to_equal_values(column: tuple[Type, pa.Array]) -> None:
+    kind, values = column
+    [decoded] = decoded_rows(encoded_rows([values], [kind], len(values)), [kind])
+    assert unstored(stored(values, kind), kind).equals(decoded)
+
+
+@pytest.mark.parametrize("kind", [*every_scalar()], ids=str)
+def test_every_scalar_comes_back(kind: Type) -> None:
+    @settings(max_examples=20)
+    @given(st.lists(values_of(kind) | st.none(), max_size=10))
+    def check(values: list[object]) -> None:
+        array = wire_array(values, kind)
+        assert unstored(stored(array, kind), kind).equals(array)
+
+    check()
+
+
+def in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value["months"], value["days"], value["micros"]
+    return value
+
+
+SORTED = [name for name, scalar in SCALARS.items() if scalar.sorts]
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_stored_values_sort_as_values(name: str) -> None:
+    kind = Type(name)
+
+    @settings(max_examples=30)
+    @given(st.lists(values_of(kind), min_size=2, max_size=10))
+    def check(values: list[Any]) -> None:
+        ordered = sorted(values, key=in_order)
+        array = stored(wire_array(ordered, kind), kind)
+        for (one, other), (first, second) in zip(
+            pairwise(ordered), pairwise(array.to_pylist()), strict=True
+        ):
+            assert (first < second) == (in_order(one) < in_order(other))
+
+    check()
+
+
+@given(numerics, numerics, st.data())
+def test_numerics_of_any_scale_sort_together(one: Type, other: Type, data: st.DataObject) -> None:
+    values = [
+        *data.draw(st.lists(values_of(one).map(lambda v: (v, one)), max_size=6)),
+        *data.draw(st.lists(values_of(other).map(lambda v: (v, other)), max_size=6)),
+    ]
+    ordered = sorted(values, key=lambda pair: pair[0])
+    encoded = [stored(wire_array([value], kind), kind)[0].as_py() for value, kind in ordered]
+    for (first, second), ((a, _), (b, _)) in zip(
+        pairwise(encoded), pairwise(ordered), strict=True
+    ):
+        assert (first["actual"] < second["actual"]) == (a < b)
+        assert first["lossy"] <= second["lossy"]
+
+
+@given(numerics, st.data())
+def test_the_double_is_the_one_next_to_the_number(kind: Type, data: st.DataObject) -> None:
+    values = data.draw(st.lists(values_of(kind), max_size=8))
+    assert nearest_doubles(wire_array(values, kind)).to_pylist() == [float(v) for v in values]
+
+
+def test_a_wider_numeric_reads_what_a_narrower_one_stored() -> None:
+    narrow, wide = Type("numeric", precision=4, scale=2), Type("numeric", precision=12, scale=5)
+    values = stored(wire_array([Decimal("-12.34"), None], narrow), narrow)
+    assert unstored(values, wide).to_pylist() == [Decimal("-12.34000"), None]
+
+
+def test_a_numeric_that_does_not_fit_is_an_error() -> None:
+    wide, narrow = Type("numeric", precision=12, scale=5), Type("numeric", precision=4, scale=2)
+    values = stored(wire_array([scaled(1, 5)], wide), wide)
+    with pytest.raises(pa.ArrowInvalid):
+        unstored(values, narrow)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("uuid", b"short", "16 bytes"),
+        ("uint4", 2**32, "not in range"),
+        ("uint4", -1, "not in range"),
+        ("uint8", Decimal(-1), "[Ii]nteger|range|bounds"),
+        ("mz_timestamp", Decimal(2**64), "[Ii]nteger|range|bounds"),
+    ],
+)
+def test_values_that_are_none_of_the_type_are_errors(name: str, value: Any, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        stored(wire_array([value], Type(name)), Type(name))
+
+
+def test_all_nans_are_one() -> None:
+    nans = pa.array([float("nan"), None])
+    negative = pc.negate(nans)
+    kind = Type("double")
+    raw = [stored(values, kind).buffers()[1].to_pybytes()[:8] for values in (nans, negative)]
+    assert raw[0] == raw[1]
