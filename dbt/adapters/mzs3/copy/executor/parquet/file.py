@@ -61,7 +61,7 @@ class ParquetFormat:
         self._schema = file_schema(schema, shapes)
         self._shapes = shapes
         self._compression = spec.compression
-        self._limits = _limits(self._schema, max_file_size)
+        self._limits = limits_of(self._schema, max_file_size)
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[Piece]:
         """The rows in the files' types, a few megabytes at a time."""
@@ -167,7 +167,8 @@ class _RowGroup:
         return columns
 
 
-def _limits(schema: pa.Schema, max_file_size: int) -> Limits:
+def limits_of(schema: pa.Schema, max_file_size: int) -> Limits:
+    """The limits of files of a schema, sizes in bytes."""
     empty = pa.BufferOutputStream()
     _writer(empty, schema, "none").close()
     data = empty.getvalue()

@@ -1,0 +1,1 @@
+"""Files of a batch: written, and read again."""

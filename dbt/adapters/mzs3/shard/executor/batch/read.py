@@ -1,0 +1,154 @@
+"""Columns of a batch's file, and nothing else of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, layout_of
+from dbt.adapters.mzs3.shard.executor.batch.widen import widened
+from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.storage import (
+    EXTENSION_KEY,
+    extension_name,
+    storage_fields_inside,
+)
+
+BATCH_ROWS = 16 * 1024
+
+
+class BatchError(ValueError):
+    """A file can't be read as a batch; the text says why, not which file."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A column to read: its tag, the type to have it in, and its value where a file lacks it.
+
+    `default` is a message `Datum`; an empty one is NULL.
+    """
+
+    tag: int
+    kind: Type
+    default: bytes = b""
+
+
+def read_batch(
+    source: Any, wanted: Sequence[Wanted], *, validate: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """`t`, `d` and the wanted columns in wire form, named by tag; rows in the file's order.
+
+    `source` is a file that can be read anywhere; of the columns that are not wanted nothing is
+    read where the file has its rows as structured columns of a version that is trusted. Otherwise
+    they are decoded from messages. With `validate`, both are, and compared. Raises BatchError.
+    """
+    try:
+        with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
+            layout = layout_of(file.schema_arrow.metadata)
+            reader = _Reader(file, layout, wanted, validate=validate)
+            yield from reader.batches()
+    except BatchError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BatchError(f"it can't be read: {error}") from error
+
+
+class _Reader:
+    def __init__(
+        self,
+        file: pq.ParquetFile,
+        layout: BatchLayout,
+        wanted: Sequence[Wanted],
+        *,
+        validate: bool,
+    ) -> None:
+        self._file = file
+        self._layout = layout
+        self._wanted = wanted
+        there = {column.tag: column for column in layout.columns}
+        tags = {want.tag for want in wanted}
+        self._columns = [column for tag, column in there.items() if tag in tags]
+        self._structure = layout.is_trusted and self._names_are_known()
+        if not self._structure and not layout.has_codec:
+            raise BatchError(
+                f"its structured columns, of batch version {layout.version}, are none that this "
+                "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
+                "that wrote it, or a later one"
+            )
+        self._codec = layout.has_codec and (validate or not self._structure)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, some at a time."""
+        names = ["t", "d"]
+        if self._codec:
+            names.append("k")
+        if self._structure:
+            names += [f"k_s.{column.tag}" for column in self._columns]
+        for batch in self._file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+            found = self._decoded(batch)
+            arrays = [batch.column("t"), batch.column("d")]
+            arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
+            tags = [str(want.tag) for want in self._wanted]
+            yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
+
+    def _decoded(self, batch: pa.RecordBatch) -> dict[int, tuple[Type, pa.Array]]:
+        structured = self._from_structure(batch) if self._structure else None
+        messages = self._from_codec(batch) if self._codec else None
+        if structured is not None and messages is not None:
+            self._compare(structured, messages)
+        found = structured if structured is not None else messages or []
+        return {
+            column.tag: (column.kind, values)
+            for column, values in zip(self._columns, found, strict=True)
+        }
+
+    def _from_structure(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        if not self._columns:
+            return []
+        stored = batch.column("k_s")
+        children = dict(zip((field.name for field in stored.type), stored.flatten(), strict=True))
+        return [unstored(children[str(column.tag)], column.kind) for column in self._columns]
+
+    def _from_codec(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        columns = self._layout.columns
+        tags = {column.tag for column in self._columns}
+        places = {place for place, column in enumerate(columns) if column.tag in tags}
+        return decoded_rows(batch.column("k"), [column.kind for column in columns], places)
+
+    def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
+        for column, one, other in zip(self._columns, structured, messages, strict=True):
+            if not _same(one, other, column.kind):
+                raise BatchError(f"its two encodings differ in the column with tag {column.tag}")
+
+    def _values(
+        self, want: Wanted, found: dict[int, tuple[Type, pa.Array]], rows: int
+    ) -> pa.Array:
+        if want.tag in found:
+            kind, values = found[want.tag]
+            return widened(values, kind, want.kind)
+        one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
+        return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
+
+    def _names_are_known(self) -> bool:
+        """Whether every wanted column is stored as this version knows it, nested ones too."""
+        structure = self._file.schema_arrow.field("k_s").type
+        return all(_is_known(structure.field(str(c.tag)), c.kind) for c in self._columns)
+
+
+def _is_known(field: pa.Field, kind: Type) -> bool:
+    """Whether the field, and each inside of it, has the name that this version writes."""
+    name = (field.metadata or {}).get(EXTENSION_KEY, b"").decode()
+    inside = storage_fields_inside(field.type, kind)
+    return name == extension_name(kind) and all(_is_known(f, k) for f, k in inside)
+
+
+def _same(one: pa.Array, other: pa.Array, kind: Type) -> bool:
+    """Whether the values are the same; as messages, as Arrow takes no NaN for equal to any."""
+    return bool(one.equals(other) or datums(one, kind).equals(datums(other, kind)))

@@ -1,0 +1,91 @@
+"""Files of a batch as its writer makes them, and reading them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from shard_values import wire_array
+
+from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, TaggedColumn
+from dbt.adapters.mzs3.shard.executor.batch.read import Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat
+from dbt.adapters.mzs3.shard.types.kind import Type
+
+
+class Bytes:
+    def __init__(self) -> None:
+        self._data = io.BytesIO()
+
+    @property
+    def bytes(self) -> int:
+        return self._data.tell()
+
+    @property
+    def data(self) -> bytes:
+        return self._data.getvalue()
+
+    def append(self, data: memoryview) -> None:
+        self._data.write(data)
+
+
+def tagged(*kinds: Type, first: int = 0) -> tuple[TaggedColumn, ...]:
+    return tuple(TaggedColumn(first + place, kind) for place, kind in enumerate(kinds))
+
+
+def rows_of(kinds: list[Type], columns: list[list[Any]]) -> pa.RecordBatch:
+    count = len(columns[0])
+    arrays = [wire_array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    return batch_of(arrays, count)
+
+
+def batch_of(arrays: list[pa.Array], count: int) -> pa.RecordBatch:
+    t, d = pa.repeat(pa.scalar(5, pa.int64()), count), pa.array([1, -1] * count)[:count]
+    names = [f"c{place}" for place in range(len(arrays))]
+    return pa.RecordBatch.from_arrays([t, d, *arrays], ["t", "d", *names])
+
+
+def written(
+    layout: BatchLayout, batches: list[pa.RecordBatch], limit: int = 256 << 20
+) -> list[bytes]:
+    """Every file's bytes."""
+    names = [f"name of {column.tag}" for column in layout.columns]
+    form = BatchFormat(layout, names, limit)
+    sink, files = Bytes(), []
+    file = form.open(sink)
+    for batch in batches:
+        for piece in form.pieces(batch):
+            start = 0
+            while start < len(piece):
+                start = file.take(piece, start)
+                if start < len(piece):
+                    file.close()
+                    files.append(sink.data)
+                    sink = Bytes()
+                    file = form.open(sink)
+    file.close()
+    return [*files, sink.data]
+
+
+def read(data: bytes, wanted: list[Wanted], **options: bool) -> pa.Table:
+    batches = list(read_batch(pa.BufferReader(data), wanted, **options))
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def opened(data: bytes) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data))
+
+
+class Counting(io.BytesIO):
+    """Counts the bytes that are read."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.count = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        self.count += len(found)
+        return found

@@ -1,0 +1,258 @@
+"""Files of a batch: what is in them, and what comes back, in every encoding."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shard_files import Counting, batch_of, opened, read, rows_of, tagged, written
+from shard_values import columns, wire_array
+
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.shard.executor.batch.layout import (
+    ENCODINGS,
+    BatchLayout,
+    Encoding,
+    TaggedColumn,
+    layout_of,
+)
+from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
+
+INTEGER, BIGINT, TEXT, DOUBLE = Type("integer"), Type("bigint"), Type("text"), Type("double")
+NUMERIC = Type("numeric", precision=10, scale=2)
+KINDS = [INTEGER, TEXT, NUMERIC]
+ROWS = [[1, None, 3], ["a", "b", None], [Decimal("1.50"), None, Decimal("-2.25")]]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "names"),
+    [
+        ("dual", ["k", "v", "t", "d", "k_s", "v_s"]),
+        ("structured", ["t", "d", "k_s", "v_s"]),
+        ("codec", ["k", "v", "t", "d"]),
+    ],
+)
+def test_columns_of_a_file(encoding: Encoding, names: list[str]) -> None:
+    [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
+    schema = opened(data).schema_arrow
+    assert schema.names == names
+    if "k_s" in names:
+        assert [field.name for field in schema.field("k_s").type] == ["0", "1", "2"]
+    if "v" in names:
+        assert set(pq.read_table(pa.BufferReader(data)).column("v").to_pylist()) == {b""}
+
+
+def test_files_have_no_names_of_users() -> None:
+    [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
+    assert b"name of" not in data
+
+
+@settings(max_examples=60)
+@given(columns(), st.sampled_from(ENCODINGS))
+def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding) -> None:
+    kind, values = column
+    layout = BatchLayout((TaggedColumn(7, kind),), encoding)
+    [data] = written(layout, [batch_of([values], len(values))])
+    assert layout_of(opened(data).schema_arrow.metadata) == layout
+    if len(values):
+        found = read(data, [Wanted(7, kind)], validate=encoding == "dual").column("7")
+        assert found.combine_chunks().equals(pa.chunked_array([values]).combine_chunks())
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_times_and_changes_come_back(encoding: Encoding) -> None:
+    [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
+    found = read(data, [])
+    assert found.to_pydict() == {"t": [5, 5, 5], "d": [1, -1, 1]}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_columns_come_in_the_order_that_is_asked_for(encoding: Encoding) -> None:
+    [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
+    found = read(data, [Wanted(2, NUMERIC), Wanted(0, BIGINT)])
+    assert found.column_names == ["t", "d", "2", "0"]
+    assert found.column("2").to_pylist() == ROWS[2]
+    assert found.column("0").to_pylist() == ROWS[0]
+    assert found.column("0").type == pa.int64()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_column_that_a_file_lacks_has_its_default(encoding: Encoding) -> None:
+    [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
+    default = datums(wire_array([50], INTEGER), INTEGER)[0].as_py()
+    found = read(data, [Wanted(9, INTEGER, default), Wanted(8, TEXT)])
+    assert found.column("9").to_pylist() == [50, 50, 50]
+    assert found.column("8").to_pylist() == [None, None, None]
+
+
+def test_a_version_that_is_not_trusted_is_read_from_the_codec() -> None:
+    layout = BatchLayout(tagged(*KINDS), "dual", version=2)
+    [data] = written(layout, [rows_of(KINDS, ROWS)])
+    wrong = _with_structure_of_other_rows(data)
+    assert read(wrong, [Wanted(0, INTEGER)]).column("0").to_pylist() == ROWS[0]
+
+
+def test_structured_columns_of_a_trusted_version_are_what_is_read() -> None:
+    [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
+    wrong = _with_structure_of_other_rows(data)
+    assert read(wrong, [Wanted(0, INTEGER)]).column("0").to_pylist() == [3, None, 1]
+
+
+def test_validation_compares_the_encodings() -> None:
+    [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
+    wrong = _with_structure_of_other_rows(data)
+    with pytest.raises(BatchError, match="encodings differ in the column with tag 0"):
+        read(wrong, [Wanted(0, INTEGER)], validate=True)
+    assert read(data, [Wanted(0, INTEGER)], validate=True).num_rows == 3
+
+
+def test_nan_is_no_difference_between_encodings() -> None:
+    [data] = written(BatchLayout(tagged(DOUBLE)), [rows_of([DOUBLE], [[float("nan"), -0.0]])])
+    assert read(data, [Wanted(0, DOUBLE)], validate=True).num_rows == 2
+
+
+def test_nothing_but_an_untrusted_structure_is_an_error() -> None:
+    layout = BatchLayout(tagged(*KINDS), "structured", version=2)
+    [data] = written(layout, [rows_of(KINDS, ROWS)])
+    with pytest.raises(BatchError, match="batch version 2"):
+        read(data, [Wanted(0, INTEGER)])
+
+
+def test_an_extension_of_another_version_is_read_from_the_codec() -> None:
+    kind = list_of(record_of(INTEGER))
+    values = [[{"0": 1}], None]
+    [data] = written(BatchLayout(tagged(kind)), [rows_of([kind], [values])])
+    table = pq.read_table(pa.BufferReader(data))
+    later = pa.field(
+        "0", pa.list_(_named("item", pa.struct([_named("0", pa.int32(), 2)]), 1, "record"))
+    ).with_metadata({"ARROW:extension:name": "materialize.persist.1.list"})
+    structure = pa.StructArray.from_arrays([pa.nulls(2, later.type)], fields=[later])
+    fields = list(table.schema)
+    fields[4] = pa.field("k_s", structure.type, nullable=False)
+    schema = pa.schema(fields, metadata=table.schema.metadata)
+    arrays = [*table.columns[:4], pa.chunked_array([structure]), table.column(5)]
+    found = read(_file(pa.table(arrays, schema=schema)), [Wanted(0, kind)])
+    assert found.column("0").to_pylist() == values
+
+
+def _named(name: str, kind: pa.DataType, version: int, type_name: str = "integer") -> pa.Field:
+    extension = f"materialize.persist.{version}.{type_name}"
+    return pa.field(name, kind, metadata={"ARROW:extension:name": extension})
+
+
+def _with_structure_of_other_rows(data: bytes) -> bytes:
+    """The same file, but `k_s` has the rows the other way round."""
+    table = pq.read_table(pa.BufferReader(data))
+    turned = table.column("k_s").combine_chunks()[::-1]
+    place = table.schema.get_field_index("k_s")
+    return _file(table.set_column(place, table.schema.field("k_s"), turned))
+
+
+def _file(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, use_compliant_nested_type=False)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PAR1", _file(pa.table({"t": [1]})), b"x" * 100],
+    ids=["empty", "cut", "of others", "no parquet"],
+)
+def test_what_is_no_batch_is_an_error(data: bytes) -> None:
+    with pytest.raises(BatchError):
+        read(data, [])
+
+
+def test_damaged_pages_are_errors() -> None:
+    [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
+    hurt = bytearray(data)
+    for place in range(4, 200):
+        hurt[place] ^= 0x55
+    with pytest.raises(BatchError):
+        read(bytes(hurt), [Wanted(0, INTEGER), Wanted(1, TEXT)], validate=True)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_bytes_do_not_depend_on_how_rows_were_cut(encoding: Encoding) -> None:
+    layout, rows = _many(3_000, encoding)
+    whole = written(layout, [rows], limit=40_000)
+    assert len(whole) > 2
+    for size in (7, 1_000):
+        cut = [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
+        assert written(layout, cut, limit=40_000) == whole
+
+
+def test_files_end_near_the_limit_and_hold_every_row() -> None:
+    layout, rows = _many(6_000, "dual")
+    files = written(layout, [rows], limit=60_000)
+    assert len(files) > 3
+    assert all(len(data) < 1.3 * 60_000 for data in files)
+    ids = [
+        row for data in files for row in read(data, [Wanted(0, INTEGER)]).column("0").to_pylist()
+    ]
+    assert ids == rows.column(2).to_pylist()
+
+
+def test_statistics_are_there_to_prune_by() -> None:
+    [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
+    group = opened(data).metadata.row_group(0)
+    ranges = {
+        group.column(i).path_in_schema: group.column(i).statistics
+        for i in range(group.num_columns)
+    }
+    found = {path: (s.min, s.max) for path, s in ranges.items() if s and s.has_min_max}
+    assert found["t"] == (5, 5)
+    assert found["k_s.0"] == (1, 3)
+    assert found["k_s.1"] == ("a", "b")
+    assert found["k_s.2.lossy"] == (-2.25, 1.5)
+
+
+def test_two_of_forty_columns_are_less_than_a_tenth_of_the_bytes() -> None:
+    kinds = [INTEGER, TEXT] * 20
+    values = random.Random(1)
+    found = [
+        [values.randrange(10**9) if kind is INTEGER else f"{values.random()}" for _ in range(5000)]
+        for kind in kinds
+    ]
+    [data] = written(BatchLayout(tagged(*kinds)), [rows_of(kinds, found)])
+    source = Counting(data)
+    wanted = [Wanted(3, TEXT), Wanted(20, INTEGER)]
+    table = pa.Table.from_batches(list(read_batch(source, wanted)))
+    assert table.column("3").to_pylist() == found[3]
+    assert source.count < len(data) / 10
+
+
+def test_text_that_is_not_utf_8_is_an_error_that_names_the_column() -> None:
+    text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    )
+    with pytest.raises(ExecutorError, match=r"column name of 0 holds .* UTF"):
+        written(BatchLayout(tagged(TEXT)), [batch_of([text], 1)])
+
+
+def test_an_empty_file_has_its_schema() -> None:
+    layout = BatchLayout(tagged(map_of(TEXT, INTEGER)))
+    [data] = written(layout, [])
+    assert layout_of(opened(data).schema_arrow.metadata) == layout
+    assert list(read_batch(pa.BufferReader(data), [Wanted(0, map_of(TEXT, INTEGER))])) == []
+
+
+def _many(count: int, encoding: Encoding) -> tuple[BatchLayout, pa.RecordBatch]:
+    kinds = [INTEGER, TEXT, list_of(TEXT), NUMERIC]
+    numbers = range(count)
+    found: list[list[Any]] = [
+        list(numbers),
+        [None if n % 7 == 0 else f"{n * n * 7919:x}" for n in numbers],
+        [[f"{n}-{i}" for i in range(n % 4)] for n in numbers],
+        [Decimal(n) / 4 for n in numbers],
+    ]
+    return BatchLayout(tagged(*kinds), encoding), rows_of(kinds, found)

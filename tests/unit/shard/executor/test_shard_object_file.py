@@ -1,0 +1,68 @@
+"""A file in S3 is read by exact ranges, and is the one that the state names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from shard_files import rows_of, tagged, written
+
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout
+from dbt.adapters.mzs3.shard.executor.batch.object_file import (
+    TAIL_BYTES,
+    ObjectFile,
+    StoredFile,
+)
+from dbt.adapters.mzs3.shard.executor.batch.read import Wanted, read_batch
+from dbt.adapters.mzs3.shard.types.kind import Type
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        yield client
+
+
+def stored(client: Any, data: bytes) -> StoredFile:
+    etag = client.put_object(Bucket="acme", Key="k", Body=data)["ETag"]
+    return StoredFile("k", len(data), etag)
+
+
+def test_any_range_is_what_is_there(client: Any) -> None:
+    data = bytes(i % 251 for i in range(TAIL_BYTES * 2))
+    file = ObjectFile(client, "acme", stored(client, data))
+    assert file.seek(0, 2) == len(data)
+    assert file.read() == b""
+    for start, size in [(0, 10), (TAIL_BYTES - 5, 10), (TAIL_BYTES + 1, 7), (len(data) - 3, 9)]:
+        file.seek(start)
+        assert file.read(size) == data[start : start + size]
+        assert file.tell() == min(start + size, len(data))
+
+
+def test_a_batch_is_read_from_s3(client: Any) -> None:
+    kind = Type("integer")
+    [data] = written(BatchLayout(tagged(kind)), [rows_of([kind], [[1, 2, None]])])
+    file = ObjectFile(client, "acme", stored(client, data))
+    [batch] = read_batch(file, [Wanted(0, kind)])
+    assert batch.column("0").to_pylist() == [1, 2, None]
+
+
+def test_another_object_under_the_key_is_an_error(client: Any) -> None:
+    file = stored(client, b"one")
+    stored(client, b"two")
+    with pytest.raises(ExecutorError, match="s3://acme/k is not the file"):
+        ObjectFile(client, "acme", file).read()
+
+
+def test_a_missing_object_is_an_error_through_pyarrow_too(client: Any) -> None:
+    gone = StoredFile("gone", 1000, '"x"')
+    with pytest.raises(ExecutorError, match="s3://acme/gone is not the file"):
+        list(read_batch(ObjectFile(client, "acme", gone), []))
