@@ -6,6 +6,7 @@ Mzs3Error
 ├── LocationError      an export's location is not usable as it is
 ├── CopyError          an export failed; says what is left behind, if anything
 ├── SourceError        an S3 CSV source is in error: header, row, or state
+├── ShardError         a shard can't be read or changed as it was asked for
 ├── ExecutorError      raised on an executor, explained on the driver
 └── SparkJobError      Spark failed for a reason of its own
 """
@@ -47,6 +48,10 @@ class CopyError(Mzs3Error):
 
 class SourceError(Mzs3Error):
     """A source is in error; the text names the object, the line and the byte where known."""
+
+
+class ShardError(Mzs3Error):
+    """A shard can't be read or changed as it was asked for; the text says why."""
 
 
 class SparkJobError(Mzs3Error):

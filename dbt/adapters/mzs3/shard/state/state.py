@@ -1,0 +1,114 @@
+"""What a shard is at one moment, and the changes that keep it one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.state.batch import Batch
+from dbt.adapters.mzs3.shard.state.schema import Column, Schema
+
+
+@dataclass(frozen=True)
+class ShardState:
+    """Schemas by age, the last one in force; batches by time, without gaps, from 0 to `upper`.
+
+    The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
+    are free. Valid by construction, else ValueError.
+    """
+
+    schemas: tuple[Schema, ...]
+    next_tag: int
+    batches: tuple[Batch, ...] = ()
+    since: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.schemas:
+            raise ValueError("a shard has a schema")
+        ends = [0, *(batch.upper for batch in self.batches)]
+        if [batch.lower for batch in self.batches] != ends[:-1]:
+            raise ValueError("its batches leave times out, or have some twice")
+        tags = {column.tag for schema in self.schemas for column in schema.columns}
+        if tags and max(tags) >= self.next_tag:
+            raise ValueError(f"its next tag, {self.next_tag}, is taken")
+        known = {schema.id for schema in self.schemas}
+        if len(known) < len(self.schemas) or not known >= {b.schema for b in self.batches}:
+            raise ValueError("its batches are of schemas that it does not have")
+        if self.since > self.upper:
+            raise ValueError("it can be read only from times on that it has not reached")
+
+    @property
+    def schema(self) -> Schema:
+        """The schema in force."""
+        return self.schemas[-1]
+
+    @property
+    def upper(self) -> int:
+        """The first time that is not written yet."""
+        return self.batches[-1].upper if self.batches else 0
+
+    def schema_at(self, moment: int) -> Schema:
+        """The schema that was in force at a time."""
+        earlier = [schema for schema in self.schemas if schema.since <= moment]
+        return earlier[-1] if earlier else self.schemas[0]
+
+    def batches_until(self, moment: int) -> tuple[Batch, ...]:
+        """The batches that hold changes up to a time, that time included.
+
+        Raises ShardError for a time before `since`, or one that the shard has not reached.
+        """
+        if moment < self.since:
+            raise ShardError(
+                f"the shard can be read as of {self.since} and later, as what was before has been "
+                f"compacted; {moment} is before that"
+            )
+        if moment >= self.upper:
+            raise ShardError(
+                f"the shard has been written up to {self.upper - 1}; as of {moment} it may still "
+                "change. Leave as_of out, or give an earlier one"
+            )
+        return tuple(batch for batch in self.batches if batch.lower <= moment)
+
+    def with_columns(self, columns: Sequence[Column]) -> ShardState:
+        """The same shard with these columns from its upper on; itself if it has them."""
+        if tuple(columns) == self.schema.columns:
+            return self
+        schema = Schema(self.schema.id + 1, self.upper, tuple(columns))
+        next_tag = max(self.next_tag, *(column.tag + 1 for column in columns))
+        return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag)
+
+    def appended(self, batch: Batch) -> ShardState:
+        """The shard with one batch more; one without files only moves the last one's end.
+
+        Raises ShardError if the batch does not begin where the shard ends.
+        """
+        if batch.lower != self.upper:
+            raise ShardError(
+                f"the shard has been written up to {self.upper - 1} in the meantime, and these "
+                f"changes are those since {batch.lower - 1}"
+            )
+        if self.batches and not batch.files and not self.batches[-1].files:
+            last = replace(self.batches[-1], upper=batch.upper, schema=batch.schema)
+            return replace(self, batches=(*self.batches[:-1], last))
+        return replace(self, batches=(*self.batches, batch))
+
+    def compacted(self, old: Sequence[Batch], new: Batch, since: int) -> ShardState:
+        """The shard with one batch for the oldest ones, to be read from `since` on.
+
+        Raises ShardError if the old ones are not the shard's first any more.
+        """
+        if not old or self.batches[: len(old)] != tuple(old):
+            raise ShardError("another run has compacted the shard in the meantime")
+        if (new.lower, new.upper) != (old[0].lower, old[-1].upper) or since >= new.upper:
+            raise ShardError("the new batch is not of the times of the old ones")
+        batches = (new, *self.batches[len(old) :])
+        used = {batch.schema for batch in batches} | {self.schema.id}
+        needed = self.schema_at(max(self.since, since)).id
+        schemas = tuple(s for s in self.schemas if s.id in used or s.id >= needed)
+        return replace(self, schemas=schemas, batches=batches, since=max(self.since, since))
+
+
+def new_shard(columns: Sequence[Column]) -> ShardState:
+    """A shard without batches."""
+    return ShardState((Schema(0, 0, tuple(columns)),), len(columns))

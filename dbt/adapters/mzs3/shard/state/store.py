@@ -1,0 +1,159 @@
+"""The one object that says what a shard is, changed by compare-and-set."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.shard.state.document import from_document, to_document
+from dbt.adapters.mzs3.shard.state.state import ShardState
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+STATE = "_shard.json"
+ATTEMPTS = 10
+_LONGEST_WAIT_S = 2.0
+_LOST_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
+_NOT_OF_ANY = '"0"'
+
+
+@dataclass(frozen=True)
+class Read:
+    """A state as it was read, and the ETag of the object that held it."""
+
+    state: ShardState
+    etag: str
+
+
+class LostRaceError(ShardError):
+    """Another writer has changed the shard since it was read."""
+
+
+class StateStore:
+    """Reads and changes the state of the shard at a location.
+
+    Of writers that have read the same state, one comes through; the others get LostRaceError.
+    Every method raises S3Error where S3 refuses.
+    """
+
+    def __init__(self, client: S3Client, location: S3Location) -> None:
+        self._client = client
+        self._location = location
+
+    @property
+    def uri(self) -> str:
+        """The object's URI."""
+        return self._location.uri + STATE
+
+    def read(self) -> Read | None:
+        """The state, or None where there is no shard; ShardError if the object is none."""
+        found = self._get()
+        if found is None:
+            return None
+        data, etag = found
+        try:
+            return Read(from_document(data), etag)
+        except ValueError as error:
+            raise ShardError(f"{self.uri} is not a shard's state: {error}") from error
+
+    def create(self, state: ShardState) -> Read:
+        """Write the first state; raises LostRaceError if there is one already.
+
+        Raises ShardError where the store does not heed the conditions of writes.
+        """
+        self._check_conditions(state)
+        return self._write(state, {"IfNoneMatch": "*"})
+
+    def replace(self, before: Read, state: ShardState) -> Read:
+        """Write a state in the place of the one that was read."""
+        return self._write(state, {"IfMatch": before.etag})
+
+    def change(self, change: Callable[[ShardState], ShardState]) -> Read:
+        """Have `change` applied to the state as it is, again after each race that was lost.
+
+        What `change` raises ends it. A state that is not changed is not written.
+        """
+        for attempt in range(ATTEMPTS):
+            before = self.read()
+            if before is None:
+                raise ShardError(f"there is no shard at {self._location.uri}")
+            state = change(before.state)
+            if state == before.state:
+                return before
+            try:
+                return self.replace(before, state)
+            except LostRaceError:
+                _pause(attempt)
+        raise LostRaceError(
+            f"{self.uri} was changed by others {ATTEMPTS} times while this run tried to; run it "
+            "again when fewer runs write to the shard"
+        )
+
+    def _get(self) -> tuple[bytes, str] | None:
+        try:
+            found = self._client.get_object(
+                Bucket=self._location.bucket, Key=self._location.key(STATE)
+            )
+            return found["Body"].read(), found["ETag"]
+        except AwsFailure as exc:
+            if _is_no_object(exc):
+                return None
+            raise S3Error(describe(exc, f"reading {self.uri}", "s3:GetObject")) from exc
+
+    def _write(self, state: ShardState, condition: dict[str, str]) -> Read:
+        document = to_document(state, uuid.uuid4().hex)
+        try:
+            return Read(state, self._put(document, condition))
+        except AwsFailure as exc:
+            # An answer that was lost is asked for again, and then our own write is in its way.
+            lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
+            found = self._get() if lost else None
+            if found is not None and found[0] == document:
+                return Read(state, found[1])
+            if lost:
+                raise LostRaceError(
+                    f"{self.uri} has been changed by another run since this one read it"
+                ) from exc
+            raise S3Error(describe(exc, f"writing {self.uri}", "s3:PutObject")) from exc
+
+    def _put(self, document: bytes, condition: dict[str, str]) -> str:
+        put: Any = self._client.put_object
+        answer = put(
+            Bucket=self._location.bucket,
+            Key=self._location.key(STATE),
+            Body=document,
+            ContentType="application/json",
+            **condition,
+        )
+        return str(answer["ETag"])
+
+    def _check_conditions(self, state: ShardState) -> None:
+        """Raises ShardError if a write under a condition that can't hold comes through."""
+        try:
+            self._put(to_document(state, ""), {"IfMatch": _NOT_OF_ANY})
+        except AwsFailure as exc:
+            if error_code(exc) in _LOST_CODES or _is_no_object(exc):
+                return
+            raise S3Error(describe(exc, f"writing {self.uri}", "s3:PutObject")) from exc
+        self._client.delete_object(Bucket=self._location.bucket, Key=self._location.key(STATE))
+        raise ShardError(
+            f"the store of {self.uri} does not heed If-Match, without which two runs at once "
+            "could lose each other's batches; shards need a store that does, such as Amazon S3"
+        )
+
+
+def _is_no_object(exc: Exception) -> bool:
+    return is_missing(exc) and error_code(exc) != "NoSuchBucket"
+
+
+def _pause(attempt: int) -> None:
+    longest = min(0.05 * 2.0**attempt, _LONGEST_WAIT_S)
+    Event().wait(random.random() * longest)  # noqa: S311

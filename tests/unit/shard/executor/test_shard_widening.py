@@ -1,0 +1,40 @@
+"""A column's values in an earlier type are the same values in a wider one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shard_values import numerics, values_of, wire_array
+
+from dbt.adapters.mzs3.shard.executor.batch.widen import widened
+from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types.widening import is_wider
+
+NAMES = ("tinyint", "smallint", "integer", "bigint", "uint4", "uint8", "real", "double")
+plain = st.sampled_from([Type(name) for name in NAMES]) | numerics
+TEXT = Type("text")
+
+
+@settings(max_examples=200)
+@given(plain, plain, st.sampled_from(["alone", "list", "record", "map"]), st.data())
+def test_widened_values_are_the_same(
+    kind: Type, target: Type, inside: str, data: st.DataObject
+) -> None:
+    wrap = {
+        "alone": lambda found: found,
+        "list": list_of,
+        "record": lambda found: record_of(TEXT, found),
+        "map": lambda found: map_of(TEXT, found),
+    }[inside]
+    kind, target = wrap(kind), wrap(target)
+    if not is_wider(target, kind):
+        return
+    values: list[Any] = data.draw(st.lists(values_of(kind) | st.none(), max_size=5))
+    array = widened(wire_array(values, kind), kind, target)
+    assert array.type == wire_type(target)
+    assert array.equals(pa.array(array.to_pylist(), array.type))
+    assert array.to_pylist() == wire_array(values, kind).to_pylist()

@@ -1,0 +1,23 @@
+"""Columns, batches and states to begin from."""
+
+from __future__ import annotations
+
+from dbt.adapters.mzs3.shard.state.batch import Batch, BatchFile
+from dbt.adapters.mzs3.shard.state.evolve import Given
+from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.types.kind import Type
+
+SPARK = {"integer": "int", "bigint": "bigint", "text": "string", "double": "double"}
+
+
+def given(**columns: str) -> list[Given]:
+    return [Given(name, Type(kind), SPARK[kind]) for name, kind in columns.items()]
+
+
+def column(tag: int, name: str, kind: str = "integer", default: bytes = b"") -> Column:
+    return Column(tag, name, Type(kind), SPARK[kind], default)
+
+
+def batch(lower: int, upper: int, *names: str, schema: int = 0) -> Batch:
+    files = tuple(BatchFile(name, 100, f'"{name}"', 5) for name in names)
+    return Batch(lower, upper, schema, "dual", files, additions=5 * len(names))

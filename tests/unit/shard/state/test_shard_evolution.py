@@ -1,0 +1,183 @@
+"""What becomes of a shard's columns when a model's change."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from shard_states import column, given
+
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.state.evolve import (
+    POLICIES,
+    Evolution,
+    Given,
+    OnSchemaChange,
+    evolved,
+    first_columns,
+)
+from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.types.widening import is_wider
+
+NODE = "model.acme.orders"
+AB = [column(0, "a"), column(1, "b")]
+
+
+def result(
+    new: list[Given],
+    policy: OnSchemaChange = "append_new_columns",
+    *,
+    current: list = AB,
+    next_tag: int = 2,
+    renames: dict[str, str] | None = None,
+    defaults: dict[str, bytes] | None = None,
+) -> list[tuple[int, str, str]]:
+    evolution = Evolution(policy, renames or {}, defaults or {})
+    columns = evolved(NODE, current, new, next_tag, evolution)
+    return [(found.tag, found.name, found.kind.name) for found in columns]
+
+
+def problem(*how: object, **more: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        result(*how, **more)
+    return str(caught.value)
+
+
+SAME = [(0, "a", "integer"), (1, "b", "integer")]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_same_columns_stay(policy: OnSchemaChange) -> None:
+    assert result(given(B="integer", a="integer"), policy) == SAME
+
+
+def test_a_new_column_has_a_tag_of_its_own() -> None:
+    assert result(given(a="integer", b="integer", c="text")) == [*SAME, (2, "c", "text")]
+
+
+def test_a_new_columns_default_is_kept() -> None:
+    columns = evolved(
+        NODE, AB, given(a="integer", b="integer", C="text"), 2, Evolution(defaults={"c": b"x"})
+    )
+    assert columns[-1] == column(2, "C", "text", b"x")
+
+
+def test_append_new_columns_keeps_what_the_model_lacks() -> None:
+    assert result(given(a="integer")) == SAME
+
+
+def test_sync_drops_what_the_model_lacks() -> None:
+    assert result(given(a="integer"), "sync_all_columns") == SAME[:1]
+
+
+def test_a_column_that_comes_back_is_another_one() -> None:
+    [kept] = evolved(NODE, AB, given(a="integer"), 2, Evolution("sync_all_columns"))
+    again = result(given(a="integer", b="integer"), "sync_all_columns", current=[kept])
+    assert again == [(0, "a", "integer"), (2, "b", "integer")]
+
+
+def test_ignore_leaves_new_columns_out() -> None:
+    assert result(given(a="integer", b="integer", c="text"), "ignore") == SAME
+
+
+def test_a_renamed_column_keeps_its_tag() -> None:
+    new = given(a="integer", price="integer")
+    assert result(new, renames={"B": "price"}) == [(0, "a", "integer"), (1, "price", "integer")]
+
+
+def test_a_rename_that_was_carried_out_is_nothing_new() -> None:
+    current = [column(0, "a"), column(1, "price")]
+    new = given(a="integer", price="integer")
+    assert result(new, current=current, renames={"b": "price"}) == [
+        (0, "a", "integer"),
+        (1, "price", "integer"),
+    ]
+
+
+def test_a_wider_type_is_taken_over() -> None:
+    assert result(given(a="bigint", b="integer"))[0] == (0, "a", "bigint")
+
+
+def test_a_narrower_type_is_written_as_the_shards() -> None:
+    current = [column(0, "a", "bigint"), column(1, "b")]
+    assert result(given(a="integer", b="integer"), current=current)[0] == (0, "a", "bigint")
+
+
+def test_all_problems_come_at_once() -> None:
+    text = problem(
+        given(a="text", c="integer"),
+        "fail",
+        renames={"x": "y"},
+    )
+    assert "4 problems" in text
+    assert "column a is int in the shard and string in the model" in text
+    assert "the shard has b, which the model lacks" in text
+    assert "the model has c, which the shard lacks" in text
+    assert "the shard has no column x; it has a, b" in text
+
+
+@pytest.mark.parametrize("policy", ["ignore", "fail"])
+def test_policies_that_keep_types(policy: OnSchemaChange) -> None:
+    text = problem(given(a="bigint", b="integer"), policy)
+    assert f"on_schema_change: {policy} keeps types as they are" in text
+
+
+def test_a_rename_to_a_name_that_is_taken_is_an_error() -> None:
+    assert "columns of both names" in problem(given(a="integer"), renames={"b": "a"})
+
+
+names = st.sampled_from(["a", "b", "c", "d"])
+models = st.dictionaries(names, st.sampled_from(["integer", "text"]), min_size=1, max_size=4)
+
+
+@drawn(st.lists(st.tuples(models, st.sampled_from(POLICIES)), max_size=8))
+def test_a_tag_is_never_used_twice(steps: list[tuple[dict[str, str], OnSchemaChange]]) -> None:
+    columns = first_columns(given(a="integer"))
+    next_tag, ever = 1, {0: "integer"}
+    for model, policy in steps:
+        try:
+            columns = evolved(NODE, columns, given(**model), next_tag, Evolution(policy))
+        except ConfigError:
+            continue
+        lower = [found.name for found in columns]
+        assert len(set(lower)) == len(lower)
+        for found in columns:
+            assert ever.setdefault(found.tag, found.kind.name) == found.kind.name
+        next_tag = max(next_tag, *(found.tag + 1 for found in columns))
+        if policy == "sync_all_columns":
+            assert {found.name for found in columns} == set(model)
+
+
+NUMERIC = {
+    (p, s): Type("numeric", precision=p, scale=s) for p, s in [(5, 2), (9, 2), (9, 4), (7, 4)]
+}
+INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "wider"),
+    [
+        (INTEGER, BIGINT, True),
+        (BIGINT, INTEGER, False),
+        (INTEGER, Type("double"), True),
+        (BIGINT, Type("double"), False),
+        (Type("real"), Type("double"), True),
+        (NUMERIC[5, 2], NUMERIC[9, 2], True),
+        (NUMERIC[5, 2], NUMERIC[7, 4], True),
+        (NUMERIC[9, 2], NUMERIC[9, 4], False),
+        (INTEGER, NUMERIC[9, 2], False),
+        (INTEGER, Type("numeric", precision=12, scale=2), True),
+        (NUMERIC[5, 2], BIGINT, False),
+        (list_of(INTEGER), list_of(BIGINT), True),
+        (record_of(INTEGER, TEXT), record_of(BIGINT, TEXT), True),
+        (record_of(INTEGER), record_of(INTEGER, TEXT), False),
+        (map_of(INTEGER, INTEGER), map_of(BIGINT, INTEGER), False),
+        (map_of(TEXT, INTEGER), map_of(TEXT, BIGINT), True),
+        (Type("timestamp"), Type("timestamptz"), False),
+        (TEXT, Type("bytea"), False),
+    ],
+    ids=str,
+)
+def test_wider_types_hold_every_value(kind: Type, target: Type, wider: bool) -> None:
+    assert is_wider(target, kind) is wider
+    assert is_wider(kind, kind)

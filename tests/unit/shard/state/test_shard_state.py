@@ -1,0 +1,155 @@
+"""A shard's state stays one whatever happens to it, and is the same after JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shard_states import batch, column
+from shard_values import types
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.state.document import from_document, to_document
+from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+
+A, B = column(0, "a"), column(1, "b", default=b"\xff\x00")
+
+
+def shard() -> ShardState:
+    return new_shard([A]).appended(batch(0, 10, "one")).appended(batch(10, 20, "two"))
+
+
+def test_a_new_shard_has_nothing() -> None:
+    state = new_shard([A, B])
+    assert (state.upper, state.since, state.next_tag, state.batches) == (0, 0, 2, ())
+
+
+def test_batches_follow_one_another() -> None:
+    assert shard().upper == 20
+    with pytest.raises(ShardError, match="written up to 19 in the meantime"):
+        shard().appended(batch(10, 30, "three"))
+
+
+def test_times_without_changes_take_no_room() -> None:
+    state = shard().appended(batch(20, 30)).appended(batch(30, 40))
+    assert (len(state.batches), state.upper) == (3, 40)
+
+
+@pytest.mark.parametrize(("moment", "names"), [(0, ["one"]), (9, ["one"]), (10, ["one", "two"])])
+def test_batches_until_a_time(moment: int, names: list[str]) -> None:
+    found = shard().batches_until(moment)
+    assert [file.name for one in found for file in one.files] == names
+
+
+def test_a_time_that_is_not_reached_can_not_be_read() -> None:
+    with pytest.raises(ShardError, match="written up to 19; as of 20"):
+        shard().batches_until(20)
+
+
+def test_columns_change_from_the_upper_on() -> None:
+    state = shard().with_columns([A, B])
+    assert state.next_tag == 2
+    assert [schema.since for schema in state.schemas] == [0, 20]
+    assert state.schema_at(19).columns == (A,)
+    assert state.schema_at(20).columns == (A, B)
+
+
+def test_the_same_columns_are_no_new_schema() -> None:
+    assert shard().with_columns([A]) == shard()
+
+
+def test_tags_of_dropped_columns_stay_taken() -> None:
+    state = new_shard([A, B]).appended(batch(0, 10, "one")).with_columns([A])
+    assert state.next_tag == 2
+
+
+def test_compaction_takes_the_place_of_the_oldest() -> None:
+    old = shard().batches
+    state = shard().appended(batch(20, 30, "three")).compacted(old, batch(0, 20, "new"), 15)
+    assert [file.name for one in state.batches for file in one.files] == ["new", "three"]
+    assert state.since == 15
+    with pytest.raises(ShardError, match="can be read as of 15 and later"):
+        state.batches_until(14)
+
+
+def test_compaction_of_what_has_changed_is_an_error() -> None:
+    old = (batch(0, 10, "other"), batch(10, 20, "two"))
+    with pytest.raises(ShardError, match="another run has compacted"):
+        shard().compacted(old, batch(0, 20, "new"), 15)
+
+
+def test_compaction_keeps_the_schemas_that_readers_need() -> None:
+    state = shard().with_columns([A, B]).appended(batch(20, 30, "three", schema=1))
+    state = state.with_columns([B]).appended(batch(30, 40, "four", schema=2))
+    first = state.compacted(state.batches, batch(0, 40, "new", schema=2), 25)
+    assert [schema.id for schema in first.schemas] == [1, 2]
+    assert first.schema_at(25).columns == (A, B)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schemas": ()},
+        {"next_tag": 0},
+        {"since": 21},
+        {"batches": (batch(5, 20, "one"),)},
+        {"batches": (batch(0, 10), batch(5, 20))},
+        {"batches": (batch(0, 10, schema=7),)},
+    ],
+)
+def test_a_state_that_is_none_can_not_be_made(change: dict[str, object]) -> None:
+    state = shard()
+    fields = {
+        "schemas": state.schemas,
+        "next_tag": state.next_tag,
+        "batches": state.batches,
+        "since": state.since,
+    }
+    with pytest.raises(ValueError):
+        ShardState(**(fields | change))
+
+
+@st.composite
+def states(draw: st.DrawFn) -> ShardState:
+    kinds = draw(st.lists(types, min_size=1, max_size=3))
+    columns = [
+        Column(tag, draw(st.text(max_size=5)), kind, draw(st.text(max_size=9)), draw(st.binary()))
+        for tag, kind in enumerate(kinds)
+    ]
+    state = new_shard(columns)
+    for number in range(draw(st.integers(0, 3))):
+        state = state.appended(batch(state.upper, state.upper + 5, *"xy"[:number]))
+    return state.with_columns(columns[:1])
+
+
+@settings(max_examples=50)
+@given(states())
+def test_json_gives_the_state_back(state: ShardState) -> None:
+    document = to_document(state, "me")
+    assert from_document(document) == state
+    assert to_document(from_document(document), "me") == document
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"", "Expecting value"),
+        (b"[]", "lacks"),
+        (b"{}", "lacks 'format'"),
+        (b'{"format": 2}', "format 2"),
+    ],
+)
+def test_what_is_no_state_says_so(data: bytes, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        from_document(data)
+
+
+def test_the_document_can_be_read_by_people() -> None:
+    found = json.loads(to_document(shard(), "me"))
+    assert found["upper"] == 20
+    assert found["batches"][0]["files"] == [
+        {"etag": '"one"', "name": "one", "rows": 5, "size": 100}
+    ]

@@ -1,0 +1,181 @@
+"""Of writers at once one comes through, and no change is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from shard_states import batch, column
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.shard.state import store as module
+from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
+
+LOCATION = parse_location("s3://acme/shards/orders")
+KEY = "shards/orders/_shard.json"
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        yield client
+
+
+@pytest.fixture
+def store(client: Any, monkeypatch: pytest.MonkeyPatch) -> StateStore:
+    monkeypatch.setattr(module, "_pause", lambda _: None)
+    return StateStore(client, LOCATION)
+
+
+def with_batch(state: ShardState, name: str = "x") -> ShardState:
+    return state.appended(batch(state.upper, state.upper + 1, name))
+
+
+NEW = new_shard([column(0, "a")])
+
+
+def test_a_state_is_read_as_it_was_written(store: StateStore) -> None:
+    assert store.read() is None
+    created = store.create(NEW)
+    assert store.read() == created
+    changed = store.replace(created, with_batch(NEW))
+    assert store.read() == changed
+    assert changed.state == with_batch(NEW)
+
+
+def test_a_shard_is_created_once(store: StateStore) -> None:
+    created = store.create(NEW)
+    with pytest.raises(LostRaceError):
+        store.create(NEW)
+    assert store.read() == created
+
+
+def test_a_state_that_was_changed_since_is_not_replaced(store: StateStore) -> None:
+    created = store.create(NEW)
+    changed = store.replace(created, with_batch(NEW))
+    with pytest.raises(LostRaceError, match="changed by another run"):
+        store.replace(created, with_batch(NEW, "y"))
+    assert store.read() == changed
+
+
+def test_a_state_that_was_removed_is_not_replaced(store: StateStore, client: Any) -> None:
+    created = store.create(NEW)
+    client.delete_object(Bucket="acme", Key=KEY)
+    with pytest.raises(LostRaceError):
+        store.replace(created, with_batch(NEW))
+
+
+def test_a_lost_race_is_run_again(store: StateStore) -> None:
+    store.create(NEW)
+    raced = []
+
+    def change(state: ShardState) -> ShardState:
+        if not raced:
+            raced.append(store.change(lambda other: with_batch(other, "theirs")))
+        return with_batch(state, "ours")
+
+    found = store.change(change)
+    names = [file.name for one in found.state.batches for file in one.files]
+    assert names == ["theirs", "ours"]
+
+
+def test_races_that_never_end_are_an_error(store: StateStore) -> None:
+    store.create(NEW)
+
+    def change(state: ShardState) -> ShardState:
+        before = store.read()
+        assert before is not None
+        store.replace(before, with_batch(before.state, "theirs"))
+        return with_batch(state, "ours")
+
+    with pytest.raises(LostRaceError, match="10 times"):
+        store.change(change)
+
+
+def test_writers_at_once_lose_nothing(client: Any) -> None:
+    StateStore(client, LOCATION).create(NEW)
+
+    def write(number: int) -> None:
+        StateStore(client, LOCATION).change(lambda state: with_batch(state, f"n{number}"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(8)))
+    found = StateStore(client, LOCATION).read()
+    assert found is not None
+    names = {file.name for one in found.state.batches for file in one.files}
+    assert names == {f"n{number}" for number in range(8)}
+    assert found.state.upper == 8
+
+
+def test_no_change_is_no_write(store: StateStore) -> None:
+    created = store.create(NEW)
+    assert store.change(lambda state: state) == created
+
+
+def test_a_change_without_a_shard_is_an_error(store: StateStore) -> None:
+    with pytest.raises(ShardError, match="no shard at s3://acme/shards/orders/"):
+        store.change(with_batch)
+
+
+def test_an_answer_that_was_lost_is_no_lost_race(store: StateStore, client: Any) -> None:
+    created = store.create(NEW)
+    put = client.put_object
+
+    def put_twice(**request: Any) -> Any:
+        put(**request)
+        return put(**request)  # as botocore does when the answer does not come
+
+    client.put_object = put_twice
+    changed = store.replace(created, with_batch(NEW))
+    assert store.read() == changed
+
+
+def test_a_store_that_heeds_no_conditions_is_an_error(store: StateStore, client: Any) -> None:
+    put = client.put_object
+
+    def put_anyhow(**request: Any) -> Any:
+        request.pop("IfMatch", None)
+        request.pop("IfNoneMatch", None)
+        return put(**request)
+
+    client.put_object = put_anyhow
+    with pytest.raises(ShardError, match="does not heed If-Match"):
+        store.create(NEW)
+    assert store.read() is None
+
+
+def test_what_is_no_state_is_an_error(store: StateStore, client: Any) -> None:
+    client.put_object(Bucket="acme", Key=KEY, Body=b"{}")
+    with pytest.raises(ShardError, match=r"s3://acme/shards/orders/_shard\.json is not a shard"):
+        store.read()
+
+
+@pytest.mark.parametrize(
+    ("method", "permission"), [("get_object", "s3:GetObject"), ("put_object", "s3:PutObject")]
+)
+def test_a_refusal_names_the_permission(
+    store: StateStore, client: Any, method: str, permission: str
+) -> None:
+    def refuse(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, method)
+
+    setattr(client, method, refuse)
+    with pytest.raises(S3Error, match=f"needs {permission}"):
+        store.read()
+        store.create(NEW)
+
+
+def test_a_bucket_that_is_none_is_an_error(client: Any) -> None:
+    with pytest.raises(S3Error, match="NoSuchBucket"):
+        StateStore(client, parse_location("s3://nobody/x")).read()
