@@ -23,6 +23,7 @@ DOORS = {
     "python_job.py",
     "response.py",
     "run_operations.py",
+    "shard_jobs.py",
     "source_nodes.py",
     "source_operations.py",
     "staging.py",

@@ -30,6 +30,7 @@ from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
+from dbt.adapters.mzs3.shard_jobs import compile_shard_job
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node
@@ -60,6 +61,7 @@ class Mzs3Config(SparkConfig):
     - single_file: the name of the one object that holds the whole result
     - on_existing: `fail`, `overwrite` or `resume`, where the location is not empty
     - header, delimiter, quote, escape, null, force_quote: the CSV dialect, as in PostgreSQL
+    - mode, encoding, column_defaults, column_renames: those of `persist_shard`
     - encryption, kms_key_id, storage_class, object_tags, acl: passed to S3 with each file
     """
 
@@ -80,6 +82,10 @@ class Mzs3Config(SparkConfig):
     escape: str | None = None
     null: str | None = None
     force_quote: str | list[str] | None = None
+    mode: str | None = None
+    encoding: str | None = None
+    column_defaults: dict[str, Any] | None = None
+    column_renames: dict[str, str] | None = None
     encryption: str | None = None
     kms_key_id: str | None = None
     storage_class: str | None = None
@@ -212,6 +218,13 @@ class Mzs3Adapter(SparkAdapter):
             )
         except Mzs3Error as exc:
             raise as_dbt_error(exc) from exc
+
+    @available.parse(lambda *_args, **_kwargs: "")
+    def compile_shard_job(
+        self, node: str, query: str, options: dict[str, Any], on_schema_change: str | None
+    ) -> str:
+        """The PySpark job of a `persist_shard` model; fails on any option that is wrong."""
+        return compile_shard_job(self.config.credentials, node, query, options, on_schema_change)
 
     # --- run-operations --------------------------------------------------------------------
 

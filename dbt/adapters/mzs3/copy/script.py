@@ -54,19 +54,24 @@ def render_job(
 
     `schema` and `identifier` name the model's relation.
     """
-    text = query.strip().replace("\\", "\\\\").replace("\r", "\\r")
-    text = text.replace('"""', '\\"\\"\\"')
     return _TEMPLATE.format(
         node=node,
-        query=text,
-        options=_literal(options),
+        query=python_text(query),
+        options=python_literal(options),
         schema=schema,
         identifier=identifier,
         full_refresh=full_refresh,
     )
 
 
-def _literal(options: Mapping[str, Any]) -> str:
+def python_text(text: str) -> str:
+    """What stands between three quotes in Python, without white space around it."""
+    text = text.strip().replace("\\", "\\\\").replace("\r", "\\r")
+    return text.replace('"""', '\\"\\"\\"')
+
+
+def python_literal(options: Mapping[str, Any]) -> str:
+    """A mapping in Python, a line for each key."""
     if not options:
         return "{}"
     # Through JSON and back, so that nothing but plain values can get into the source.

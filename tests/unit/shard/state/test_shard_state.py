@@ -49,20 +49,24 @@ def test_a_time_that_is_not_reached_can_not_be_read() -> None:
         shard().batches_until(20)
 
 
-def test_columns_change_from_the_upper_on() -> None:
-    state = shard().with_columns([A, B])
+def test_columns_change_from_a_time_on() -> None:
+    state = shard().with_columns([A, B], 25)
     assert state.next_tag == 2
+    assert state.schema_at(24).columns == (A,)
+    assert state.schema_at(25).columns == (A, B)
+
+
+def test_columns_of_what_is_written_stay() -> None:
+    state = shard().with_columns([A, B], 5)
     assert [schema.since for schema in state.schemas] == [0, 20]
-    assert state.schema_at(19).columns == (A,)
-    assert state.schema_at(20).columns == (A, B)
 
 
 def test_the_same_columns_are_no_new_schema() -> None:
-    assert shard().with_columns([A]) == shard()
+    assert shard().with_columns([A], 20) == shard()
 
 
 def test_tags_of_dropped_columns_stay_taken() -> None:
-    state = new_shard([A, B]).appended(batch(0, 10, "one")).with_columns([A])
+    state = new_shard([A, B]).appended(batch(0, 10, "one")).with_columns([A], 10)
     assert state.next_tag == 2
 
 
@@ -82,8 +86,8 @@ def test_compaction_of_what_has_changed_is_an_error() -> None:
 
 
 def test_compaction_keeps_the_schemas_that_readers_need() -> None:
-    state = shard().with_columns([A, B]).appended(batch(20, 30, "three", schema=1))
-    state = state.with_columns([B]).appended(batch(30, 40, "four", schema=2))
+    state = shard().with_columns([A, B], 20).appended(batch(20, 30, "three", schema=1))
+    state = state.with_columns([B], 30).appended(batch(30, 40, "four", schema=2))
     first = state.compacted(state.batches, batch(0, 40, "new", schema=2), 25)
     assert [schema.id for schema in first.schemas] == [1, 2]
     assert first.schema_at(25).columns == (A, B)
@@ -122,7 +126,7 @@ def states(draw: st.DrawFn) -> ShardState:
     state = new_shard(columns)
     for number in range(draw(st.integers(0, 3))):
         state = state.appended(batch(state.upper, state.upper + 5, *"xy"[:number]))
-    return state.with_columns(columns[:1])
+    return state.with_columns(columns[:1], 100)
 
 
 @settings(max_examples=50)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.executor.format import FileFormat
 from dbt.adapters.mzs3.copy.executor.progress import ProgressTarget
 from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
 from dbt.adapters.mzs3.copy.executor.shape import Shape
@@ -46,6 +49,14 @@ class ParquetSpec:
     compression: Literal["none", "snappy", "gzip", "zstd", "lz4"] = "snappy"
 
 
+@runtime_checkable
+class FormatMaker(Protocol):
+    """A format that is none of an export's own, as those of a shard's batches."""
+
+    def file_format(self, schema: pa.Schema, max_file_size: int) -> FileFormat:
+        """What writes rows of a schema; sizes in bytes."""
+
+
 @dataclass(frozen=True)
 class WriteSpec:
     """What to write, and where to; sizes in bytes.
@@ -61,7 +72,7 @@ class WriteSpec:
     bucket: str
     prefix: str
     columns: tuple[ExportedColumn, ...]
-    format: CsvSpec | ParquetSpec
+    format: CsvSpec | ParquetSpec | FormatMaker
     max_file_size: int
     part_size: int
     max_bytes_in_memory: int

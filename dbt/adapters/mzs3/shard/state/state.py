@@ -70,11 +70,14 @@ class ShardState:
             )
         return tuple(batch for batch in self.batches if batch.lower <= moment)
 
-    def with_columns(self, columns: Sequence[Column]) -> ShardState:
-        """The same shard with these columns from its upper on; itself if it has them."""
+    def with_columns(self, columns: Sequence[Column], since: int) -> ShardState:
+        """The same shard with these columns from a time on; itself if it has them.
+
+        What is written at that time is the first to have them; it is not before `upper`.
+        """
         if tuple(columns) == self.schema.columns:
             return self
-        schema = Schema(self.schema.id + 1, self.upper, tuple(columns))
+        schema = Schema(self.schema.id + 1, max(since, self.upper), tuple(columns))
         next_tag = max(self.next_tag, *(column.tag + 1 for column in columns))
         return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag)
 

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, stored_fields
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.encode import stored
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.executor.wire import as_wire
 
 COMPRESSION = "zstd"
 
@@ -68,9 +68,7 @@ class BatchFormat:
         wire = []
         for values, column, name in zip(columns, self._layout.columns, self._names, strict=True):
             with _told_of(name):
-                array = values.cast(wire_type(column.kind))
-                array.validate(full=True)  # Spark does not check that its texts are UTF-8
-                wire.append(array)
+                wire.append(as_wire(values, column.kind))
         return wire
 
     def _codec(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:

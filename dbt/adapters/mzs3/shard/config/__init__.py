@@ -1,0 +1,1 @@
+"""What a model's config asks of a shard."""

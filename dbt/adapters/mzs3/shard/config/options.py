@@ -1,0 +1,122 @@
+"""The options of a `persist_shard` model, valid by construction."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dbt.adapters.mzs3.aws.named import unknown_connection
+from dbt.adapters.mzs3.copy.config.keys import IGNORED
+from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
+from dbt.adapters.mzs3.copy.config.size import parse_size
+from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, whole_number
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
+from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange
+
+Mode = Literal["diff", "append"]
+MODES: tuple[Mode, ...] = ("diff", "append")
+_SMALLEST_PART = 5 << 20
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """What a model's config asks for, checked; sizes in bytes.
+
+    `location` is a literal `s3://…` or a SQL expression. `column_defaults` has SQL expressions by
+    the names of columns, `column_renames` new names by old ones. `parts` is None for the cluster's
+    default parallelism.
+    """
+
+    location: str
+    aws_connection: str = "default"
+    mode: Mode = "diff"
+    encoding: Encoding = "dual"
+    on_schema_change: OnSchemaChange = "append_new_columns"
+    column_defaults: Mapping[str, str] = field(default_factory=dict)
+    column_renames: Mapping[str, str] = field(default_factory=dict)
+    max_file_size: int = 128 << 20
+    part_size: int = 8 << 20
+    max_multi_part_bytes_in_memory: int = 100 << 20
+    parts: int | None = None
+
+
+_KNOWN = tuple(ShardOptions.__dataclass_fields__)
+_SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
+
+
+def parse_shard_options(
+    node: str, config: Mapping[str, Any], connections: Collection[str]
+) -> ShardOptions:
+    """The options in a model's config; keys that other parts of dbt read are not in `config`.
+
+    Raises ConfigError with every unknown and wrong option at once.
+    """
+    given = {key: value for key, value in config.items() if key not in IGNORED}
+    problems = _key_problems(given)
+    read = ConfigReader(given, problems)
+    options: dict[str, Any] = {
+        "location": read("location", text),
+        "aws_connection": read("aws_connection", text),
+        "mode": read("mode", choice(MODES)),
+        "encoding": read("encoding", choice(ENCODINGS)),
+        "on_schema_change": read("on_schema_change", choice(POLICIES)),
+        "column_defaults": read("column_defaults", _expressions),
+        "column_renames": read("column_renames", _names_by_name),
+        **{size: read(size, parse_size) for size in _SIZES},
+        "parts": read("parts", whole_number(1, MAX_PARTS)),
+    }
+    known = {key: value for key, value in options.items() if value is not None}
+    parsed = ShardOptions(**{"location": "", **known})
+    problems += _contradictions(parsed, given, connections)
+    if problems:
+        raise ConfigError(node, problems)
+    return parsed
+
+
+def _key_problems(given: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for key in given:
+        if key not in _KNOWN:
+            close = difflib.get_close_matches(key, _KNOWN, n=1)
+            hint = f"; did you mean {close[0]}?" if close else f"; known are {', '.join(_KNOWN)}"
+            problems.append(f"{key} is not an option of persist_shard{hint}")
+    return problems
+
+
+def _contradictions(
+    options: ShardOptions, given: Mapping[str, Any], connections: Collection[str]
+) -> list[str]:
+    problems = []
+    if given.get("location") is None:
+        problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
+    if options.aws_connection not in connections:
+        problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
+    if options.part_size < _SMALLEST_PART:
+        problems.append("part_size must be at least 5MB, which is the least that S3 takes")
+    if options.max_multi_part_bytes_in_memory < 3 * options.part_size:
+        problems.append("max_multi_part_bytes_in_memory must be at least three times part_size")
+    return problems
+
+
+def _expressions(value: Any) -> dict[str, str]:
+    """SQL expressions by names; YAML's own numbers and booleans are expressions too."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a mapping of columns to SQL expressions, not {value!r}")
+    expressions = {}
+    for name, expression in value.items():
+        if expression is None or not isinstance(expression, (str, int, float)):
+            raise ValueError(
+                f"has {expression!r} for {name}, which is no SQL expression; a text is one in "
+                "quotes of its own, such as \"'new'\""
+            )
+        expressions[str(name)] = str(expression)
+    return expressions
+
+
+def _names_by_name(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(new, str) for new in value.values()):
+        raise ValueError(f"must be a mapping of old names to new ones, not {value!r}")
+    return {str(old): new for old, new in value.items()}

@@ -1,0 +1,66 @@
+"""Tasks of a shard: files in, rows out; and what makes a batch's files of an export's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout
+from dbt.adapters.mzs3.shard.executor.batch.object_file import ObjectFile, StoredFile
+from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat
+from dbt.adapters.mzs3.shard.executor.wire import for_spark
+
+FILES_DDL = "key string, size bigint, etag string"
+
+
+@dataclass(frozen=True)
+class BatchSpec:
+    """The format of a batch's files; `names` are what users call the columns."""
+
+    layout: BatchLayout
+    names: tuple[str, ...]
+
+    def file_format(self, _: pa.Schema, max_file_size: int) -> BatchFormat:
+        """What writes the files."""
+        return BatchFormat(self.layout, self.names, max_file_size)
+
+
+@dataclass(frozen=True)
+class ReadSpec:
+    """What a task needs to read files of a shard; it travels to the executors."""
+
+    connection: AwsConnection = field(repr=False)
+    bucket: str
+    wanted: tuple[Wanted, ...]
+    validate: bool = False
+
+
+def read_files(
+    spec: ReadSpec,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over rows of FILES_DDL: their `t`, `d` and the wanted columns c0, c1, ….
+
+    Raises ExecutorError, which names the file.
+    """
+
+    def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        client = s3_client(spec.connection)
+        names = ["t", "d", *(f"c{place}" for place in range(len(spec.wanted)))]
+        for batch in listed:
+            for row in batch.to_pylist():
+                file = StoredFile(row["key"], row["size"], row["etag"])
+                source = ObjectFile(client, spec.bucket, file)
+                try:
+                    for rows in read_batch(source, spec.wanted, validate=spec.validate):
+                        columns = map(for_spark, rows.columns)
+                        yield pa.RecordBatch.from_arrays(list(columns), names)
+                except BatchError as error:
+                    raise ExecutorError(f"s3://{spec.bucket}/{file.key}: {error}") from error
+
+    return read

@@ -1,0 +1,80 @@
+"""What Spark sends, in the types of the wire form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.storage import wire_type
+
+
+def as_wire(values: pa.Array, kind: Type) -> pa.Array:
+    """The values in the type's wire form: fields are found by place, whatever they are called.
+
+    Raises ArrowInvalid for a text that is not UTF-8, or a value that the type does not have.
+    """
+    target = wire_type(kind)
+    if values.type != target:
+        values = values.view(_by_place(values.type, kind)).cast(target)
+    values.validate(full=True)  # Spark does not check that its texts are UTF-8
+    return values
+
+
+def for_spark(values: pa.Array) -> pa.Array:
+    """Values in wire form as Spark takes them from here: its times are numbers on the way."""
+    return values.view(_with_numbers(values.type)) if _has_times(values.type) else values
+
+
+def with_times(
+    kinds: Sequence[Type],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: columns of these types, with times of Spark's own type for the numbers."""
+
+    def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = zip(batch.columns, kinds, strict=True)
+            arrays = [as_wire(values, kind) for values, kind in columns]
+            yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+    return restore
+
+
+def _has_times(data_type: pa.DataType) -> bool:
+    if pa.types.is_time(data_type):
+        return True
+    inside = [data_type.field(place) for place in range(data_type.num_fields)]
+    return any(_has_times(field.type) for field in inside)
+
+
+def _with_numbers(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_time(data_type):
+        return pa.int64()
+    if pa.types.is_struct(data_type):
+        return pa.struct([(field.name, _with_numbers(field.type)) for field in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(_with_numbers(data_type.value_type))
+    return data_type
+
+
+def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
+    """The type with a record's fields named by place."""
+    if pa.types.is_struct(data_type) and kind.children:
+        pairs = zip(data_type, kind.children, strict=True)
+        return pa.struct(
+            [(str(place), _by_place(f.type, inner)) for place, (f, inner) in enumerate(pairs)]
+        )
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        make = pa.list_ if pa.types.is_list(data_type) else pa.large_list
+        return make(_element(data_type.value_type, kind))
+    return data_type
+
+
+def _element(data_type: pa.DataType, kind: Type) -> pa.DataType:
+    if kind.name != "map":
+        return _by_place(data_type, kind.children[0])
+    pairs = zip(data_type, kind.children, strict=True)
+    return pa.struct(
+        [(str(place), _by_place(f.type, inner)) for place, (f, inner) in enumerate(pairs)]
+    )

@@ -1,0 +1,1 @@
+"""A shard's rows as of a time."""

@@ -1,0 +1,86 @@
+"""The rows of a shard, as of a time, in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.shard.executor.batch.read import Wanted
+from dbt.adapters.mzs3.shard.executor.batch.task import FILES_DDL, ReadSpec, read_files
+from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
+from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
+from dbt.adapters.mzs3.shard.state.batch import Batch
+from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where a shard's files are, and how they are reached."""
+
+    connection: AwsConnection
+    location: S3Location
+
+
+def rows_at(
+    spark: SparkSession,
+    shelf: Shelf,
+    state: ShardState,
+    moment: int,
+    columns: Sequence[Column],
+    *,
+    validate: bool = False,
+) -> DataFrame:
+    """The shard's rows as of `moment`, of these columns, under their names and in their types.
+
+    Nothing has been read yet. Raises ShardError for a time that can't be read.
+    """
+    batches = state.batches_until(moment)
+    changes = changes_in(spark, shelf, batches, columns, validate=validate)
+    names = [f"c{place}" for place in range(len(columns))]
+    if any(batch.upper - 1 > moment for batch in batches):
+        changes = changes.where(F.col("t") <= moment)
+    rows = consolidated(changes, names) if _are_mixed(batches) else changes
+    return from_wire(repeated(rows.select(*names, "d")), columns, names)
+
+
+def changes_in(
+    spark: SparkSession,
+    shelf: Shelf,
+    batches: Sequence[Batch],
+    columns: Sequence[Column],
+    *,
+    validate: bool = False,
+) -> DataFrame:
+    """`t`, `d` and the columns as c0, c1, … in wire form, of every change in the batches."""
+    fields = [
+        T.StructField(f"c{place}", wire_spark_type(column.kind))
+        for place, column in enumerate(columns)
+    ]
+    schema = T.StructType(
+        [T.StructField("t", T.LongType()), T.StructField("d", T.LongType()), *fields]
+    )
+    files = [
+        (shelf.location.key(file.name), file.size, file.etag)
+        for batch in batches
+        for file in batch.files
+    ]
+    if not files:
+        return spark.createDataFrame([], schema)
+    ship_executor_code()
+    wanted = tuple(Wanted(column.tag, column.kind, column.default) for column in columns)
+    spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, validate)
+    listed = spark.createDataFrame(files, FILES_DDL).repartition(len(files), "key")
+    return listed.mapInArrow(read_files(spec), schema)
+
+
+def _are_mixed(batches: Sequence[Batch]) -> bool:
+    """Whether something that one change added may be taken away by another."""
+    return any(batch.retractions for batch in batches)

@@ -1,0 +1,190 @@
+"""A run of a `persist_shard` model from end to end; what a compiled job calls."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.copy.commit.destination import resolve_location
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.executor.spec import ExportedColumn, WriteSpec
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.shapes import column_problems
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
+from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, TaggedColumn
+from dbt.adapters.mzs3.shard.executor.batch.task import BatchSpec
+from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
+from dbt.adapters.mzs3.shard.rows.kinds import given_columns
+from dbt.adapters.mzs3.shard.state.batch import Batch
+from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns
+from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.store import LostRaceError, Read, StateStore
+from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_datums, model_rows
+from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+
+_ATTEMPTS = 3
+
+
+def persist_shard(
+    spark: SparkSession,
+    query: str,
+    *,
+    node: str,
+    options: Mapping[str, Any],
+    connections: Mapping[str, AwsConnection],
+    as_of: int,
+    cancelled: threading.Event | None = None,
+) -> CopyResult:
+    """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
+
+    The changes are of the time `as_of`, in ms since the epoch, or the first one after the shard's
+    last. Another run that writes at the same time makes this one begin again; after some such
+    races it fails. Raises an Mzs3Error; the shard is then what it was.
+    """
+    parsed = parse_shard_options(node, options, connections)
+    frame = _checked_frame(spark, node, query)
+    location = resolve_location(spark, node, parsed.location, as_of)
+    connection = connections[parsed.aws_connection]
+    run = _Run(spark, node, frame, parsed, Shelf(connection, location), as_of, cancelled)
+    for attempt in range(_ATTEMPTS):
+        try:
+            return run.once()
+        except LostRaceError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+@dataclass(frozen=True)
+class _Run:
+    spark: SparkSession
+    node: str
+    frame: DataFrame
+    options: ShardOptions
+    shelf: Shelf
+    as_of: int
+    cancelled: threading.Event | None
+
+    def once(self) -> CopyResult:
+        """One attempt; raises LostRaceError if another run was faster."""
+        place = Place(s3_client(self.shelf.connection), self.shelf.location)
+        store = StateStore(place.client, self.shelf.location)
+        before = store.read()
+        state = self._state(before)
+        moment = max(self.as_of, state.upper)
+        batch = self._batch(place, state, moment)
+        try:
+            _write(store, before, state.appended(batch))
+        except LostRaceError:
+            for file in batch.files:
+                place.delete(place.key(file.name))
+            raise
+        return CopyResult(
+            rows=batch.additions + batch.retractions,
+            location=place.uri,
+            manifest=store.uri,
+            files=len(batch.files),
+            bytes=batch.bytes,
+            as_of=moment,
+        )
+
+    def _state(self, before: Read | None) -> ShardState:
+        """The shard as it is, with the columns that it has from this run on."""
+        given = given_columns(self.frame.schema)
+        options = self.options
+        defaults = default_datums(self.spark, self.node, options.column_defaults, given)
+        if before is None:
+            return new_shard(first_columns(given))
+        evolution = Evolution(options.on_schema_change, options.column_renames, defaults)
+        state = before.state
+        columns = evolved(self.node, state.schema.columns, given, state.next_tag, evolution)
+        return state.with_columns(columns, self.as_of)
+
+    def _batch(self, place: Place, state: ShardState, moment: int) -> Batch:
+        """What changed, in files that no state names yet."""
+        try:
+            uploaded = upload(
+                self._changes(state, moment), self._write_spec(state, moment), self._parts()
+            )
+        except Exception as exc:
+            raise ShardError(
+                f"{self.node}: writing to {place.uri} failed: {explain(exc)}. The shard is what "
+                "it was"
+            ) from exc
+        self._stop_if_cancelled()
+        return Batch(
+            state.upper,
+            moment + 1,
+            state.schema.id,
+            self.options.encoding,
+            make_visible(place, uploaded.files),
+            uploaded.additions,
+            uploaded.retractions,
+        )
+
+    def _changes(self, state: ShardState, moment: int) -> DataFrame:
+        columns = state.schema.columns
+        rows = model_rows(self.frame, columns)
+        if self.options.mode == "diff" and state.batches:
+            changes = changed(rows, changes_in(self.spark, self.shelf, state.batches, columns))
+        else:
+            changes = added(rows)
+        time = F.lit(moment).cast("bigint").alias("t")
+        return changes.select(time, "d", *rows.columns)
+
+    def _write_spec(self, state: ShardState, moment: int) -> WriteSpec:
+        columns = state.schema.columns
+        tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
+        names = tuple(column.name for column in columns)
+        folder = f"batches/{moment}-{uuid.uuid4().hex[:12]}/"
+        return WriteSpec(
+            connection=self.shelf.connection,
+            bucket=self.shelf.location.bucket,
+            prefix=self.shelf.location.key(folder),
+            columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
+            format=BatchSpec(BatchLayout(tagged, self.options.encoding), names),
+            max_file_size=self.options.max_file_size,
+            part_size=self.options.part_size,
+            max_bytes_in_memory=self.options.max_multi_part_bytes_in_memory,
+        )
+
+    def _parts(self) -> int:
+        return self.options.parts or default_parallelism(self.spark)
+
+    def _stop_if_cancelled(self) -> None:
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise ShardError(f"{self.node}: cancelled. The shard is what it was")
+
+
+def _write(store: StateStore, before: Read | None, state: ShardState) -> None:
+    if before is None:
+        store.create(state)
+    else:
+        store.replace(before, state)
+
+
+def _checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
+    try:
+        frame = spark.sql(query)
+        schema = frame.schema
+    except PySparkException as exc:
+        raise explain(exc) from exc
+    problems = column_problems(schema, ())
+    names = [name.lower() for name in schema.fieldNames()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    problems += [f"the query has several columns named {name}; rename them" for name in twice]
+    if problems:
+        raise ConfigError(node, problems)
+    return frame

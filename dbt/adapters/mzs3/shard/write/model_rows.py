@@ -1,0 +1,79 @@
+"""A model's rows as a shard takes them: its columns in wire form, or what changed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.copy.rows.shapes import normalised
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.executor.wire import as_wire
+from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated
+from dbt.adapters.mzs3.shard.rows.wire import TIMES, wire_spark_type
+from dbt.adapters.mzs3.shard.state.evolve import Given
+from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
+
+
+def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
+    """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
+    rows = normalised(frame)
+    kinds = {field.name: field.dataType for field in rows.schema.fields}
+    places = {name.lower(): f"c{place}" for place, name in enumerate(frame.columns)}
+
+    def value(column: ShardColumn) -> Column:
+        place = places.get(column.name.lower())
+        found = F.lit(None) if place is None else TIMES.of(F.col(place), kinds[place])
+        return found.cast(wire_spark_type(column.kind))
+
+    return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
+
+
+def added(rows: DataFrame) -> DataFrame:
+    """Each row as an addition."""
+    return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
+
+
+def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
+    """What makes `rows` of the rows that the changes `before` come to: a multiset difference."""
+    names = rows.columns
+    taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
+    return consolidated(added(rows).unionByName(taken), names)
+
+
+def default_datums(
+    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[Given]
+) -> dict[str, bytes]:
+    """The values of SQL expressions in the types of the columns they are for, as `Datum`s.
+
+    Raises ConfigError with every expression that fails, or is for no column of the model.
+    """
+    columns = {column.name.lower(): column for column in given}
+    found: dict[str, bytes] = {}
+    problems: list[str] = []
+    for name, expression in expressions.items():
+        column = columns.get(name.lower())
+        if column is None:
+            problems.append(
+                f"column_defaults has {name}, which the model lacks; it has "
+                f"{', '.join(one.name for one in given)}"
+            )
+            continue
+        try:
+            found[name] = _datum(spark, expression, column)
+        except (PySparkException, ValueError) as exc:
+            reason = str(exc).splitlines()[0]
+            problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
+    if problems:
+        raise ConfigError(node, problems)
+    return found
+
+
+def _datum(spark: SparkSession, expression: str, column: Given) -> bytes:
+    one = normalised(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
+    values = one.toArrow().column(0).combine_chunks()
+    message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
+    return message if message is not None else b""

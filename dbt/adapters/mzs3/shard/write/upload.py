@@ -1,0 +1,79 @@
+"""The files of a batch: uploaded by the cluster, then made objects that no state names yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.copy.commit.abort import abort_all
+from dbt.adapters.mzs3.copy.commit.complete import complete
+from dbt.adapters.mzs3.copy.commit.each import each
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
+from dbt.adapters.mzs3.copy.executor.task import REPORT_DDL, write_parts
+from dbt.adapters.mzs3.copy.rows.plan import in_parts
+from dbt.adapters.mzs3.copy.rows.uploads import check_count
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.rows.changes import DIFF
+from dbt.adapters.mzs3.shard.state.batch import BatchFile
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """Open uploads of a batch's files, and how many rows they add and take away."""
+
+    files: tuple[PendingFile, ...]
+    additions: int
+    retractions: int
+
+
+def upload(changes: DataFrame, spec: WriteSpec, parts: int) -> Uploaded:
+    """The files of changes `t`, `d`, c0, c1, …; no file where there is no change.
+
+    The files are a function of the changes and of `parts`. Raises what Spark raises.
+    """
+    ship_executor_code()
+    counted = Observation()
+    diff = F.col(DIFF)
+    none = F.lit(0).cast("bigint")
+    observed = in_parts(changes, parts).observe(
+        counted,
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(F.when(diff > 0, diff).otherwise(none)).alias("additions"),
+        F.sum(F.when(diff < 0, -diff).otherwise(none)).alias("retractions"),
+    )
+    reports = observed.mapInArrow(write_parts(spec), REPORT_DDL).collect()
+    files = tuple(PendingFile.from_dict(report.asDict()) for report in reports)
+    check_count(sum(file.rows for file in files), int(counted.get["rows"]))
+    return Uploaded(
+        files, int(counted.get["additions"] or 0), int(counted.get["retractions"] or 0)
+    )
+
+
+def make_visible(place: Place, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
+    """Every upload as an object; raises ShardError, with none left open, if one can't be."""
+
+    def one(file: PendingFile) -> BatchFile:
+        if not complete(place, file):
+            raise ShardError(
+                f"the upload of {place.uri_of(file.key)} is gone: something else than this run "
+                "has aborted it, such as a lifecycle rule of the bucket; run again"
+            )
+        found = place.find(file.key)
+        if found is None:
+            raise ShardError(f"{place.uri_of(file.key)} is gone right after it was written")
+        name = file.key.removeprefix(place.location.prefix)
+        return BatchFile(name, file.bytes, found.etag, file.rows)
+
+    try:
+        return tuple(each(files, one))
+    except AwsFailure as exc:
+        abort_all(place, [(file.key, file.upload_id) for file in files])
+        doing = f"completing the files of a batch at {place.uri}"
+        raise ShardError(describe(exc, doing, "s3:PutObject and s3:ListBucket")) from exc

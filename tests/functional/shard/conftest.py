@@ -1,0 +1,74 @@
+"""A bucket for each test, and shards written and read without dbt around them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.spark.session import get_or_create
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_parameters: dict[str, str]) -> Any:
+    """The process's one Spark, without dbt around it."""
+    return get_or_create(spark_parameters)
+
+
+@pytest.fixture
+def location(s3: Any) -> str:
+    """A place in a new, empty bucket."""
+    name = f"shards-{next(_numbers)}"
+    s3.create_bucket(Bucket=name)
+    return f"s3://{name}/orders"
+
+
+@pytest.fixture(scope="session")
+def connection(aws_connection: dict[str, str]) -> AwsConnection:
+    return AwsConnection(**aws_connection)
+
+
+@pytest.fixture
+def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., CopyResult]:
+    """`persist(query, as_of, **options)`."""
+
+    def run(query: str, as_of: int, **options: Any) -> CopyResult:
+        return persist_shard(
+            spark,
+            query,
+            node="model.test.orders",
+            options={"location": location, "parts": 2, **options},
+            connections={"default": connection},
+            as_of=as_of,
+        )
+
+    return run
+
+
+@pytest.fixture
+def frame(spark: Any, connection: AwsConnection, location: str) -> Callable[..., Any]:
+    """`frame(as_of, names=…)`: the shard's rows as a DataFrame."""
+
+    def read(as_of: int | None = None, **how: Any) -> Any:
+        return read_shard(spark, connection, parse_location(location), as_of=as_of, **how)
+
+    return read
+
+
+@pytest.fixture
+def rows(frame: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """`rows(as_of, names=…)`: sorted tuples."""
+
+    def read(as_of: int | None = None, **how: Any) -> list[Any]:
+        return sorted((tuple(row) for row in frame(as_of, **how).collect()), key=repr)
+
+    return read

@@ -1,0 +1,98 @@
+"""Runs of a model write what changed, and every moment can be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("encoding", ["dual", "structured", "codec"])
+def test_each_run_writes_what_changed(
+    persist: Callable[..., Any], rows: Callable[..., Any], encoding: str
+) -> None:
+    first = "select * from values (1, 'a'), (2, 'b'), (2, 'b'), (3, null) as t(id, name)"
+    second = "select * from values (1, 'a'), (2, 'b'), (3, 'c'), (4, null) as t(id, name)"
+    assert persist(first, 10, encoding=encoding).rows == 4
+    assert persist(second, 20, encoding=encoding).rows == 4
+    again = persist(second, 30, encoding=encoding)
+    assert (again.rows, again.files) == (0, 0)
+    assert rows(10) == [(1, "a"), (2, "b"), (2, "b"), (3, None)]
+    assert rows(19) == rows(10)
+    assert rows(20) == [(1, "a"), (2, "b"), (3, "c"), (4, None)]
+    assert rows() == rows(20)
+    assert rows(names=["name"]) == [("a",), ("b",), ("c",), (None,)]
+    with pytest.raises(ShardError, match="written up to 30"):
+        rows(31)
+
+
+def test_append_adds_every_row(persist: Callable[..., Any], rows: Callable[..., Any]) -> None:
+    for moment in (10, 20):
+        assert persist("select 1 as id", moment, mode="append").rows == 1
+    assert rows(10) == [(1,)]
+    assert rows() == [(1,), (1,)]
+
+
+def test_drop_b_add_b_default_50_delete_where_b_is_5(
+    persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    persist("select 'hello' as a, 5 as b", 10)
+    persist("select 'hello' as a", 20, on_schema_change="sync_all_columns")
+    added = "select * from values ('hello', 50) as t(a, b)"
+    # What was there before has the default, so that nothing has changed.
+    assert persist(added, 30, column_defaults={"b": 50}).rows == 0
+    assert rows() == [("hello", 50)]
+    assert persist(f"{added} where b <> 5", 40).rows == 0
+    assert rows() == [("hello", 50)]
+    assert rows(10) == [("hello", 5)]
+    assert rows(20) == [("hello",)]
+
+
+def test_a_column_is_renamed_and_widened_in_place(
+    persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    persist("select 1 as id, 2 as amount", 10)
+    result = persist("select 1 as id, 2L as price", 20, column_renames={"amount": "price"})
+    assert result.rows == 0
+    assert rows() == [(1, 2)]
+    with pytest.raises(ConfigError, match="does not hold all of its values"):
+        persist("select 1 as id, 'x' as price", 30)
+
+
+TYPES = """
+select id, cast(id as tinyint) as a, cast(id as decimal(38, 10)) / 3 as b,
+  if(id = 0, -0.0d, cast('NaN' as double)) as c, cast(id as float) as d, date '2024-02-29' as e,
+  timestamp '2024-02-29 01:02:03.456789' as f, timestamp_ntz '0001-01-01 00:00:00' as g,
+  time '23:59:59.999999' as h, interval '-3 04:05:06.789' day to second as i,
+  interval '-1-2' year to month as j, parse_json('{"a":[1,null]}') as k, array(1, null) as l,
+  map('a', null, 'x', named_struct('y', id)) as m, named_struct('p q', 1, 'r', array(1.5f)) as n,
+  X'00ff' as o, cast(null as void) as p, id = 1 as q, cast('v' as varchar(3)) as r
+from range(2)
+"""
+
+
+def texts(frame: Any) -> list[Any]:
+    """Every value as Spark writes it, as Python has no values for some types."""
+    columns = [
+        F.to_json(name) if kind == "variant" else F.col(name).cast("string")
+        for name, kind in frame.dtypes
+    ]
+    return sorted((tuple(row) for row in frame.select(*columns).collect()), key=repr)
+
+
+@pytest.mark.parametrize("encoding", ["dual", "codec"])
+def test_every_type_comes_back_and_is_no_change(
+    spark: Any, persist: Callable[..., Any], frame: Callable[..., Any], encoding: str
+) -> None:
+    assert persist(TYPES, 10, encoding=encoding).rows == 2
+    assert persist(TYPES, 20, encoding=encoding).rows == 0
+    expected, found = spark.sql(TYPES), frame(validate=True)
+    assert texts(found) == texts(expected)
+    kinds = [kind.replace("void", "string") for _, kind in expected.dtypes]
+    assert [kind for _, kind in found.dtypes] == kinds

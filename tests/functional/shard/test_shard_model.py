@@ -1,0 +1,70 @@
+"""persist_shard as its users meet it: models, the log, run_results.json, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.shard.read.job import read_shard
+
+pytestmark = pytest.mark.spark
+
+CONFIG = "{{ config(materialized='persist_shard', location='s3://shard-model/orders', parts=1) }}"
+ORDERS = f"{CONFIG} select id, concat('order ', id) as name from range(5)"
+FEWER = f"{CONFIG} select id, concat('order ', id) as name, 1 as added from range(1, 5)"
+WRONG = "{{ config(materialized='persist_shard', encodng='dual', mode='x') }} select 1 as id"
+
+
+class TestShardModel:
+    @pytest.fixture(scope="class", autouse=True)
+    def the_bucket(self, s3: Any) -> None:
+        s3.create_bucket(Bucket="shard-model")
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "orders.sql": ORDERS,
+            "wrong.sql": WRONG,
+            "downstream.sql": "select count(*) as n from {{ ref('orders') }}",
+        }
+
+    def test_runs_tell_how_much_changed(
+        self, project: Any, spark: Any, connection: Any, s3: Any
+    ) -> None:
+        run_dbt(["run", "--empty", "--select", "orders"])
+        assert s3.list_objects_v2(Bucket="shard-model").get("Contents", []) == []
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", "wrong"])
+        assert "OK created sql persist_shard model" in log
+        assert "[COPY 5 in " in log
+        [row] = project.run_sql("select n from {schema}.downstream", fetch="all")
+        assert row[0] == 5
+        write_file(FEWER, project.project_root, "models", "orders.sql")
+        [result] = run_dbt(["run", "--select", "orders"])
+        # A column more makes other rows of all that stay.
+        assert result.adapter_response["rows_affected"] == 9
+        location = parse_location("s3://shard-model/orders")
+        first = result.adapter_response["as_of"] - 1
+        before = read_shard(spark, connection, location, as_of=first)
+        assert (before.columns, before.count()) == (["id", "name"], 5)
+        now = read_shard(spark, connection, location)
+        assert (now.columns, now.count()) == (["id", "name", "added"], 4)
+
+    def test_every_wrong_option_is_named(self, project: Any) -> None:
+        [result] = run_dbt(["run", "--select", "wrong"], expect_pass=False)
+        for problem in (
+            "model.test.wrong has 3 problems in its configuration",
+            "encodng is not an option of persist_shard; did you mean encoding?",
+            "mode must be one of diff, append, not 'x'",
+            "location is required",
+        ):
+            assert problem in result.message
+
+    def test_the_compiled_job_has_no_secret(self, project: Any, aws_connection: Any) -> None:
+        [job] = Path(project.project_root, "target/run").rglob("orders.*")
+        text = job.read_text()
+        assert "from dbt.adapters.mzs3.shard.write.job import persist_shard" in text
+        assert aws_connection["secret_access_key"] not in text
