@@ -24,6 +24,7 @@ DOORS = {
     "response.py",
     "run_operations.py",
     "shard_jobs.py",
+    "shard_sources.py",
     "source_nodes.py",
     "source_operations.py",
     "staging.py",

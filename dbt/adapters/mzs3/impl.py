@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.shard_jobs import compile_shard_job
+from dbt.adapters.mzs3.shard_sources import read_shards_for_node
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node
@@ -274,6 +275,7 @@ class Mzs3Adapter(SparkAdapter):
         """Ingest what the node needs, before it runs."""
         if config.model.resource_type != "seed":  # seeds read no source
             stage_for_node(self, config.model)
+            read_shards_for_node(self, config.model)
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns; an S3 CSV source that was never ingested gets its relations for that."""

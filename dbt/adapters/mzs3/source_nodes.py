@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -18,8 +18,14 @@ from dbt.adapters.mzs3.csv_source.definition import (
 )
 
 
-def needed_sources(manifest: Any, node: Any) -> list[Any]:
-    """The S3 CSV sources that a node's SQL reads, directly or by way of ephemeral models."""
+def needed_sources(
+    manifest: Any, node: Any, wanted: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """The sources that a node's SQL reads, directly or by way of ephemeral models.
+
+    Those that are `wanted`, which are S3 CSV sources unless it says otherwise.
+    """
+    is_wanted = wanted or _is_ours
     found: dict[str, Any] = {}
     seen: set[str] = set()
     waiting = list(node.depends_on.nodes)
@@ -29,7 +35,7 @@ def needed_sources(manifest: Any, node: Any) -> list[Any]:
             continue
         seen.add(unique_id)
         if unique_id in manifest.sources:
-            if _is_ours(manifest.sources[unique_id]):
+            if is_wanted(manifest.sources[unique_id]):
                 found[unique_id] = manifest.sources[unique_id]
         elif getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
             waiting += manifest.nodes[unique_id].depends_on.nodes

@@ -18,6 +18,16 @@ ORDERS = f"{CONFIG} select id, concat('order ', id) as name from range(5)"
 FEWER = f"{CONFIG} select id, concat('order ', id) as name, 1 as added from range(1, 5)"
 WRONG = "{{ config(materialized='persist_shard', encodng='dual', mode='x') }} select 1 as id"
 
+SOURCES = """
+sources:
+  - name: lake
+    schema: shard_lake
+    tables:
+      - name: orders_now
+        external: {type: persist_shard, location: 's3://shard-model/orders', validate: true}
+        columns: [{name: name}]
+"""
+
 
 class TestShardModel:
     @pytest.fixture(scope="class", autouse=True)
@@ -29,6 +39,8 @@ class TestShardModel:
         return {
             "orders.sql": ORDERS,
             "wrong.sql": WRONG,
+            "sources.yml": SOURCES,
+            "reader.sql": "select * from {{ source('lake', 'orders_now') }}",
             "downstream.sql": "select count(*) as n from {{ ref('orders') }}",
         }
 
@@ -37,7 +49,7 @@ class TestShardModel:
     ) -> None:
         run_dbt(["run", "--empty", "--select", "orders"])
         assert s3.list_objects_v2(Bucket="shard-model").get("Contents", []) == []
-        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", "wrong"])
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", "wrong", "reader"])
         assert "OK created sql persist_shard model" in log
         assert "[COPY 5 in " in log
         [row] = project.run_sql("select n from {schema}.downstream", fetch="all")
@@ -52,6 +64,11 @@ class TestShardModel:
         assert (before.columns, before.count()) == (["id", "name"], 5)
         now = read_shard(spark, connection, location)
         assert (now.columns, now.count()) == (["id", "name", "added"], 4)
+
+    def test_a_source_reads_the_columns_it_names(self, project: Any) -> None:
+        run_dbt(["run", "--select", "reader"])
+        found = project.run_sql("select * from {schema}.reader order by 1", fetch="all")
+        assert [tuple(row) for row in found] == [(f"order {n}",) for n in range(1, 5)]
 
     def test_every_wrong_option_is_named(self, project: Any) -> None:
         [result] = run_dbt(["run", "--select", "wrong"], expect_pass=False)

@@ -1,0 +1,78 @@
+"""A source that reads a shard, as its `external` declares it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.named import named_location, unknown_connection
+from dbt.adapters.mzs3.copy.config.values import ConfigReader, flag, text
+from dbt.adapters.mzs3.errors import ConfigError
+
+TYPE = "persist_shard"
+LATEST = "latest"
+_KNOWN = ("type", "location", "aws_connection", "as_of", "validate")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+@dataclass(frozen=True)
+class ShardSource:
+    """A shard to read; `as_of` in ms since the epoch, None for its last moment.
+
+    `columns` are the names of those that are fetched, in order; none is all of them.
+    """
+
+    name: str
+    location: S3Location
+    aws_connection: str = "default"
+    as_of: int | None = None
+    validate: bool = False
+    columns: tuple[str, ...] = ()
+
+
+def parse_shard_source(
+    name: str,
+    external: Mapping[str, Any],
+    columns: Collection[str],
+    connections: Collection[str],
+) -> ShardSource:
+    """What a source named `name` declares; raises ConfigError with all that is wrong."""
+    problems = [
+        f"{key} is not a key of a {TYPE} source; known are {', '.join(_KNOWN)}"
+        for key in external
+        if key not in _KNOWN
+    ]
+    read = ConfigReader(external, problems)
+    location = named_location(external.get("location"), problems)
+    connection = read("aws_connection", text) or "default"
+    if connection not in connections:
+        problems.append(unknown_connection("aws_connection", connection, connections))
+    as_of = read("as_of", moment)
+    validate = read("validate", flag) or False
+    if problems or location is None:
+        raise ConfigError(name, problems)
+    given = None if as_of == LATEST else int(as_of) if as_of is not None else None
+    return ShardSource(name, location, connection, given, validate, tuple(columns))
+
+
+def moment(value: Any) -> int | str:
+    """`latest`, ms since the epoch, or those of a timestamp, which is UTC unless it says."""
+    if value == LATEST or (isinstance(value, int) and not isinstance(value, bool)):
+        return value  # type: ignore[no-any-return]
+    try:
+        if isinstance(value, str):
+            value = dt.datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if type(value) is dt.date:
+            value = dt.datetime(value.year, value.month, value.day)
+        if isinstance(value, dt.datetime):
+            zoned = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
+            return (zoned - _EPOCH) // dt.timedelta(milliseconds=1)
+    except ValueError:
+        pass
+    raise ValueError(
+        f"must be {LATEST}, a number of ms since 1970, or a timestamp such as "
+        f"'2026-01-31 12:00:00', not {value!r}"
+    )

@@ -1,0 +1,93 @@
+"""Options of models and keys of sources: checked, all problems at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
+from dbt.adapters.mzs3.shard.config.source import moment, parse_shard_source
+
+NODE = "model.acme.orders"
+
+
+def test_defaults() -> None:
+    found = parse_shard_options(NODE, {"location": "s3://a/b"}, ["default"])
+    assert found == ShardOptions("s3://a/b")
+    assert (found.mode, found.encoding) == ("diff", "dual")
+
+
+def test_all_problems_of_a_model_come_at_once() -> None:
+    config: dict[str, Any] = {
+        "mod": "diff",
+        "encoding": "protobuf",
+        "aws_connection": "lake",
+        "column_defaults": {"a": None},
+        "column_renames": ["a"],
+        "part_size": "1MB",
+        "on_schema_change": "append",
+    }
+    with pytest.raises(ConfigError) as caught:
+        parse_shard_options(NODE, config, ["default"])
+    text = str(caught.value)
+    for problem in (
+        "8 problems",
+        "mod is not an option of persist_shard; did you mean mode?",
+        "encoding must be one of dual, structured, codec",
+        "aws_connection 'lake' is not in the profile",
+        "column_defaults has None for a",
+        "column_renames must be a mapping",
+        "part_size must be at least 5MB",
+        "on_schema_change must be one of ignore, fail",
+        "location is required",
+    ):
+        assert problem in text
+
+
+def test_yamls_own_values_are_expressions() -> None:
+    given = {"location": "s3://a/b", "column_defaults": {"n": 50, "t": "'x'", "b": True}}
+    found = parse_shard_options(NODE, given, ["default"])
+    assert found.column_defaults == {"n": "50", "t": "'x'", "b": "True"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("latest", "latest"),
+        (1700000000000, 1700000000000),
+        ("2023-11-14 22:13:20", 1700000000000),
+        ("2023-11-14T22:13:20.5Z", 1700000000500),
+        ("2023-11-14 23:13:20+01:00", 1700000000000),
+        (dt.datetime(2023, 11, 14, 22, 13, 20), 1700000000000),
+        (dt.date(1970, 1, 2), 86_400_000),
+    ],
+)
+def test_moments(value: Any, expected: int | str) -> None:
+    if value == "2023-11-14T22:13:20.5Z":
+        value = "2023-11-14T22:13:20.500Z"  # before Python 3.11 a fraction has 3 or 6 digits
+    assert moment(value) == expected
+
+
+@pytest.mark.parametrize("value", ["yesterday", True, 1.5, [1]])
+def test_what_is_no_moment(value: Any) -> None:
+    with pytest.raises(ValueError, match="must be latest, a number of ms"):
+        moment(value)
+
+
+def test_a_source() -> None:
+    external = {"type": "persist_shard", "location": "s3://a/b", "as_of": 5, "validate": True}
+    found = parse_shard_source("lake.orders", external, ["id"], ["default"])
+    assert (found.location.uri, found.as_of, found.validate) == ("s3://a/b/", 5, True)
+    assert found.columns == ("id",)
+
+
+def test_all_problems_of_a_source_come_at_once() -> None:
+    external = {"type": "persist_shard", "as_off": 5, "as_of": "x", "location": "b"}
+    with pytest.raises(ConfigError) as caught:
+        parse_shard_source("lake.orders", external, [], ["default"])
+    text = str(caught.value)
+    for problem in ("3 problems", "as_off is not a key", "as_of must be", "must start with s3://"):
+        assert problem in text
