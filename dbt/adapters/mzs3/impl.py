@@ -240,6 +240,11 @@ class Mzs3Adapter(SparkAdapter):
         run_operations.verify(self, location, aws_connection)
 
     @available.parse_none
+    def describe_shard(self, location: Any, aws_connection: Any) -> None:
+        """Print a shard's columns and batches."""
+        run_operations.describe_shard(self, location, aws_connection)
+
+    @available.parse_none
     def copy_report(self, schema: Any, path: Any, days: Any) -> None:
         """Write a page about the exports of the last days."""
         run_operations.report(self, schema, path, days)

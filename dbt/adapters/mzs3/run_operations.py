@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.copy.history.report.read import write_report
 from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, ShardError
+from dbt.adapters.mzs3.shard.describe import described
+from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.source_operations import selection
 from dbt.adapters.mzs3.staging import ingest_sources
 from dbt.adapters.mzs3.validation import OPERATION, validate_connection
@@ -64,6 +68,21 @@ def report(adapter: Mzs3Adapter, schema: Any, path: Any, days: Any) -> None:
         session = adapter.connections.get_thread_connection().handle.session
         written = write_report(session, request)
     logger.info(f"  the exports of the last {days} days: {written}")
+
+
+def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
+    """Print a shard's columns and batches."""
+    operation = "describe_shard"
+    with _operation(operation, location=location, aws_connection=aws_connection):
+        connections = adapter.config.credentials.connections
+        connection, place = named_target(
+            operation, connections, "aws_connection", aws_connection, location
+        )
+        found = StateStore(s3_client(connection), place).read()
+        if found is None:
+            raise ShardError(f"there is no shard at {place.uri}")
+    for line in described(place.uri, found.state):
+        logger.info(f"  {line}")
 
 
 def ingest(adapter: Mzs3Adapter, select: Any) -> None:

@@ -70,6 +70,12 @@ class TestShardModel:
         found = project.run_sql("select * from {schema}.reader order by 1", fetch="all")
         assert [tuple(row) for row in found] == [(f"order {n}",) for n in range(1, 5)]
 
+    def test_describe_shard_prints_its_batches(self, project: Any) -> None:
+        args = ["run-operation", "describe_shard", "--args", "{location: s3://shard-model/orders}"]
+        _, log = run_dbt_and_capture(args)
+        assert "s3://shard-model/orders/: 2 batches, 14 changes" in log
+        assert "2: added int (integer)" in log
+
     def test_every_wrong_option_is_named(self, project: Any) -> None:
         [result] = run_dbt(["run", "--select", "wrong"], expect_pass=False)
         for problem in (

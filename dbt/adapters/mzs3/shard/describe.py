@@ -1,0 +1,58 @@
+"""A shard in words: its columns, its batches, and how large they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+from dbt.adapters.mzs3.copy.config.size import format_size
+from dbt.adapters.mzs3.shard.state.batch import Batch
+from dbt.adapters.mzs3.shard.state.schema import Column, Schema
+from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.wording import counted
+
+_LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
+
+
+def described(uri: str, state: ShardState) -> Iterator[str]:
+    """Lines for people: what is read at which times, and of which files it is made."""
+    rows = sum(batch.rows for batch in state.batches)
+    size = sum(batch.bytes for batch in state.batches)
+    batches = counted(len(state.batches), "batch").replace("batchs", "batches")
+    yield f"{uri}: {batches}, {counted(rows, 'change')}, {size} bytes"
+    if state.batches:
+        yield f"readable as of {_time(state.since)} to {_time(state.upper - 1)}"
+    for schema in state.schemas:
+        yield from _schema(schema, in_force=schema is state.schema)
+    for batch in state.batches:
+        yield _batch(batch)
+
+
+def _schema(schema: Schema, *, in_force: bool) -> Iterator[str]:
+    mark = ", in force" if in_force else ""
+    yield f"schema {schema.id} from {_time(schema.since)}{mark}"
+    for column in schema.columns:
+        yield f"  {_column(column)}"
+
+
+def _column(column: Column) -> str:
+    default = ", with a default" if column.default else ""
+    return f"{column.tag}: {column.name} {column.spark} ({column.kind}){default}"
+
+
+def _batch(batch: Batch) -> str:
+    times = f"batch {_time(batch.lower)} to {_time(batch.upper - 1)}, schema {batch.schema}"
+    if not batch.files:
+        return f"{times}: no change"
+    files = counted(len(batch.files), "file")
+    return (
+        f"{times}, {batch.encoding}: +{batch.additions} -{batch.retractions}, {files}, "
+        f"{format_size(batch.bytes)}"
+    )
+
+
+def _time(moment: int) -> str:
+    if not 0 <= moment <= _LAST_YEAR_MS:
+        return str(moment)
+    shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
+    return f"{moment} ({shown.isoformat(' ', 'milliseconds')})"

@@ -1,0 +1,31 @@
+"""What people read of a shard."""
+
+from __future__ import annotations
+
+from dbt.adapters.mzs3.shard.describe import described
+from dbt.adapters.mzs3.shard.state.batch import Batch, BatchFile
+from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.state import new_shard
+from dbt.adapters.mzs3.shard.types.kind import Type
+
+A = Column(0, "a", Type("integer"), "int")
+B = Column(1, "b", Type("text"), "string", b"x")
+
+
+def test_a_shard_in_words() -> None:
+    files = (BatchFile("x", 3072, '"e"', 7),)
+    state = new_shard([A]).appended(Batch(0, 1_001, 0, "dual", files, 4, 3))
+    state = state.with_columns([A, B], 2_000).appended(Batch(1_001, 2_001, 1, "dual"))
+    assert list(described("s3://acme/x/", state)) == [
+        "s3://acme/x/: 2 batches, 7 changes, 3072 bytes",
+        "readable as of 0 (1970-01-01 00:00:00.000) to 2000 (1970-01-01 00:00:02.000)",
+        "schema 0 from 0 (1970-01-01 00:00:00.000)",
+        "  0: a int (integer)",
+        "schema 1 from 2000 (1970-01-01 00:00:02.000), in force",
+        "  0: a int (integer)",
+        "  1: b string (text), with a default",
+        "batch 0 (1970-01-01 00:00:00.000) to 1000 (1970-01-01 00:00:01.000), schema 0, dual: "
+        "+4 -3, 1 file, 3kB",
+        "batch 1001 (1970-01-01 00:00:01.001) to 2000 (1970-01-01 00:00:02.000), schema 1: "
+        "no change",
+    ]
