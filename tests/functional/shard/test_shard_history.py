@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.write import job
+from dbt.adapters.mzs3.shard.write.upload import make_visible
 
 pytestmark = pytest.mark.spark
 
@@ -63,6 +67,44 @@ def test_a_column_is_renamed_and_widened_in_place(
     assert rows() == [(1, 2)]
     with pytest.raises(ConfigError, match="does not hold all of its values"):
         persist("select 1 as id, 'x' as price", 30)
+
+
+def test_encodings_may_change_from_batch_to_batch(
+    persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    for number, encoding in enumerate(("codec", "dual", "structured"), start=1):
+        query = f"select id, id * 0.5d as half from range({number})"
+        assert persist(query, number * 10, encoding=encoding).rows == 1
+    for number in (1, 2, 3):
+        assert rows(number * 10, validate=True) == [(i, i * 0.5) for i in range(number)]
+
+
+def test_a_run_that_loses_a_race_begins_again(
+    persist: Callable[..., Any],
+    rows: Callable[..., Any],
+    s3: Any,
+    location: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    persist("select 1 as id", 10)
+    theirs: list[Any] = []
+
+    def raced(*args: Any) -> Any:
+        if not theirs:
+            theirs.append(None)
+            persist("select 2 as id", 20)
+        return make_visible(*args)
+
+    monkeypatch.setattr(job, "make_visible", raced)
+    ours = persist("select 3 as id", 20)
+    assert (ours.rows, ours.as_of) == (2, 21)
+    assert (rows(10), rows(20), rows(21)) == ([(1,)], [(2,)], [(3,)])
+    bucket = location.removeprefix("s3://").split("/")[0]
+    keys = [found["Key"] for found in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    named = StateStore(s3, parse_location(location)).read()
+    assert named is not None
+    files = {f"orders/{file.name}" for one in named.state.batches for file in one.files}
+    assert set(keys) == {*files, "orders/_shard.json"}
 
 
 TYPES = """
