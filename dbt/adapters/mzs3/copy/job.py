@@ -137,7 +137,7 @@ class _Run:
             self._frame,
             spec,
             self._export.options.parts or 1,
-            before_wide_rows=self._watch.begin_again,
+            before_again=self._watch.begin_again,
         )
         require_same(self._place, existing, files)
         self._ground.sweeper.sweep()  # what the runs before have left open
@@ -151,7 +151,7 @@ class _Run:
             self._export.write_spec(self._ground, progress=self._progress.target),
             self._export.options.parts or 1,
             empty_file=self._export.writes_empty_file(self._ground),
-            before_wide_rows=self._watch.begin_again,
+            before_again=self._watch.begin_again,
         )
         self._files += files
         check_count(written=sum(file.rows for file in files), counted=counted)
