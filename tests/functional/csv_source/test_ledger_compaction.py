@@ -19,7 +19,8 @@ def never_mind():
 
 
 def compacted(lake):
-    compact(lake.spark, lake.relations, require_lock=never_mind)
+    ledger = Ledger(lake.spark, lake.relations)
+    compact(lake.spark, lake.relations, ledger, require_lock=never_mind)
 
 
 def everything(lake):
@@ -119,7 +120,8 @@ def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
     # The last two have something to drop, as there is a snapshot by then.
     for stop in ("require_lock", "write_snapshot", "drop", "_drop_rows"):
         with monkeypatch.context() as patch, pytest.raises(Died):
-            compact(lake.spark, lake.relations, require_lock=dying(patch, stop))
+            ledger = Ledger(lake.spark, lake.relations)
+            compact(lake.spark, lake.relations, ledger, require_lock=dying(patch, stop))
         assert everything(lake) == before, stop
         compacted(lake)
         assert everything(lake) == before, stop

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
@@ -17,18 +18,24 @@ RELATIONS = SourceRelations("raw", "orders")
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 
 
+class NotFound(AnalysisException):
+    def getCondition(self):
+        return "TABLE_OR_VIEW_NOT_FOUND"
+
+
 def metastore(*tables, properties=()):
     """A session whose metastore has these relations; what SHOW finds is `properties`."""
     rows = [{"key": key, "value": value} for key, value in properties]
     found = SimpleNamespace(collect=lambda: rows, first=lambda: rows[0] if rows else None)
-    view = SimpleNamespace(tableType="VIEW")
-    catalog = SimpleNamespace(tableExists=lambda name: name in tables, getTable=lambda name: view)
 
     def sql(text):
-        assert text.startswith("SHOW "), text
+        command, what, name = text.split(" ")
+        assert command == "SHOW" and what in ("TBLPROPERTIES", "PARTITIONS"), text
+        if name not in tables:
+            raise NotFound(name)
         return found
 
-    return SimpleNamespace(catalog=catalog, sql=sql)
+    return SimpleNamespace(catalog=SimpleNamespace(tableExists=tables.__contains__), sql=sql)
 
 
 def error_of(call, *arguments):

@@ -127,6 +127,18 @@ def states_sql(ledger: str) -> str:
     return _STATES.format(objects=objects_sql(ledger))
 
 
+def is_any_sql(state: str, states: tuple[str, ...]) -> str:
+    """Whether the state, an expression, is one of these; false where there is none."""
+    listed = ", ".join(f"'{one}'" for one in states)
+    return f"coalesce({state} IN ({listed}), false)"
+
+
+def is_visible_sql(prefix: str = "") -> str:
+    """Whether rows of an object are committed and not hidden; from what `objects_sql` says of it,
+    its columns named with the prefix."""
+    return f"coalesce({prefix}taken.epoch >= coalesce({prefix}hidden_before, 0), false)"
+
+
 def visible_rows_sql(ledger: str) -> str:
     """The condition on the table of rows that says whether a row is committed and not hidden."""
     events = events_sql(ledger)
