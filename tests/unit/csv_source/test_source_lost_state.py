@@ -10,7 +10,13 @@ from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.owner import Owner
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, read_pinned
+from dbt.adapters.mzs3.csv_source.relations import (
+    SourceRelations,
+    foreign_views,
+    make_relations,
+    read_pinned,
+    read_views,
+)
 from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -93,6 +99,13 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
         f"lake.orders: raw.orders{suffix} was not made by this source; nothing is dropped. Give "
         "the source another schema or identifier"
     )
+
+
+def test_what_a_source_made_is_no_strangers():
+    spark = metastore(RELATIONS.source, RELATIONS.rejects, properties=[("mzs3.view.made_by", "")])
+    views = read_views(spark, RELATIONS)
+    assert views == {RELATIONS.source: True, RELATIONS.rejects: True}
+    assert foreign_views(RELATIONS, views) == []
 
 
 def held_by(monkeypatch, holder):

@@ -164,7 +164,7 @@ class Pass:
                 raise
             named = self._record_failure(ledger, epoch, plan, error.message)
             raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
-        fetched = self._step("commit", lambda: self._commit(ledger, epoch, plan))
+        fetched = self._step("commit", lambda: self._commit(ledger, epoch, plan, batch.objects))
         return Totals(**asdict(fetched), **waiting)
 
     def _compact(self, ledger: Ledger) -> None:
@@ -183,11 +183,11 @@ class Pass:
         count, size = batch.objects, batch.bytes
         fetch_rows(self.spark, self.spec, self.relations, epoch, plan, count, size)
 
-    def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> Fetched:
+    def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame, count: int) -> Fetched:
         if self._acts_after_commit:
             ledger.write_due(epoch)
         with ExitStack() as stack:
-            counting = counted_rows(self.spark, self.spec, self.relations, epoch, plan)
+            counting = counted_rows(self.spark, self.spec, self.relations, epoch, plan, count)
             try:
                 counted, fetched = stack.enter_context(counting)
             except SourceError as exc:

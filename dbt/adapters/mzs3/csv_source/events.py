@@ -47,7 +47,9 @@ _PLACE = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
 _VALID = """
 SELECT *, {place} AS place, phase IN ('note', 'commit') AS counts
 FROM ({events}) AS event
-WHERE phase IN ('plan', 'note', 'failed', 'commit') AND NOT EXISTS (
+WHERE phase IN ('plan', 'note', 'failed', 'commit')"""
+
+_NOT_VOID = """ AND NOT EXISTS (
   SELECT /*+ BROADCAST */ 1 FROM {ledger} AS void
   WHERE coalesce(void.of_phase, void.phase) = 'void'
     AND coalesce(void.of_epoch, void.epoch) = event.epoch
@@ -105,21 +107,23 @@ def events_sql(ledger: str) -> str:
     return _EVENTS.format(ledger=ledger)
 
 
-def valid_events_sql(ledger: str) -> str:
+def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
     """The events of epochs that are not void, in `place` in the order in which they count.
 
-    `counts` says whether the event settles something: plans and failures settle nothing.
+    `counts` says whether the event settles something: plans and failures settle nothing. Without
+    `has_void` no epoch of `ledger` is void, which saves looking for them.
     """
-    return _VALID.format(events=events_sql(ledger), ledger=ledger, place=_PLACE)
+    valid = _VALID.format(events=events_sql(ledger), place=_PLACE)
+    return valid + _NOT_VOID.format(ledger=ledger) if has_void else valid
 
 
-def objects_sql(ledger: str) -> str:
+def objects_sql(ledger: str, *, has_void: bool = True) -> str:
     """Of every object what its events come to; what concerns no object is under NULL.
 
     `shown` is its latest event; `known` the latest that counts; `taken` the latest by which its
     rows came in; `hidden_before` the epoch before which its rows are hidden.
     """
-    return _OBJECTS.format(valid=valid_events_sql(ledger))
+    return _OBJECTS.format(valid=valid_events_sql(ledger, has_void=has_void))
 
 
 def states_sql(ledger: str) -> str:

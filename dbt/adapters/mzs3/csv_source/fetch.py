@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
-from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.spark.persisted import FEW, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:
@@ -159,8 +159,11 @@ def counted_rows(
     relations: SourceRelations,
     epoch: str,
     plan: DataFrame,
+    count: int,
 ) -> Iterator[tuple[DataFrame, Fetched]]:
     """The plan with `rows`, `rejects` and the `error` of each object, counted once; and totals.
+
+    `count` objects were to be planned, which says how best to hold what is counted.
 
     Raises SourceError if records of an object are missing or there twice: its records, rejected
     ones too, are numbered from 1, so the highest number is their count; an object that was
@@ -170,7 +173,7 @@ def counted_rows(
     reason = _REASON if spec.reading.skips else "CAST(NULL AS string) AS error"
     columns = (F.expr(text) for text in (*_COUNTS, reason))
     counts = written.groupBy(F.expr("_mz_object AS object")).agg(*columns)
-    with persisted(plan.join(counts, "object", "full")) as counted:
+    with held(spark, plan.join(counts, "object", "full"), few=count <= FEW) as counted:
         totals = counted.selectExpr(*_TOTALS).first().asDict()
         if (wrong := totals.pop("wrong")) is not None:
             raise SourceError(

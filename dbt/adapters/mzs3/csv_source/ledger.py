@@ -82,15 +82,15 @@ class Ledger:
 
     def objects(self) -> DataFrame:
         """Of every object what its events come to, with the columns of `objects_sql`."""
-        return self._spark.sql(objects_sql(self._current()))
+        return self._spark.sql(objects_sql(self._valid(), has_void=False))
 
     def events(self) -> DataFrame:
         """The events that count or counted, with the columns of `valid_events_sql`."""
-        return self._spark.sql(valid_events_sql(self._current()))
+        return self._spark.sql(valid_events_sql(self._valid(), has_void=False))
 
     def voids(self) -> DataFrame:
         """The epochs that are void, each once, in the column `epoch`."""
-        events = events_sql(self._current())
+        events = events_sql(self._in(current_epochs(self._epochs)))
         return self._spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
 
     def snapshot(self, epoch: str) -> DataFrame:
@@ -99,7 +99,7 @@ class Ledger:
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
-        events = self._spark.sql(f"SELECT object FROM {self._current()}")
+        events = self._spark.sql(f"SELECT object FROM {self._valid()}")
         events = events.where(F.col("object").isNotNull())
         few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
         return [row["object"] for row in few.distinct().collect()]
@@ -183,12 +183,20 @@ class Ledger:
         place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
         return self._spark.table(self._relations.ledger).where(place)
 
-    def _current(self) -> str:
-        """The ledger without what a snapshot has taken the place of; in SQL, in parentheses.
+    def _valid(self) -> str:
+        """The ledger without void epochs and what a snapshot has taken the place of; in SQL.
 
-        By name of each epoch, so that no file of an older one is so much as listed.
+        A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
-        listed = ", ".join(quote_literal(epoch) for epoch in current_epochs(self._epochs))
+        current = current_epochs(self._epochs)
+        return self._in([epoch for epoch in current if VOID not in self._epochs[epoch]])
+
+    def _in(self, epochs: list[str]) -> str:
+        """These epochs of the ledger, in parentheses.
+
+        By name, so that no file of another one is so much as listed.
+        """
+        listed = ", ".join(map(quote_literal, epochs))
         condition = f"epoch IN ({listed})" if listed else "false"
         return f"(SELECT * FROM {self._relations.ledger} WHERE {condition})"
 

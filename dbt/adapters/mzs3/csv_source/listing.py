@@ -20,9 +20,9 @@ from dbt.adapters.mzs3.csv_source.decisions import (
 )
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
-from dbt.adapters.mzs3.csv_source.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.scan import Listed, listed_objects
 from dbt.adapters.mzs3.csv_source.start import Start, listing_start
-from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.spark.persisted import held, persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +89,7 @@ def new_objects(
     ledger: Ledger,
     announced: DataFrame | None = None,
 ) -> Iterator[Batch]:
-    """The matching objects that a run is to take; listed once, never in the driver's memory.
+    """The matching objects that a run is to take; listed once, a page at most by the driver.
 
     The listing is compared by object and ETag with what the ledger knows of the keys that it
     covers: all, unless the source says that keys only grow. `announced` are objects that a queue
@@ -97,17 +97,17 @@ def new_objects(
     does not list.
     """
     start = listing_start(ledger, definition)
-    candidates = candidate_objects(spark, definition, connection, ledger, start, announced)
+    listed = candidate_objects(spark, definition, connection, ledger, start, announced)
+    candidates = listed.objects
     known = start.limit(ledger.objects(), definition, announced)
     mode = definition.intake.on_overwrite
     complete = definition.discovery.bucket_scan
     with ExitStack() as stack:
-        if definition.intake.is_limited:
+        if definition.intake.is_limited and not listed.at_hand:
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
-        decided = stack.enter_context(
-            persisted(decide(candidates, known, mode, complete=complete))
-        )
+        decided = decide(candidates, known, mode, complete=complete)
+        decided = stack.enter_context(held(spark, decided, few=listed.at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
         yield replace(_batch(definition, decided), full_since=start.full_since)
 
@@ -119,8 +119,8 @@ def candidate_objects(
     ledger: Ledger,
     start: Start,
     announced: DataFrame | None = None,
-) -> DataFrame:
-    """Every object once, as it was last seen: object, etag, size, last_modified."""
+) -> Listed:
+    """Every object once, as it was last seen."""
 
     def known() -> tuple[list[str], int]:
         bucket = f"s3://{definition.location.bucket}/"
@@ -130,10 +130,10 @@ def candidate_objects(
     if announced is None:
         return listed
     if not definition.discovery.bucket_scan:
-        return announced
+        return replace(listed, objects=announced)
     last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
-    both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
-    return both.select("object", "last.*")
+    both = listed.objects.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return replace(listed, objects=both.select("object", "last.*"))
 
 
 def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
