@@ -12,6 +12,8 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+
 
 def encoded(text: str) -> str:
     """The text in hexadecimal digits: Spark shows a value in which it finds a word such as `url`
@@ -40,7 +42,7 @@ def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
     except AnalysisException as exc:
-        if exc.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+        if exc.getCondition() in _NOT_FOUND:
             return None
         raise
     return {
