@@ -96,6 +96,19 @@ def test_it_is_told_that_an_export_begins_again(copy: Copy, bucket: str) -> None
     )
 
 
+def test_rows_are_told_apart_by_where_they_have_null_and_by_the_signs_of_zeros(
+    copy: Copy, bucket: str
+) -> None:
+    query = (
+        "select a, b, cast(z as double) as z "
+        "from values (1, null), (null, 1), (null, null) as ab(a, b), "
+        "values ('0'), ('-0'), ('NaN'), (null) as zeros(z), range(2)"
+    )
+    told: list[CopyEvent] = []
+    assert copy(query, f"s3://{bucket}/apart", audience=Audience(tell=told.append)).rows == 24
+    assert not [event for event in told if isinstance(event, CopyBeginsAgain)]
+
+
 def test_rows_whose_hash_may_not_order_them_are_sorted_by_all_columns(
     copy: Copy, s3: Any, bucket: str
 ) -> None:

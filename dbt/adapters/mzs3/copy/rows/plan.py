@@ -37,7 +37,9 @@ def in_parts(
     names = rows.columns
     folder = [names[i] for i in partition_by]
     keys = order_keys(rows.schema)
-    hashed = rows.select(F.xxhash64(*keys).alias(HASH_COLUMN), *names)
+    # A hash passes over NULLs: without telling where they are, (1, NULL) is as (NULL, 1).
+    nulls = [F.expr(f"isnull({name})") for name in names]
+    hashed = rows.select(F.xxhash64(*keys, *nulls).alias(HASH_COLUMN), *names)
     part = f"pmod({HASH_COLUMN}, {parts})"
     if folder:
         hashed = _spread(hashed, folder, parts)
