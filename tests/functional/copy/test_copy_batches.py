@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from equal_hashes import partner
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
@@ -34,6 +35,17 @@ def sizes(rows: Any) -> list[int]:
             yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows]})
 
     return [row.rows for row in rows.mapInArrow(measure, "rows bigint").collect()]
+
+
+def files(s3: Any, bucket: str, folder: str) -> dict[str, bytes]:
+    """The exported files below the folder."""
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"{folder}/part-")["Contents"]
+    return {
+        entry["Key"].removeprefix(folder): s3.get_object(Bucket=bucket, Key=entry["Key"])[
+            "Body"
+        ].read()
+        for entry in listed
+    }
 
 
 def test_narrow_rows_come_in_small_batches(spark: Any) -> None:
@@ -109,21 +121,29 @@ def test_rows_are_told_apart_by_where_they_have_null_and_by_the_signs_of_zeros(
     assert not [event for event in told if isinstance(event, CopyBeginsAgain)]
 
 
-def test_rows_whose_hash_may_not_order_them_are_sorted_by_all_columns(
-    copy: Copy, s3: Any, bucket: str
+@pytest.mark.parametrize("options", [{}, {"format": "parquet"}], ids=str)
+def test_two_rows_of_one_hash_are_sorted_by_all_columns(
+    copy: Copy, spark: Any, s3: Any, bucket: str, options: dict[str, str]
 ) -> None:
-    # Whether two arrays with a NaN are alike is not looked at.
-    query = "select array(double('NaN'), id % 2) as a from range(6)"
-    told: list[CopyEvent] = []
-    audience = Audience(tell=told.append)
-    assert copy(query, f"s3://{bucket}/tied", parts=1, audience=audience).rows == 6
-    [again] = [event for event in told if isinstance(event, CopyBeginsAgain)]
-    assert again.reason == "equal hashes"
-    [key] = [
-        entry["Key"]
-        for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]
-        if entry["Key"].endswith(".csv")
-    ]
-    body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    assert sorted(body.splitlines()) == [b'"{NaN,0}"'] * 3 + [b'"{NaN,1}"'] * 3
+    rows = [(1, 2), (3, partner(1, 2, 3))]
+    values = ", ".join(f"({a}L, {b}L)" for a, b in rows)
+    # Each twice, beside others; and one of them too wide to be taken for narrow.
+    query = (
+        f"select a, b, repeat('x', int(c)) as c from values {values} as ab(a, b), "
+        "values (1), (20000) as widths(c) union all select id, id, '' from range(100)"
+    )
+    hashes = spark.sql(f"select distinct xxhash64(a, b) from values {values} as ab(a, b)")
+    assert hashes.count() == 1
+    found = []
+    for name, text in (
+        ("one", query),
+        ("two", f"select * from ({query}) order by a, c limit 999"),
+    ):
+        told: list[CopyEvent] = []
+        location = f"s3://{bucket}/{name}"
+        assert copy(text, location, parts=2, audience=Audience(tell=told.append), **options).rows
+        again = [event.reason for event in told if isinstance(event, CopyBeginsAgain)]
+        assert again == ["wide rows", "equal hashes"]
+        found.append(files(s3, bucket, name))
+    assert found[0] == found[1]
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing import new_objects
 from dbt.adapters.mzs3.csv_source.reset import drop_source
@@ -179,16 +180,18 @@ def test_a_narrower_pattern_is_no_contradiction(lake):
 
 
 def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake, monkeypatch):
-    monkeypatch.setattr(persisted, "FEW", 0)
+    monkeypatch.setattr(executor_listing, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
     lake.put("1.csv", "id\n1\n")
-    lake.ingest()
     lake.put("2.csv", "id\n2\n")
+    lake.ingest()
+    lake.put("3.csv", "id\n3\n")
     ledger = Ledger(lake.spark, lake.relations)
     with new_objects(lake.spark, lake.definition(), lake.connection, ledger) as batch:
-        lake.put("1.csv", "id\n9\n")
+        lake.put("2.csv", "id\n9\n")
+        lake.put("4.csv", "id\n4\n")
         lake.spark.catalog.clearCache()  # as if it were lost with its executor
-        taken = [row["object"] for row in batch.frame.collect()]
-    assert taken == [f"s3://{lake.bucket}/orders/2.csv"]
+        taken = sorted(row["object"].rpartition("/")[2] for row in batch.frame.collect())
+    assert taken == ["3.csv", "4.csv"]
 
 
 def test_what_is_too_much_for_the_driver_spark_holds(lake, monkeypatch):

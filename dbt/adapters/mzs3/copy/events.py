@@ -62,9 +62,9 @@ class CopyStarted(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyBeginsAgain(CopyEvent):
-    """The query runs a second time, as a row was not what all were taken for.
+    """The query runs once more, as rows were not what all are taken for at first.
 
-    A row has more than `limit` bytes, or two different rows have one hash.
+    `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows.
     """
 
     reason: Reason

@@ -101,7 +101,7 @@ class Watch:
             raise CopyError("the run was cancelled")
 
     def begin_again(self, reason: Reason) -> None:
-        """To call before the query runs a second time; as `stop_if_cancelled`."""
+        """To call before the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
         self._tell(CopyBeginsAgain(**self._about, reason=reason, limit=WIDEST))
 

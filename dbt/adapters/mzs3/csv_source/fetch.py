@@ -49,7 +49,7 @@ def fetch_rows(
     An object that would keep one core busy for long is read by several tasks, in ranges; unless
     that can't be done, of which a task that reads all of it tells. `count` and `size` are of the
     objects, and their bytes, that were to be planned. What is in the plan may differ, where Spark
-    has listed again since: they say among how many tasks to share it, and nothing else.
+    has listed again since: they say how to share it among tasks, and never what is fetched.
     """
     uri_base = f"s3://{spec.bucket}/"
     objects = plan.selectExpr(

@@ -64,7 +64,8 @@ _OPTIONAL_COLUMNS = {
 class Ledger:
     """The ledger of one source, as it is when this is made, and with what is written through it.
 
-    Only what holds the source's lock writes to it: so nobody else's writes are missed.
+    Only what holds the source's lock writes to it: so nobody else's writes are missed. Without the
+    lock, it is the ledger of that moment.
     """
 
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW = 10_000
-"""So many rows fit into the driver's memory, whatever their texts: a few MB."""
+"""So many rows fit into the driver's memory, whatever their texts: some tens of MB."""
 
 
 @contextmanager

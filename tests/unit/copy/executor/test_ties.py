@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.copy.executor.ties import TIED_ROWS, without_hash
-from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.copy.executor.ties import TiedRowsError, without_hash
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<q", 0x7FF8000000000001))[0]
 
@@ -56,8 +55,6 @@ def test_rows_of_one_hash_may_be_alike_in_and_across_batches(hashes: list[int], 
         (pa.string(), "a", None),
         (pa.float64(), 0.0, -0.0),
         (pa.float32(), 0.0, -0.0),
-        (pa.list_(pa.int32()), [1], [1, 2]),
-        (pa.list_(pa.float64()), [math.nan], [math.nan]),  # can't be told
     ],
     ids=str,
 )
@@ -69,7 +66,7 @@ def test_two_that_are_not_are_an_error(kind: Any, one: Any, other: Any, apart: b
         if apart
         else [pa.Table.from_batches([first, second]).combine_chunks().to_batches()[0]]
     )
-    with pytest.raises(ExecutorError, match=TIED_ROWS):
+    with pytest.raises(TiedRowsError):
         values(*batches)
 
 
@@ -81,5 +78,5 @@ def test_one_nan_is_like_another(kind: Any) -> None:
 
 def test_an_empty_batch_is_between_no_rows() -> None:
     rows = [batch([1], ["a"], pa.string()), batch([], [], pa.string())]
-    with pytest.raises(ExecutorError, match="one hash"):
+    with pytest.raises(TiedRowsError):
         values(*rows, batch([1], ["b"], pa.string()))

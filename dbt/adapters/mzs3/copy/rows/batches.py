@@ -24,14 +24,12 @@ _ROWS = 4096
 _MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NOT_MEASURED = str(2**31 - 1)  # the one value at which Spark leaves the measuring out
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
-_NESTED = (T.ArrayType, T.StructType, T.MapType)
 _COLUMN_BYTES = 16  # the most that a value of fixed width, or the place of another, takes
 
 
 def can_be_narrow(schema: T.StructType) -> bool:
-    """Whether rows of this schema can be narrow, as far as that is cheap to tell."""
-    nested = any(isinstance(column.dataType, _NESTED) for column in schema.fields)
-    return not nested and _COLUMN_BYTES * len(schema.fields) <= WIDEST
+    """Whether rows of this schema, in which nothing is nested, can be narrow at all."""
+    return _COLUMN_BYTES * len(schema.fields) <= WIDEST
 
 
 def only_if_narrow(value: str, schema: T.StructType) -> str:

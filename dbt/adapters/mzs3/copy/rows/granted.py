@@ -8,10 +8,10 @@ from typing import Literal
 
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.copy.executor.ties import TIED_ROWS
-from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, can_be_narrow
+from dbt.adapters.mzs3.copy.rows.batches import can_be_narrow
 
 Reason = Literal["wide rows", "equal hashes"]
+_NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,8 @@ class Granted:
     narrow_rows: bool = False
     distinct_hashes: bool = False
 
-    def refuted_by(self, failure: Exception) -> Reason | None:
-        """What of this does not hold, if the failure of an attempt is about that."""
-        text = str(failure)
-        if self.narrow_rows and WIDE_ROW in text:
-            return "wide rows"
-        return "equal hashes" if self.distinct_hashes and TIED_ROWS in text else None
-
     def but_for(self, reason: Reason) -> Granted:
-        """The rest."""
+        """What is left of it once a row was wide, or two rows had one hash."""
         if reason == "wide rows":
             return replace(self, narrow_rows=False)
         return replace(self, distinct_hashes=False)
@@ -39,5 +32,11 @@ NOTHING = Granted()
 
 
 def granted(schema: T.StructType, partition_by: Sequence[int]) -> Granted:
-    """All that rows of this schema may be taken for; folders need a sort by more than a hash."""
+    """All that rows of this schema may be taken for.
+
+    How wide a nested value is, is not cheap to tell; and a hash takes `[[1, 2], []]` and
+    `[[1], [2]]` for the same. Folders need a sort by more than a hash.
+    """
+    if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
+        return NOTHING
     return Granted(narrow_rows=can_be_narrow(schema), distinct_hashes=not partition_by)
