@@ -87,6 +87,8 @@ class Bench(Session):
             "timestamp'2026-01-01' AS last_modified",
             "false AS hides",
             "1L AS `rows`",
+            "0L AS rejects",
+            "cast(NULL AS string) AS error",
         )
 
     def plan(self, source: SourceDefinition, found: DataFrame) -> int:
