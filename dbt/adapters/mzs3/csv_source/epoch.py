@@ -49,13 +49,9 @@ OnStep = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Totals:
+class Totals(Fetched):
     """What an epoch committed, and what it left for later runs."""
 
-    objects: int = 0
-    rows: int = 0
-    rejected: int = 0
-    skipped: int = 0
     waiting_objects: int = 0
     waiting_bytes: int = 0
 
