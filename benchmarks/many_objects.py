@@ -161,7 +161,7 @@ class Bench(Session):
         definition = self._definition("listing")
         ledger = Ledger(self.spark, SourceRelations(definition.schema, definition.identifier))
         epoch = next_epoch(ledger.epochs())
-        objects = listed_objects(self.spark, definition, bucket.connection)
+        objects = listed_objects(self.spark, definition, bucket.connection).objects
         ledger.write_plan(epoch, objects.withColumn("hides", F.lit(False)))
         done = ledger.plan(epoch).select(
             "*", F.lit(1).alias("rows"), F.lit(0).alias("rejects"), F.lit(None).alias("error")

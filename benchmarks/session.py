@@ -26,7 +26,7 @@ class Session:
         self.spark = get_or_create(
             {
                 "spark.master": "local[2]",
-                "spark.driver.memory": "3g",
+                "spark.driver.memory": "8g",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": "false",

@@ -37,7 +37,7 @@ class Cluster:
 
         The workers that had started them start others.
         """
-        executors = [pid for worker in self.workers for pid in _children(worker)]
+        executors = {pid for worker in self.workers for pid in _executors(worker)}
         for pid in executors:
             os.kill(pid, signal.SIGKILL)
         return len(executors)
@@ -109,6 +109,15 @@ def _wait_for(process: subprocess.Popen[str], started: re.Pattern[str]) -> str:
     if answer is None:
         raise RuntimeError("Spark's daemon has ended:\n" + "".join(lines[-30:]))
     return answer
+
+
+def _executors(worker: int) -> list[int]:
+    """Its children that are executors: a JVM has others too, while it starts one."""
+    return [
+        pid
+        for pid in _children(worker)
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
 
 
 def _children(pid: int) -> list[int]:

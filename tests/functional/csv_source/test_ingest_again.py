@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing import new_objects
 from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark import persisted
 
 pytestmark = pytest.mark.spark
 
@@ -177,16 +179,31 @@ def test_a_narrower_pattern_is_no_contradiction(lake):
     assert lake.rows("id") == [("1.csv", 1, "1"), ("3.csv", 1, "3")]
 
 
-def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake):
+def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake, monkeypatch):
+    monkeypatch.setattr(executor_listing, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
     lake.put("1.csv", "id\n1\n")
-    lake.ingest()
     lake.put("2.csv", "id\n2\n")
+    lake.ingest()
+    lake.put("3.csv", "id\n3\n")
     ledger = Ledger(lake.spark, lake.relations)
     with new_objects(lake.spark, lake.definition(), lake.connection, ledger) as batch:
-        lake.put("1.csv", "id\n9\n")
+        lake.put("2.csv", "id\n9\n")
+        lake.put("4.csv", "id\n4\n")
         lake.spark.catalog.clearCache()  # as if it were lost with its executor
-        taken = [row["object"] for row in batch.frame.collect()]
-    assert taken == [f"s3://{lake.bucket}/orders/2.csv"]
+        taken = sorted(row["object"].rpartition("/")[2] for row in batch.frame.collect())
+    assert taken == ["3.csv", "4.csv"]
+
+
+def test_what_is_too_much_for_the_driver_spark_holds(lake, monkeypatch):
+    monkeypatch.setattr(persisted, "FEW", 1)
+    lake.external = {"on_overwrite": "replace", "max_objects_per_run": 2}
+    for name in ("1.csv", "2.csv", "3.csv"):
+        lake.put(name, "id\n1\n")
+    assert (report := lake.ingest()).objects == 2
+    assert report.waiting_objects == 1
+    lake.put("1.csv", "id\n9\n")
+    assert lake.ingest().rows == 2
+    assert lake.rows("id") == [("1.csv", 1, "9"), ("2.csv", 1, "1"), ("3.csv", 1, "1")]
 
 
 def test_create_only_makes_the_relations_and_reads_no_rows(lake):

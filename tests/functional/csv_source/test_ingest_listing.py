@@ -109,7 +109,8 @@ def test_where_keys_grow_a_run_lists_their_end_and_a_late_key_comes_with_the_nex
     listings, _ = requests(watched)
     assert {query["start-after"][0] for query in listings} == {"orders/2026-01-02/1.cs"}
     for _ in range(2):  # a snapshot takes the place of what was before
-        compact(lake.spark, lake.relations, require_lock=lambda: None)
+        ledger = Ledger(lake.spark, lake.relations)
+        compact(lake.spark, lake.relations, ledger, require_lock=lambda: None)
     later(monkeypatch, 23.9)
     assert lake.ingest().objects == 0
     later(monkeypatch, 0.2)

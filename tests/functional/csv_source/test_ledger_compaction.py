@@ -19,7 +19,8 @@ def never_mind():
 
 
 def compacted(lake):
-    compact(lake.spark, lake.relations, require_lock=never_mind)
+    ledger = Ledger(lake.spark, lake.relations)
+    compact(lake.spark, lake.relations, ledger, require_lock=never_mind)
 
 
 def everything(lake):
@@ -80,7 +81,8 @@ def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
     compacted(lake)
     assert everything(lake) == before
     # Now only the two snapshots are left; rows that nobody sees are gone.
-    assert [sorted(phases) for phases in ledger.epochs().values()] == [["snapshot"]] * 2
+    epochs = Ledger(lake.spark, lake.relations).epochs()
+    assert [sorted(phases) for phases in epochs.values()] == [["snapshot"]] * 2
     compacted(lake)
     kept = lake.spark.sql(f"SHOW PARTITIONS {lake.relations.rows}").collect()
     assert dead not in {row["partition"].partition("=")[2] for row in kept}
@@ -119,7 +121,8 @@ def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
     # The last two have something to drop, as there is a snapshot by then.
     for stop in ("require_lock", "write_snapshot", "drop", "_drop_rows"):
         with monkeypatch.context() as patch, pytest.raises(Died):
-            compact(lake.spark, lake.relations, require_lock=dying(patch, stop))
+            ledger = Ledger(lake.spark, lake.relations)
+            compact(lake.spark, lake.relations, ledger, require_lock=dying(patch, stop))
         assert everything(lake) == before, stop
         compacted(lake)
         assert everything(lake) == before, stop

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.copy.config.options import CopyOptions
 from dbt.adapters.mzs3.copy.events import CopyEvent
 from dbt.adapters.mzs3.copy.history.table import HistoryRow
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.granted import Reason
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
 
@@ -100,12 +101,19 @@ def test_a_cancelled_export(witness: Witness) -> None:
     assert (row.status, row.error) == ("cancelled", "Spark was interrupted")
 
 
-def test_a_second_beginning_is_told(witness: Witness) -> None:
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("wide rows", "with batches for wide rows: one has more than 16 kB"),
+        ("equal hashes", "sorted by all columns: different rows have the same hash"),
+    ],
+)
+def test_a_second_beginning_is_told(witness: Witness, reason: Reason, text: str) -> None:
     with witness.watch() as watch:
-        watch.begin_again()
+        watch.begin_again(reason)
         watch.committed(RESULT)
     assert witness.names == ["started", "begins_again", "committed"]
-    assert "more than 32 kB" in witness.events[1].message
+    assert witness.events[1].message.endswith(f"begins again, {text}")
 
 
 def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> None:
@@ -119,7 +127,7 @@ def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> 
 def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
     with pytest.raises(CopyError, match="was cancelled"), witness.watch() as watch:
         witness.cancelled.set()
-        watch.begin_again()
+        watch.begin_again("wide rows")
     assert witness.names == ["started", "cancelled"]
 
 

@@ -1,18 +1,49 @@
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.compaction import COMPACT_AFTER, is_due, superseded
+from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.ledger import (
+    Ledger,
     current_epochs,
     epochs_due,
     latest_snapshot,
     next_epoch,
     unfinished_epochs,
 )
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+
+
+def test_a_ledger_asks_the_metastore_once_and_reads_what_counts():
+    on_record = ["9/plan", "9/commit", "10/snapshot", "11/plan", "11/void", "12/plan", "12/commit"]
+    asked = []
+
+    def sql(text):
+        asked.append(text)
+        parts = (one.split("/") for one in on_record)
+        rows = [{"partition": f"epoch={epoch}/phase={phase}"} for epoch, phase in parts]
+        return SimpleNamespace(collect=lambda: rows)
+
+    ledger = Ledger(SimpleNamespace(sql=sql), SourceRelations("raw", "orders"))
+    assert ledger.epochs()["11"] == {"plan", "void"}
+    ledger.objects()
+    ledger.events()
+    shown, *read = asked
+    assert shown == "SHOW PARTITIONS `raw`.`orders__ledger`"
+    assert len(read) == 2
+    for text in read:
+        assert "WHERE epoch IN ('10', '12')" in text
+        assert "'void'" not in text
+
+
+def test_the_views_leave_out_epochs_that_are_void():
+    assert "= 'void'" in states_sql("ledger")
+    assert "= 'void'" in visible_rows_sql("ledger")
 
 
 def test_the_first_epoch_is_now():

@@ -3,13 +3,20 @@
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.owner import Owner
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, read_pinned
+from dbt.adapters.mzs3.csv_source.relations import (
+    SourceRelations,
+    foreign_views,
+    make_relations,
+    read_pinned,
+    read_views,
+)
 from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -17,18 +24,24 @@ RELATIONS = SourceRelations("raw", "orders")
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 
 
+class NotFound(AnalysisException):
+    def getCondition(self):
+        return "TABLE_OR_VIEW_NOT_FOUND"
+
+
 def metastore(*tables, properties=()):
     """A session whose metastore has these relations; what SHOW finds is `properties`."""
     rows = [{"key": key, "value": value} for key, value in properties]
     found = SimpleNamespace(collect=lambda: rows, first=lambda: rows[0] if rows else None)
-    view = SimpleNamespace(tableType="VIEW")
-    catalog = SimpleNamespace(tableExists=lambda name: name in tables, getTable=lambda name: view)
 
     def sql(text):
-        assert text.startswith("SHOW "), text
+        command, what, name = text.split(" ")
+        assert command == "SHOW" and what in ("TBLPROPERTIES", "PARTITIONS"), text
+        if name not in tables:
+            raise NotFound(name)
         return found
 
-    return SimpleNamespace(catalog=catalog, sql=sql)
+    return SimpleNamespace(catalog=SimpleNamespace(tableExists=tables.__contains__), sql=sql)
 
 
 def error_of(call, *arguments):
@@ -86,6 +99,13 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
         f"lake.orders: raw.orders{suffix} was not made by this source; nothing is dropped. Give "
         "the source another schema or identifier"
     )
+
+
+def test_what_a_source_made_is_no_strangers():
+    spark = metastore(RELATIONS.source, RELATIONS.rejects, properties=[("mzs3.view.made_by", "")])
+    views = read_views(spark, RELATIONS)
+    assert views == {RELATIONS.source: True, RELATIONS.rejects: True}
+    assert foreign_views(RELATIONS, views) == []
 
 
 def held_by(monkeypatch, holder):

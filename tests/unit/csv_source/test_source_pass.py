@@ -10,6 +10,7 @@ from dbt.adapters.mzs3.csv_source import epoch as epochs
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.csv_source.fetch import Fetched
 from dbt.adapters.mzs3.csv_source.listing import Refusal
 from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 
@@ -25,9 +26,6 @@ class FakeLedger:
 
     def plan(self, epoch):
         return "the plan"
-
-    def totals(self, epoch):
-        return 1, 1, 0, 0
 
     def write_note(self, epoch, events):
         self._add(epoch, "note")
@@ -61,11 +59,13 @@ def this(monkeypatch):
     )
 
 
-BATCH = SimpleNamespace(notes="notes", waiting_objects=0, waiting_bytes=0, objects=1, frame="new")
+BATCH = SimpleNamespace(
+    notes="notes", waiting_objects=0, waiting_bytes=0, objects=1, bytes=9, frame="new"
+)
 
 
 def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
-    monkeypatch.setattr(Pass, "_commit", lambda self, ledger, epoch, plan: None)
+    monkeypatch.setattr(Pass, "_commit", lambda *_: Fetched(1, 1))
     ledger = FakeLedger()
     this._epoch(ledger, BATCH)
     first, second = sorted(ledger.written, key=int)
@@ -125,7 +125,7 @@ def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
 def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):
     @contextmanager
     def counted(*_):
-        yield "counted"
+        yield "counted", Fetched(1, 1)
 
     def lost():
         raise SourceError("the lock was taken away")

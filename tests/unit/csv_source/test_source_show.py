@@ -1,4 +1,4 @@
-"""Purified definitions as SQL and YAML: the design's examples, and names of every kind."""
+"""Purified definitions as SQL and YAML, and names of every kind."""
 
 import pytest
 import yaml
@@ -7,35 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.purify import purify
-from dbt.adapters.mzs3.csv_source.show import Purified, _yaml, purified_lines, purified_sql
+from dbt.adapters.mzs3.csv_source.show import Purified, _yaml, purified_lines
 
 
 def purified(found=("id", "value"), columns=(), **external):
     definition = parse(location="s3://bucket", pattern="**/*.csv", columns=columns, **external)
     return Purified(definition, purify(definition, found), is_pinned=True)
-
-
-FROM = "FROM S3 DISCOVER OBJECTS MATCHING '**/*.csv' USING BUCKET SCAN 'bucket' FORMAT CSV WITH"
-
-
-@pytest.mark.parametrize(
-    ("columns", "external", "sql"),
-    [
-        ([], {}, f"CREATE SOURCE orders {FROM} HEADER COLUMNS (id, value);"),
-        (
-            [{"name": "a"}, {"name": "b"}],
-            {},
-            f"CREATE SOURCE orders (a, b) {FROM} HEADER COLUMNS (id, value);",
-        ),
-        (
-            [],
-            {"header": False, "column_count": 2},
-            f"CREATE SOURCE orders (column1, column2) {FROM} 2 COLUMNS;",
-        ),
-    ],
-)
-def test_the_examples_of_the_design(columns, external, sql):
-    assert purified_sql(purified(columns=columns, **external)) == sql
 
 
 def test_the_yaml_pastes_back_as_what_was_purified():

@@ -117,7 +117,7 @@ IGNORED = {
     "nothing": (DATA, {}),
     "another range": (DATA[299:], partial(299, len(DATA))),
     "whole as range": (DATA, partial(0, len(DATA))),
-    "range as whole": (DATA[300:], partial(300, len(DATA), status=200)),
+    "whole, said to be a range": (DATA, partial(300, len(DATA))),
 }
 
 
@@ -131,6 +131,11 @@ def test_a_store_that_ignores_the_range_is_an_error(data, answer):
         "the Range of the request (HTTP "
     )
     assert len(pauses) == 1
+
+
+def test_a_store_may_send_a_range_with_status_200():
+    store = Careless(DATA[300:], **partial(300, len(DATA), status=200))
+    assert read_all(store, []) == DATA
 
 
 def test_a_part_shorter_than_asked_for_is_not_the_end():

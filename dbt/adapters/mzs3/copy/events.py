@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 from dbt.adapters.mzs3.copy.magnitude import shown_bytes
+from dbt.adapters.mzs3.copy.rows.granted import Reason
 
 Phase = Literal["running", "computing", "writing", "committing"]
 
@@ -61,17 +62,22 @@ class CopyStarted(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyBeginsAgain(CopyEvent):
-    """A row has more than `limit` bytes: the query runs a second time, for wide rows."""
+    """The query runs once more, as rows were not what all are taken for at first.
 
+    `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows.
+    """
+
+    reason: Reason
     limit: int
 
     name = "mzs3.copy.begins_again"
 
     def _said(self) -> str:
-        return (
-            f"COPY to {self.location} begins again, with batches for wide rows: "
-            f"one has more than {shown_bytes(self.limit)}"
-        )
+        if self.reason == "wide rows":
+            now = f"with batches for wide rows: one has more than {shown_bytes(self.limit)}"
+        else:
+            now = "sorted by all columns: different rows have the same hash"
+        return f"COPY to {self.location} begins again, {now}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.copy.export import Export, checked_frame
 from dbt.adapters.mzs3.copy.progress import Progress
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.resumed import require_same
+from dbt.adapters.mzs3.copy.rows.granted import Reason
 from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
@@ -137,7 +138,7 @@ class _Run:
             self._frame,
             spec,
             self._export.options.parts or 1,
-            before_wide_rows=self._watch.begin_again,
+            before_again=self._begin_again,
         )
         require_same(self._place, existing, files)
         self._ground.sweeper.sweep()  # what the runs before have left open
@@ -151,11 +152,17 @@ class _Run:
             self._export.write_spec(self._ground, progress=self._progress.target),
             self._export.options.parts or 1,
             empty_file=self._export.writes_empty_file(self._ground),
-            before_wide_rows=self._watch.begin_again,
+            before_again=self._begin_again,
         )
         self._files += files
         check_count(written=sum(file.rows for file in files), counted=counted)
         self._watch.stop_if_cancelled()
+
+    def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:
+        self._watch.begin_again(reason)
+        problems = abort_all(self._place, [upload for upload in uploads if upload[1]])
+        if problems:
+            raise CopyError("; ".join(problems))
 
     def _commit(self) -> None:
         self._progress.committing()

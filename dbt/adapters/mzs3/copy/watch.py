@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.copy.history.table import TABLE, HistoryRow, Status, appe
 from dbt.adapters.mzs3.copy.progress import Progress, driver_address
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.batches import WIDEST
+from dbt.adapters.mzs3.copy.rows.granted import Reason
 from dbt.adapters.mzs3.copy.tally import Snapshot
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import explain
@@ -99,10 +100,10 @@ class Watch:
         if self._is_cancelled():
             raise CopyError("the run was cancelled")
 
-    def begin_again(self) -> None:
-        """To call before the query runs a second time, for wide rows; as `stop_if_cancelled`."""
+    def begin_again(self, reason: Reason) -> None:
+        """To call before the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
-        self._tell(CopyBeginsAgain(**self._about, limit=WIDEST))
+        self._tell(CopyBeginsAgain(**self._about, reason=reason, limit=WIDEST))
 
     def recovered(self, finished: str) -> None:
         """To call where the location had a commit of an earlier run, which is complete now."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.decisions import is_visible
 from dbt.adapters.mzs3.csv_source.events import (
     COMMIT,
     FETCHED,
@@ -19,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     RETRACTED,
     RETRIED,
     SKIPPED,
+    is_visible_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S
@@ -105,9 +105,9 @@ def _fits(action: Action) -> Column:
     if action is Action.SKIP:
         return F.col("shown.state").isin(*OPEN_STATES)
     if action is Action.RETRACT:
-        return is_visible()
+        return F.expr(is_visible_sql())
     # What is not there can't be taken; what never was has no ETag to be taken by.
-    there = is_visible() | (F.col("shown.state") != REMOVED)
+    there = F.expr(is_visible_sql()) | (F.col("shown.state") != REMOVED)
     return there & F.col("shown.etag").isNotNull()
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, AfterAction, AfterCommit
-from dbt.adapters.mzs3.csv_source.decisions import is_visible
-from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
+from dbt.adapters.mzs3.csv_source.events import OPEN_STATES, is_any_sql, is_visible_sql
 from dbt.adapters.mzs3.csv_source.executor.after import (
     LEFT,
     OUTCOME_DDL,
@@ -93,10 +92,9 @@ def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
 
     None of which something is wanted yet: what is to be taken again has to be there for that.
     """
-    came = F.col("taken.epoch") == int(epoch)
-    done_with = ~F.col("shown.state").isin(*OPEN_STATES)
-    objects = ledger.objects().where(came & is_visible() & done_with)
-    return objects.select("object", "taken.etag")
+    came = f"taken.epoch = {int(epoch)} AND {is_visible_sql()}"
+    done_with = f"NOT {is_any_sql('shown.state', OPEN_STATES)}"
+    return ledger.objects().where(f"{came} AND {done_with}").select("object", "taken.etag")
 
 
 def _counted(state: str) -> list[F.Column]:

@@ -72,13 +72,16 @@ def superseded(epochs: Epochs) -> list[tuple[str, str]]:
 
 
 def compact(
-    spark: SparkSession, relations: SourceRelations, *, require_lock: Callable[[], None]
+    spark: SparkSession,
+    relations: SourceRelations,
+    ledger: Ledger,
+    *,
+    require_lock: Callable[[], None],
 ) -> None:
     """A snapshot has taken the place of all epochs; what the one before it did so for is gone.
 
     `require_lock` raises if the lock is no longer held: then nothing is written.
     """
-    ledger = Ledger(spark, relations)
     before = ledger.epochs()
     events = _kept(spark, ledger, before)
     require_lock()

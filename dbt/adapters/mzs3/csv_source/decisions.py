@@ -15,6 +15,7 @@ that no state says for ever that something is to be done.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -32,10 +33,12 @@ from dbt.adapters.mzs3.csv_source.events import (
     RETRIED,
     SETTLED_STATES,
     WAITING_STATES,
+    is_any_sql,
+    is_visible_sql,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 TAKE = "take"
 NOTE = "note"
@@ -50,6 +53,10 @@ _OVERWRITTEN = {
     OnOverwrite.APPEND: TAKE,
     OnOverwrite.REPLACE: TAKE,
 }
+_KEPT = (
+    "it was overwritten: its ETag was {previous} and is {now}; on_overwrite: ignore keeps the "
+    "rows there are"
+)
 _GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
 
 
@@ -73,124 +80,105 @@ def decide(
     - `state`, `error`, `rows`, `rejects`, `at`: of a note;
     - `previous`: the ETag of the rows that are visible.
     """
-    joined = candidates.alias("c").join(
-        objects.where(F.col("object").isNotNull()).alias("k"),
-        F.col("c.object") == F.col("k.object"),
-        "full",
+    known = objects.where("object IS NOT NULL")
+    both = candidates.alias("c").join(known.alias("k"), F.expr("c.object = k.object"), "full")
+    found = both.selectExpr(*named(_FOUND))
+    for facts in _facts(complete=complete):
+        found = found.selectExpr("*", *named(facts))
+    return found.selectExpr(*named(_decisions(mode, complete=complete))).where(
+        "action IS NOT NULL"
     )
-    case = _Case(mode, complete=complete)
-    decided = joined.select(
-        F.coalesce(F.col("c.object"), F.col("k.object")).alias("object"),
-        *(case.now(name).alias(name) for name in OBJECT_COLUMNS[1:]),
-        case.action().alias("action"),
-        case.hides().alias("hides"),
-        F.when(case.waits, F.col("k.known.epoch")).alias("since"),
-        case.recorded().alias("recorded"),
-        case.remembered().alias("remembered"),
-        F.when(case.retried, F.lit(RETRIED)).otherwise(F.lit(LISTED)).alias("waits_as"),
-        *case.note(),
-        F.col("k.taken.etag").alias("previous"),
-    )
-    return decided.where(F.col("action").isNotNull())
 
 
-class _Case:
-    """An object as it was found, `c`, beside what the ledger knows, `k`, in columns of both."""
+# As texts: an expression that is built call by call costs Spark's driver more than it does to run.
+_FOUND = {
+    "object": "coalesce(c.object, k.object)",
+    "found": "c.object IS NOT NULL",
+    "now": "struct(c.etag, c.size, c.last_modified)",
+    "known": "k.known",
+    "shown": "k.shown",
+    "taken": "k.taken",
+    "waits": is_any_sql("k.known.state", WAITING_STATES),
+    "retried": is_any_sql("k.known.state", (RETRIED,)),
+    "is_open": is_any_sql("k.shown.state", OPEN_STATES),
+    "was_settled": is_any_sql("k.known.state", SETTLED_STATES),
+    "visible": is_visible_sql("k."),
+}
 
-    def __init__(self, mode: OnOverwrite, *, complete: bool) -> None:
-        self._mode = mode
-        self._complete = complete
-        self.state, self.shown = F.col("k.known.state"), F.col("k.shown.state")
-        self.found = F.col("c.object").isNotNull()
-        self.waits = is_any(self.state, WAITING_STATES)
-        self.retried = is_any(self.state, (RETRIED,))
-        self.is_open = is_any(self.shown, OPEN_STATES)
-        self.visible = is_visible("k.")
-        # A queue does not tell again of what failed, nor of what was planned with it.
-        self.wanted = self.found if complete else (self.found | self.is_open)
-        self.etag = self.now("etag")
-        self.settled = is_any(self.state, SETTLED_STATES) & (F.col("k.known.etag") == self.etag)
-        self.same = self.visible & (F.col("k.taken.etag") == self.etag)
-        self.overwritten = self.wanted & ~self.settled & ~self.retried & ~self.same & self.visible
 
-    def now(self, name: str) -> Column:
-        """The object's ETag, size or time, as it was last seen."""
-        last, first = ("known", "shown") if self._complete else ("shown", "known")
-        known = F.coalesce(F.col(f"k.{last}.{name}"), F.col(f"k.{first}.{name}"))
+def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
+    """What the columns of `_FOUND` mean for the object, each mapping by those before it."""
+    last, first = ("known", "shown") if complete else ("shown", "known")
+
+    def last_seen(name: str) -> str:
         # What was to be taken again and is gone has the rows it had, under their ETag.
-        kept = ~self.wanted & self.visible & ~is_any(self.state, SETTLED_STATES)
-        known = F.when(kept, F.col(f"k.taken.{name}")).otherwise(known)
-        return F.when(self.found, F.col(f"c.{name}")).otherwise(known)
-
-    def action(self) -> Column:
-        """What is to be done about it, NULL for nothing."""
-        settles = F.when(self.is_open, F.lit(NOTE))
         return (
-            F.when(~self.wanted, settles if self._complete else F.lit(None))
-            .when(self.settled, settles)
-            .when(self.retried, F.lit(TAKE))
-            .when(self.same, settles)
-            .when(self.visible, F.lit(_OVERWRITTEN[self._mode]))
-            .otherwise(F.lit(TAKE))
+            f"CASE WHEN found THEN now.{name} "
+            f"WHEN NOT wanted AND visible AND NOT was_settled THEN taken.{name} "
+            f"ELSE coalesce({last}.{name}, {first}.{name}) END"
         )
 
-    def hides(self) -> Column:
-        """Whether its rows, once taken, hide those there are."""
-        return self.visible & (self.retried | F.lit(self._mode is OnOverwrite.REPLACE))
-
-    def recorded(self) -> Column:
-        """Whether the ledger has it as waiting, or as refused, as it is now."""
-        refused = self.overwritten & F.lit(self._mode is OnOverwrite.FAIL)
-        in_error = is_any(self.shown, (FAILED,)) & self._is_shown()
-        return F.when(refused, in_error).otherwise(self._waits_so())
-
-    def remembered(self) -> Column:
-        """Whether the ledger says in any way that it is to be taken as it is now."""
-        return self._waits_so() | (self.is_open & self._is_shown())
-
-    def note(self) -> list[Column]:
-        """The state and error that a note of it has, and what it repeats of the commit."""
-        ignored = F.concat(
-            F.lit("it was overwritten: its ETag was "),
-            F.col("k.taken.etag"),
-            F.lit(" and is "),
-            self.etag,
-            F.lit("; on_overwrite: ignore keeps the rows there are"),
-        )
-        stays = self.settled | (~self.found & is_any(self.state, SETTLED_STATES))
-        state = (
-            F.when(self.overwritten, F.lit(IGNORED))
-            .when(stays, self.state)
-            .when(~self.found & ~self.visible, F.lit(REMOVED))
-            .otherwise(F.lit(FETCHED))
-        )
-        error = (
-            F.when(self.overwritten, ignored)
-            .when(stays, F.col("k.known.error"))
-            .when(~self.found, F.lit(_GONE))
-        )
-        return [
-            state.alias("state"),
-            error.alias("error"),
-            *(F.when(state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
-        ]
-
-    def _waits_so(self) -> Column:
-        return F.coalesce(self.waits & (F.col("k.known.etag") == self.etag), F.lit(False))
-
-    def _is_shown(self) -> Column:
-        return F.coalesce(F.col("k.shown.etag") == self.etag, F.lit(False))
+    return (
+        # A queue does not tell again of what failed, nor of what was planned with it.
+        {"wanted": "found" if complete else "found OR is_open"},
+        {name: last_seen(name) for name in OBJECT_COLUMNS[1:]},
+        {
+            "settled": "was_settled AND known.etag = etag",
+            "same": "visible AND taken.etag = etag",
+            "waits_so": "coalesce(waits AND known.etag = etag, false)",
+            "shown_so": "coalesce(shown.etag = etag, false)",
+        },
+        {
+            "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
+            "stays": "settled OR (NOT found AND was_settled)",
+        },
+        {
+            "state": f"""CASE
+                WHEN overwritten THEN '{IGNORED}' WHEN stays THEN known.state
+                WHEN NOT found AND NOT visible THEN '{REMOVED}' ELSE '{FETCHED}' END"""
+        },
+    )
 
 
-def is_any(state: Column, states: tuple[str, ...]) -> Column:
-    """Whether the state is one of these; false where there is none."""
-    return F.coalesce(state.isin(*states), F.lit(False))
+def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
+    """The columns of `decide`, by the facts."""
+    settles = f"CASE WHEN is_open THEN '{NOTE}' END"
+    refused = "overwritten" if mode is OnOverwrite.FAIL else "false"
+    kept = _KEPT.format(previous="', taken.etag, '", now="', etag, '")
+    replaced = "true" if mode is OnOverwrite.REPLACE else "false"
+    return {
+        **{name: name for name in OBJECT_COLUMNS},
+        "action": f"""CASE
+            WHEN NOT wanted THEN {settles if complete else "NULL"}
+            WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
+            WHEN same THEN {settles} WHEN visible THEN '{_OVERWRITTEN[mode]}'
+            ELSE '{TAKE}' END""",
+        "hides": f"visible AND (retried OR {replaced})",
+        "since": "CASE WHEN waits THEN known.epoch END",
+        "recorded": f"""CASE
+            WHEN {refused} THEN {is_any_sql("shown.state", (FAILED,))} AND shown_so
+            ELSE waits_so END""",
+        "remembered": "waits_so OR (is_open AND shown_so)",
+        "waits_as": f"CASE WHEN retried THEN '{RETRIED}' ELSE '{LISTED}' END",
+        "state": "state",
+        "error": f"""CASE
+            WHEN overwritten THEN concat('{kept}')
+            WHEN stays THEN known.error WHEN NOT found THEN '{_GONE}' END""",
+        **kept_sql(),
+        "previous": "taken.etag",
+    }
 
 
-def is_visible(prefix: str = "") -> Column:
-    """Whether rows of the object are committed and not hidden; from what the ledger knows."""
-    hidden_before = F.coalesce(F.col(f"{prefix}hidden_before"), F.lit(0))
-    return F.coalesce(F.col(f"{prefix}taken.epoch") >= hidden_before, F.lit(False))
+def kept_sql() -> Mapping[str, str]:
+    """What a note repeats of the commit: its columns, by `state` and `taken`."""
+    return {
+        name: f"CASE WHEN state = '{FETCHED}' THEN taken.`{name}` END" for name in TAKEN_COLUMNS
+    }
+
+
+def named(expressions: Mapping[str, str]) -> list[str]:
+    """The expressions as columns of these names."""
+    return [f"{expression} AS `{name}`" for name, expression in expressions.items()]
 
 
 def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
@@ -208,9 +196,9 @@ def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
 
 def waiting_notes(taken: DataFrame) -> DataFrame:
     """Notes by which objects to take that are not in the ledger as waiting come to be."""
-    return taken.where(~F.col("recorded")).select(
+    nothing = {"error": "string", **TAKEN_COLUMNS}
+    return taken.where("NOT recorded").selectExpr(
         *OBJECT_COLUMNS,
-        F.col("waits_as").alias("state"),
-        F.lit(None).cast("string").alias("error"),
-        *(F.lit(None).cast(kind).alias(name) for name, kind in TAKEN_COLUMNS.items()),
+        "waits_as AS state",
+        *(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in nothing.items()),
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pyspark.sql import functions as F
 
@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
-from dbt.adapters.mzs3.csv_source.fetch import counted_rows, fetch_rows
+from dbt.adapters.mzs3.csv_source.fetch import Fetched, counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
@@ -42,18 +42,16 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 
+_T = TypeVar("_T")
+
 OnStep = Callable[[str], None]
 """Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""
 
 
 @dataclass(frozen=True)
-class Totals:
+class Totals(Fetched):
     """What an epoch committed, and what it left for later runs."""
 
-    objects: int = 0
-    rows: int = 0
-    rejected: int = 0
-    skipped: int = 0
     waiting_objects: int = 0
     waiting_bytes: int = 0
 
@@ -86,7 +84,7 @@ class Pass:
             # may be corrected or removed.
             self._step("void", partial(ledger.write_void, dead))
         if is_due(epochs):
-            self._step("compact", self._compact)
+            self._step("compact", partial(self._compact, ledger))
         told = self._told(ledger)
         self.cancellation.check()
         with new_objects(self.spark, self.definition, self.connection, ledger, told) as batch:
@@ -155,18 +153,18 @@ class Pass:
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
-            self._step("fetch", lambda: self._fetch(epoch, plan))
+            self._step("fetch", lambda: self._fetch(epoch, plan, batch))
         except SPARK_FAILURES as exc:
             error = executor_error(exc)
             if error is None:
                 raise
             named = self._record_failure(ledger, epoch, plan, error.message)
             raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
-        self._step("commit", lambda: self._commit(ledger, epoch, plan))
-        return Totals(*ledger.totals(epoch), **waiting)
+        fetched = self._step("commit", lambda: self._commit(ledger, epoch, plan, batch.objects))
+        return Totals(**asdict(fetched), **waiting)
 
-    def _compact(self) -> None:
-        compact(self.spark, self.relations, require_lock=self.lock.require)
+    def _compact(self, ledger: Ledger) -> None:
+        compact(self.spark, self.relations, ledger, require_lock=self.lock.require)
 
     def _refuse(self, ledger: Ledger, refusal: Refusal) -> NoReturn:
         if (notes := refusal.notes) is not None:
@@ -177,18 +175,17 @@ class Pass:
             self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
         raise SourceError(refusal.text)
 
-    def _fetch(self, epoch: str, plan: DataFrame) -> None:
-        fetch_rows(self.spark, self.spec, self.relations, epoch, plan)
+    def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> None:
+        count, size = batch.objects, batch.bytes
+        fetch_rows(self.spark, self.spec, self.relations, epoch, plan, count, size)
 
-    def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame) -> None:
-        source = self.definition.name
-        limit = self.spec.reading.max_rejects
+    def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame, count: int) -> Fetched:
         if self._acts_after_commit:
             ledger.write_due(epoch)
         with ExitStack() as stack:
-            counting = counted_rows(self.spark, source, self.relations, epoch, plan, limit)
+            counting = counted_rows(self.spark, self.spec, self.relations, epoch, plan, count)
             try:
-                counted = stack.enter_context(counting)
+                counted, fetched = stack.enter_context(counting)
             except SourceError as exc:
                 self._record_failure(ledger, epoch, plan, str(exc))
                 raise
@@ -196,6 +193,7 @@ class Pass:
             self.cancellation.check()
             self.cancellation.committing = True
             ledger.write_commit(epoch, counted)
+        return fetched
 
     def _record_failure(
         self, ledger: Ledger, epoch: str, plan: DataFrame, message: str
@@ -220,8 +218,9 @@ class Pass:
         hint = objects_hint("skip_s3_objects", self.definition.name, [name])
         return f"; or go on without it after: {hint}"
 
-    def _step(self, name: str, action: Callable[[], None]) -> None:
+    def _step(self, name: str, action: Callable[[], _T]) -> _T:
         self.on_step(f"begin {name}")
         self.cancellation.check()
-        action()
+        result = action()
         self.on_step(f"end {name}")
+        return result

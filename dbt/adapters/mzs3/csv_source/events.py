@@ -47,7 +47,9 @@ _PLACE = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
 _VALID = """
 SELECT *, {place} AS place, phase IN ('note', 'commit') AS counts
 FROM ({events}) AS event
-WHERE phase IN ('plan', 'note', 'failed', 'commit') AND NOT EXISTS (
+WHERE phase IN ('plan', 'note', 'failed', 'commit')"""
+
+_NOT_VOID = """ AND NOT EXISTS (
   SELECT /*+ BROADCAST */ 1 FROM {ledger} AS void
   WHERE coalesce(void.of_phase, void.phase) = 'void'
     AND coalesce(void.of_epoch, void.epoch) = event.epoch
@@ -105,26 +107,40 @@ def events_sql(ledger: str) -> str:
     return _EVENTS.format(ledger=ledger)
 
 
-def valid_events_sql(ledger: str) -> str:
+def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
     """The events of epochs that are not void, in `place` in the order in which they count.
 
-    `counts` says whether the event settles something: plans and failures settle nothing.
+    `counts` says whether the event settles something: plans and failures settle nothing. Without
+    `has_void` no epoch of `ledger` is void, which saves looking for them.
     """
-    return _VALID.format(events=events_sql(ledger), ledger=ledger, place=_PLACE)
+    valid = _VALID.format(events=events_sql(ledger), place=_PLACE)
+    return valid + _NOT_VOID.format(ledger=ledger) if has_void else valid
 
 
-def objects_sql(ledger: str) -> str:
+def objects_sql(ledger: str, *, has_void: bool = True) -> str:
     """Of every object what its events come to; what concerns no object is under NULL.
 
     `shown` is its latest event; `known` the latest that counts; `taken` the latest by which its
     rows came in; `hidden_before` the epoch before which its rows are hidden.
     """
-    return _OBJECTS.format(valid=valid_events_sql(ledger))
+    return _OBJECTS.format(valid=valid_events_sql(ledger, has_void=has_void))
 
 
 def states_sql(ledger: str) -> str:
     """The view of the latest state of every object."""
     return _STATES.format(objects=objects_sql(ledger))
+
+
+def is_any_sql(state: str, states: tuple[str, ...]) -> str:
+    """Whether the state, an expression, is one of these; false where there is none."""
+    listed = ", ".join(f"'{one}'" for one in states)
+    return f"coalesce({state} IN ({listed}), false)"
+
+
+def is_visible_sql(prefix: str = "") -> str:
+    """Whether rows of an object are committed and not hidden; from what `objects_sql` says of it,
+    its columns named with the prefix."""
+    return f"coalesce({prefix}taken.epoch >= coalesce({prefix}hidden_before, 0), false)"
 
 
 def visible_rows_sql(ledger: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -24,6 +25,8 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.spark.persisted import FEW, held
+from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,21 +41,20 @@ def fetch_rows(
     relations: SourceRelations,
     epoch: str,
     plan: DataFrame,
+    count: int,
+    size: int,
 ) -> None:
     """The rows of every object of the plan are in the epoch's partition, each once.
 
     An object that would keep one core busy for long is read by several tasks, in ranges; unless
-    that can't be done, of which a task that reads all of it tells.
+    that can't be done, of which a task that reads all of it tells. `count` and `size` are of the
+    objects, and their bytes, that were to be planned. What is in the plan may differ, where Spark
+    has listed again since: they say how to share it among tasks, and never what is fetched.
     """
     uri_base = f"s3://{spec.bucket}/"
-    objects = plan.select(
-        F.substring(F.col("object"), F.lit(len(uri_base) + 1), F.length("object")).alias("key"),
-        "etag",
-        "size",
-        "last_modified",
+    objects = plan.selectExpr(
+        f"substring(object, {len(uri_base) + 1}) AS key", "etag", "size", "last_modified"
     )
-    # Of the plan as it is written: the listing that it came of may have been made again since.
-    count, size = objects.agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0))).first()
     large = _large(spark, spec, objects, size)
     partition = {EPOCH_COLUMN: epoch}
     again = False
@@ -89,16 +91,14 @@ def _rows(
     large: list[LargeObject],
 ) -> Iterator[DataFrame]:
     """The rows of so many objects: the large ones' in ranges, the others' each by one task."""
-    count -= len(large)
-    size -= sum(one.size for one in large)
     if not large:
         yield _whole(spark, spec, objects, count, size)
         return
+    count -= len(large)
+    size -= sum(one.size for one in large)
     with rows_in_ranges(spark, spec, large, RANGE_BYTES) as rows:
-        if count:
-            others = objects.where(~F.col("key").isin([one.key for one in large]))
-            rows = rows.unionAll(_whole(spark, spec, others, count, size))
-        yield rows
+        others = objects.where(~F.col("key").isin([one.key for one in large]))
+        yield rows.unionAll(_whole(spark, spec, others, count, size))
 
 
 def _whole(
@@ -109,67 +109,89 @@ def _whole(
     One task for each object, unless that makes more small ones than the cluster works on.
     """
     parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    # Never none: where Spark listed again, all may have been gone, and the plan is empty.
     tasks = max(1, min(count, max(parallelism, -(-size // BYTES_PER_TASK))))
-    by_size = Window.orderBy(F.col("size").desc(), "key")
-    position = (F.row_number().over(by_size) - 1).cast("int")
-    return (
-        objects.withColumn("position", F.pmod(position, F.lit(tasks)))
-        .repartitionById(tasks, F.col("position"))
-        .drop("position")
-        .mapInArrow(fetch_objects(spec), output_schema(spec))
-    )
+    # A plan is one file.
+    shared = objects.coalesce(1)
+    if tasks > 1:
+        by_size = Window.orderBy(F.col("size").desc(), "key")
+        position = (F.row_number().over(by_size) - 1).cast("int")
+        numbered = shared.withColumn("position", F.pmod(position, F.lit(tasks)))
+        shared = numbered.repartitionById(tasks, F.col("position")).drop("position")
+    return shared.mapInArrow(fetch_objects(spec), output_schema(spec))
 
 
-def _require_few(source: str, counted: DataFrame, rejected: DataFrame, limit: int) -> None:
-    """Raise SourceError for more rejects than the limit; it tells of the first."""
-    total = counted.agg(F.sum("rejects")).first()[0] or 0
-    if total <= limit:
-        return
-    first = rejected.orderBy("_mz_object", "_mz_record").first()
-    problem = first[PROBLEM_COLUMN]
-    where = f"object {first['_mz_object']}, line {problem['line']}, byte {problem['byte']}"
-    raise SourceError(too_many_rejects(source, limit, f"{where}: {problem['error']}"))
+@dataclass(frozen=True)
+class Fetched:
+    """Objects fetched, their rows and rejected records, and objects skipped."""
+
+    objects: int = 0
+    rows: int = 0
+    rejected: int = 0
+    skipped: int = 0
+
+
+_COUNTS = (
+    "count(*) AS written",
+    f"count_if({PROBLEM_COLUMN} IS NULL) AS `rows`",
+    f"count_if({PROBLEM_COLUMN}.raw IS NOT NULL) AS rejects",
+    "max(_mz_record) AS last",
+)
+# Grouping with a text takes sorting: where nothing is skipped there is none to look for.
+_REASON = (
+    f"max(CASE WHEN {PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL "
+    f"THEN {PROBLEM_COLUMN}.error END) AS error"
+)
+_WRONG = """CASE WHEN written != coalesce(last, 1) OR etag IS NULL
+    THEN struct(object, written, coalesce(last, 1) AS should) END"""
+_TOTALS = (
+    "count_if(error IS NULL) AS objects",
+    "coalesce(sum(`rows`), 0) AS `rows`",
+    "coalesce(sum(rejects), 0) AS rejected",
+    "count_if(error IS NOT NULL) AS skipped",
+    f"min({_WRONG}) AS wrong",
+)
 
 
 @contextmanager
 def counted_rows(
     spark: SparkSession,
-    source: str,
+    spec: FetchSpec,
     relations: SourceRelations,
     epoch: str,
     plan: DataFrame,
-    max_rejects: int | None,
-) -> Iterator[DataFrame]:
-    """The plan with `rows`, `rejects` and the `error` of each object, counted once.
+    count: int,
+) -> Iterator[tuple[DataFrame, Fetched]]:
+    """The plan with `rows`, `rejects` and the `error` of each object, counted once; and totals.
+
+    `count` objects were to be planned, which says how best to hold what is counted.
 
     Raises SourceError if records of an object are missing or there twice: its records, rejected
     ones too, are numbered from 1, so the highest number is their count; an object that was
-    skipped has one row, without a number. Raises it also for more rejects than `max_rejects`.
+    skipped has one row, without a number. Raises it also for more rejects than the source allows.
     """
-    written = spark.table(relations.rows).where(F.col(EPOCH_COLUMN) == epoch)
-    is_good = F.col(PROBLEM_COLUMN).isNull()
-    is_reject = F.col(f"{PROBLEM_COLUMN}.raw").isNotNull()
-    counts = written.groupBy(F.col("_mz_object").alias("object")).agg(
-        F.count(F.lit(1)).alias("all"),
-        F.count_if(is_good).alias("rows"),
-        F.count_if(is_reject).alias("rejects"),
-        F.max("_mz_record").alias("last"),
-        F.max(F.when(~is_good & ~is_reject, F.col(f"{PROBLEM_COLUMN}.error"))).alias("error"),
-    )
-    counted = plan.join(counts, "object", "full").persist()
-    try:
-        should = F.coalesce("last", F.lit(1))
-        wrong = (F.col("all") != should) | F.col("etag").isNull()
-        first = counted.where(wrong).withColumn("should", should).orderBy("object").first()
-        if first is not None:
+    written = spark.table(relations.rows).where(f"{EPOCH_COLUMN} = {quote_literal(epoch)}")
+    reason = _REASON if spec.reading.skips else "CAST(NULL AS string) AS error"
+    columns = (F.expr(text) for text in (*_COUNTS, reason))
+    counts = written.groupBy(F.expr("_mz_object AS object")).agg(*columns)
+    with held(spark, plan.join(counts, "object", "full"), few=count <= FEW) as counted:
+        totals = counted.selectExpr(*_TOTALS).first().asDict()
+        if (wrong := totals.pop("wrong")) is not None:
             raise SourceError(
-                f"{source}: object {first['object']} has {first['all']} rows where it should "
-                f"have {first['should']}; nothing of this run is committed. This is a defect, "
-                "please report it"
+                f"{spec.source}: object {wrong['object']} has {wrong['written']} rows where it "
+                f"should have {wrong['should']}; nothing of this run is committed. This is a "
+                "defect, please report it"
             )
-        if max_rejects is not None:
-            _require_few(source, counted, written.where(is_reject), max_rejects)
-        yield counted.fillna(0, ["rows", "rejects"])
-    finally:
-        counted.unpersist()
+        _require_few(spec, totals["rejected"], written)
+        yield counted.fillna(0, ["rows", "rejects"]), Fetched(**totals)
+
+
+def _require_few(spec: FetchSpec, rejected: int, written: DataFrame) -> None:
+    """Raise SourceError for more rejects than the limit; it tells of the first."""
+    limit = spec.reading.max_rejects
+    if limit is None or rejected <= limit:
+        return
+    rejects = written.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
+    first = rejects.orderBy("_mz_object", "_mz_record").first()
+    problem = first[PROBLEM_COLUMN]
+    where = f"object {first['_mz_object']}, line {problem['line']}, byte {problem['byte']}"
+    raise SourceError(too_many_rejects(spec.source, limit, f"{where}: {problem['error']}"))

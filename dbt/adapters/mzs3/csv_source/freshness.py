@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.events import is_visible_sql
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import (
@@ -69,7 +69,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         found = (
             Ledger(spark, relations)
             .objects()
-            .where(is_visible())
+            .where(is_visible_sql())
             .agg(
                 F.unix_micros(F.max("taken.last_modified")).alias("newest"),
                 F.count(F.lit(1)).alias("objects"),

@@ -39,7 +39,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     valid_events_sql,
 )
 from dbt.adapters.mzs3.csv_source.insert import insert_partition
-from dbt.adapters.mzs3.spark.sql import quote_literal
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,19 +62,20 @@ _OPTIONAL_COLUMNS = {
 
 
 class Ledger:
-    """The ledger of one source; only what holds the source's lock writes to it."""
+    """The ledger of one source, as it is when this is made, and with what is written through it.
+
+    Only what holds the source's lock writes to it: so nobody else's writes are missed. Without the
+    lock, it is the ledger of that moment.
+    """
 
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
         self._spark = spark
         self._relations = relations
+        self._epochs = read_epochs(spark, relations)
 
-    def epochs(self) -> dict[str, set[str]]:
-        """Every epoch with its phases, from the metastore alone: no file is read."""
-        found: dict[str, set[str]] = {}
-        for row in self._spark.sql(f"SHOW PARTITIONS {self._relations.ledger}").collect():
-            epoch, phase = (part.partition("=")[2] for part in row["partition"].split("/"))
-            found.setdefault(epoch, set()).add(phase)
-        return found
+    def epochs(self) -> Epochs:
+        """Every epoch with its phases."""
+        return {epoch: set(phases) for epoch, phases in self._epochs.items()}
 
     def plan(self, epoch: str) -> DataFrame:
         """What the epoch takes: object, etag, size, last_modified, hides."""
@@ -82,15 +83,15 @@ class Ledger:
 
     def objects(self) -> DataFrame:
         """Of every object what its events come to, with the columns of `objects_sql`."""
-        return self._spark.sql(objects_sql(self._current()))
+        return self._spark.sql(objects_sql(self._valid(), has_void=False))
 
     def events(self) -> DataFrame:
         """The events that count or counted, with the columns of `valid_events_sql`."""
-        return self._spark.sql(valid_events_sql(self._current()))
+        return self._spark.sql(valid_events_sql(self._valid(), has_void=False))
 
     def voids(self) -> DataFrame:
         """The epochs that are void, each once, in the column `epoch`."""
-        events = events_sql(self._current())
+        events = events_sql(self._in(current_epochs(self._epochs)))
         return self._spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
 
     def snapshot(self, epoch: str) -> DataFrame:
@@ -99,7 +100,7 @@ class Ledger:
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
-        events = self._spark.sql(f"SELECT object FROM {self._current()}")
+        events = self._spark.sql(f"SELECT object FROM {self._valid()}")
         events = events.where(F.col("object").isNotNull())
         few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
         return [row["object"] for row in few.distinct().collect()]
@@ -120,16 +121,6 @@ class Ledger:
         event = self._spark.range(1).select(F.lit(listed).alias("object"), *nothing)
         at_time = F.timestamp_seconds(F.lit(at))
         self._write(epoch, LISTING, event, state=F.lit(LISTING), at=at_time)
-
-    def totals(self, epoch: str) -> tuple[int, int, int, int]:
-        """Objects, rows, rejects and skipped objects that the epoch's commit records."""
-        skipped = F.col("state") == SKIPPED
-        found = (
-            self._partition(epoch, COMMIT)
-            .agg(F.count_if(~skipped), F.sum("rows"), F.sum("rejects"), F.count_if(skipped))
-            .first()
-        )
-        return found[0], found[1] or 0, found[2] or 0, found[3]
 
     def write_note(self, epoch: str, events: DataFrame) -> None:
         """The events count from here on; `events` has the columns of objects, `state`, and any of
@@ -185,29 +176,43 @@ class Ledger:
                 for epoch, phase in partitions
             )
             self._spark.sql(f"ALTER TABLE {self._relations.ledger} DROP IF EXISTS {named}")
+            for epoch, phase in partitions:
+                self._epochs.get(epoch, set()).discard(phase)
+            self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
 
     def _partition(self, epoch: str, phase: str) -> DataFrame:
-        table = self._spark.table(self._relations.ledger)
-        return table.where((F.col("epoch") == epoch) & (F.col("phase") == phase))
+        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
+        return self._spark.table(self._relations.ledger).where(place)
 
-    def _current(self) -> str:
-        """The ledger without what a snapshot has taken the place of; in SQL, in parentheses.
+    def _valid(self) -> str:
+        """The ledger without void epochs and what a snapshot has taken the place of; in SQL.
 
-        By name of each epoch, so that no file of an older one is so much as listed.
+        A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
-        listed = ", ".join(quote_literal(epoch) for epoch in current_epochs(self.epochs()))
+        current = current_epochs(self._epochs)
+        return self._in([epoch for epoch in current if VOID not in self._epochs[epoch]])
+
+    def _in(self, epochs: list[str]) -> str:
+        """These epochs of the ledger, in parentheses.
+
+        By name, so that no file of another one is so much as listed.
+        """
+        listed = ", ".join(map(quote_literal, epochs))
         condition = f"epoch IN ({listed})" if listed else "false"
         return f"(SELECT * FROM {self._relations.ledger} WHERE {condition})"
 
     def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
         """`given` goes before the columns of `events`; what is in neither is NULL."""
         given = {"at": F.current_timestamp(), **given}
+        there = {*events.columns}
 
         def column(name: str, data_type: str) -> Column:
-            there = F.col(name) if name in events.columns else F.lit(None)
-            return given.get(name, there).cast(data_type).alias(name)
+            value = F.expr(quote_identifier(name) if name in there else "NULL")
+            return given.get(name, value).cast(data_type).alias(name)
 
         optional = [column(name, data_type) for name, data_type in _OPTIONAL_COLUMNS.items()]
+        # Even if this fails half way, the number is never taken again.
+        self._epochs.setdefault(epoch, set()).add(phase)
         # One file, so that it is all there or not at all, even where a reader lists folders.
         insert_partition(
             self._spark,
@@ -215,6 +220,15 @@ class Ledger:
             self._relations.ledger,
             {"epoch": epoch, "phase": phase},
         )
+
+
+def read_epochs(spark: SparkSession, relations: SourceRelations) -> dict[str, set[str]]:
+    """Every epoch with its phases, from the metastore alone: no file is read."""
+    found: dict[str, set[str]] = {}
+    for row in spark.sql(f"SHOW PARTITIONS {relations.ledger}").collect():
+        epoch, phase = (part.partition("=")[2] for part in row["partition"].split("/"))
+        found.setdefault(epoch, set()).add(phase)
+    return found
 
 
 def next_epoch(epochs: Epochs) -> str:

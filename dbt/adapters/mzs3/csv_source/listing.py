@@ -20,12 +20,12 @@ from dbt.adapters.mzs3.csv_source.decisions import (
 )
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
-from dbt.adapters.mzs3.csv_source.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.scan import Listed, listed_objects
 from dbt.adapters.mzs3.csv_source.start import Start, listing_start
-from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.spark.persisted import held, persisted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
@@ -36,6 +36,17 @@ SAMPLE_ONE_IN = 4096
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
+_IS_NEW = f"action = '{TAKE}'"
+_REFUSED = f"CASE WHEN action = '{REFUSE}' THEN struct(object, previous, etag) END"
+_TOTALS = (
+    f"count_if({_IS_NEW}) AS objects",
+    f"coalesce(sum(CASE WHEN {_IS_NEW} THEN size END), 0) AS bytes",
+    f"count_if(action = '{NOTE}') AS notes",
+    f"count({_REFUSED}) AS refused",
+    f"count_if(action = '{REFUSE}' AND NOT recorded) AS unrecorded",
+    f"count_if({_IS_NEW} AND NOT remembered) AS unremembered",
+    f"min({_REFUSED}) AS first",
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,7 @@ def new_objects(
     ledger: Ledger,
     announced: DataFrame | None = None,
 ) -> Iterator[Batch]:
-    """The matching objects that a run is to take; listed once, never in the driver's memory.
+    """The matching objects that a run is to take; listed once, a page at most by the driver.
 
     The listing is compared by object and ETag with what the ledger knows of the keys that it
     covers: all, unless the source says that keys only grow. `announced` are objects that a queue
@@ -86,17 +97,17 @@ def new_objects(
     does not list.
     """
     start = listing_start(ledger, definition)
-    candidates = candidate_objects(spark, definition, connection, ledger, start, announced)
+    listed = candidate_objects(spark, definition, connection, ledger, start, announced)
+    candidates = listed.objects
     known = start.limit(ledger.objects(), definition, announced)
     mode = definition.intake.on_overwrite
     complete = definition.discovery.bucket_scan
     with ExitStack() as stack:
-        if definition.intake.is_limited:
+        if definition.intake.is_limited and not listed.at_hand:
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
-        decided = stack.enter_context(
-            persisted(decide(candidates, known, mode, complete=complete))
-        )
+        decided = decide(candidates, known, mode, complete=complete)
+        decided = stack.enter_context(held(spark, decided, few=listed.at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
         yield replace(_batch(definition, decided), full_since=start.full_since)
 
@@ -108,8 +119,8 @@ def candidate_objects(
     ledger: Ledger,
     start: Start,
     announced: DataFrame | None = None,
-) -> DataFrame:
-    """Every object once, as it was last seen: object, etag, size, last_modified."""
+) -> Listed:
+    """Every object once, as it was last seen."""
 
     def known() -> tuple[list[str], int]:
         bucket = f"s3://{definition.location.bucket}/"
@@ -119,37 +130,24 @@ def candidate_objects(
     if announced is None:
         return listed
     if not definition.discovery.bucket_scan:
-        return announced
+        return replace(listed, objects=announced)
     last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
-    both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
-    return both.select("object", "last.*")
+    both = listed.objects.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return replace(listed, objects=both.select("object", "last.*"))
 
 
 def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
-    action = F.col("action")
-    new = action == TAKE
-    refused = F.when(action == REFUSE, F.struct("object", "previous", "etag"))
-    found = decided.agg(
-        F.count_if(new).alias("objects"),
-        _sum_of_sizes(new).alias("bytes"),
-        F.count_if(action == NOTE).alias("notes"),
-        F.count(refused).alias("refused"),
-        F.count_if((action == REFUSE) & ~F.col("recorded")).alias("unrecorded"),
-        F.count_if(new & ~F.col("remembered")).alias("unremembered"),
-        F.min(refused).alias("first"),
-    ).first()
-    taken = decided.where(new)
+    found = decided.selectExpr(*_TOTALS).first()
+    taken = decided.where(_IS_NEW)
     objects, size = found["objects"], found["bytes"]
     if found["refused"]:
         refusal = _refusal(definition, decided, found)
         return Batch(taken, 0, 0, objects, size, refusal=refusal)
-    notes = decided.where(action == NOTE).select(*_NOTE_COLUMNS)
+    notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
     if objects and definition.intake.is_limited:
         everything, taken = taken, chosen(taken, definition.intake)
-        some = taken.agg(
-            F.count(F.lit(1)).alias("objects"), _sum_of_sizes(F.lit(True)).alias("bytes")
-        ).first()
+        some = taken.selectExpr("count(*) AS objects", "coalesce(sum(size), 0) AS bytes").first()
         objects, size = some["objects"], some["bytes"]
         if objects < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
@@ -164,10 +162,6 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
     )
 
 
-def _sum_of_sizes(condition: Column) -> Column:
-    return F.coalesce(F.sum(F.when(condition, F.col("size"))), F.lit(0))
-
-
 def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Refusal:
     text = F.concat(
         F.lit("it was overwritten after it was ingested: its ETag was "),
@@ -175,12 +169,11 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Re
         F.lit(" and is "),
         F.col("etag"),
     )
-    refused = decided.where(F.col("action") == REFUSE).withColumn("error", text)
-    events = refused.select(*OBJECT_COLUMNS, "error")
+    events = decided.where(f"action = '{REFUSE}'").select(*OBJECT_COLUMNS, text.alias("error"))
     notes = None
     if found["unremembered"] and not definition.discovery.bucket_scan:
         # Their messages may expire before the refused ones are dealt with.
-        notes = waiting_notes(decided.where((F.col("action") == TAKE) & ~F.col("remembered")))
+        notes = waiting_notes(decided.where(f"{_IS_NEW} AND NOT remembered"))
     return Refusal(
         _overwritten_text(definition.name, found),
         events if found["unrecorded"] else None,

@@ -111,6 +111,8 @@ class SourceLock:
     def _try(self) -> Owner | None:
         """None if the lock is ours now, else who holds it."""
         with _host_guard(self._relations.lock) as alone:
+            if self._create():
+                return None
             holder = self._holder()
             if holder is not None:
                 # What is left of this very process is a lock it failed to give back.
@@ -137,14 +139,9 @@ class SourceLock:
         return True
 
     def _holder(self) -> Owner | None:
-        if not self._spark.catalog.tableExists(self._relations.lock):
+        found = read_properties(self._spark, self._relations.lock, _PROPERTY)
+        if found is None:
             return None
-        try:
-            found = read_properties(self._spark, self._relations.lock, _PROPERTY)
-        except AnalysisException as exc:
-            if exc.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
-                return None  # given back in between
-            raise
         try:
             values = {key: decoded(found[key]) for key in _OWNER_KEYS}
             pid = int(values.pop("pid"))

@@ -36,7 +36,7 @@ def read_pending(
     relations = relations_of(definition)
     with reading(spark, definition.name):
         if not spark.catalog.tableExists(relations.ledger):
-            listed = listed_objects(spark, definition, connection)
+            listed = listed_objects(spark, definition, connection).objects
             size = F.coalesce(F.sum("size"), F.lit(0))
             found = listed.agg(F.count(F.lit(1)).alias("objects"), size.alias("bytes")).first()
             return Pending(found["objects"], found["bytes"])

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 def encoded(text: str) -> str:
@@ -30,10 +34,19 @@ def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
     return f"({pairs})"
 
 
-def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str]:
-    """The relation's properties whose names start with the prefix, by the rest of the name."""
+def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str] | None:
+    """The relation's properties whose names start with the prefix, by the rest of the name.
+
+    None where there is no such relation: it takes no question of its own.
+    """
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
+    except AnalysisException as exc:
+        if exc.getCondition() in _NOT_FOUND:
+            return None
+        raise
     return {
         row["key"].removeprefix(prefix): row["value"]
-        for row in spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
+        for row in rows
         if row["key"].startswith(prefix)
     }

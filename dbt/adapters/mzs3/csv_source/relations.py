@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -96,8 +97,9 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
     Raises SourceError if the source's names are taken by something else, or if part of its
     state is lost: rows would be doubled or lost if it went on.
     """
-    if spark.catalog.tableExists(relations.rows):
-        pinned = _pinned_of(spark, relations, source)
+    parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
+    if parts is not None:
+        pinned = _pinned_of(parts, relations, source)
         _require_ledger(spark, relations, source)
         return pinned
     for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
@@ -111,8 +113,7 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
     return None
 
 
-def _pinned_of(spark: SparkSession, relations: SourceRelations, source: str) -> str:
-    parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
+def _pinned_of(parts: Mapping[str, str], relations: SourceRelations, source: str) -> str:
     if not parts:
         raise SourceError(
             f"{source}: {relations.shown('__rows')} exists and was not made by this source. "
@@ -149,7 +150,8 @@ def make_relations(
     into being with the table of rows, in one step. Raises SourceError, with nothing made, if the
     name of a view is taken by something else.
     """
-    if strangers := foreign_views(spark, relations):
+    views = read_views(spark, relations)
+    if strangers := foreign_views(relations, views):
         raise SourceError(
             f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
             "source another schema or identifier"
@@ -166,24 +168,23 @@ def make_relations(
         f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) "
         "USING parquet PARTITIONED BY (epoch, phase)"
     )
-    make_views(spark, relations)
+    _make_views(spark, relations, views)
 
 
-def foreign_views(spark: SparkSession, relations: SourceRelations) -> list[str]:
+def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, bool]:
+    """Of each view of the source for which there is anything, whether the source made that."""
+    names = (relations.source, relations.objects, relations.rejects)
+    found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
+    return {name: bool(own) for name, own in found.items() if own is not None}
+
+
+def foreign_views(relations: SourceRelations, views: Mapping[str, bool]) -> list[str]:
     """What has the name of a view of the source and was not made by it, as users read it."""
-    views = {"": relations.source, "__objects": relations.objects, "__rejects": relations.rejects}
-    return [
-        relations.shown(suffix)
-        for suffix, name in views.items()
-        if spark.catalog.tableExists(name)
-        and (
-            spark.catalog.getTable(name).tableType != "VIEW"
-            or not read_properties(spark, name, VIEW_PROPERTY)
-        )
-    ]
+    shown = {relations.source: "", relations.objects: "__objects", relations.rejects: "__rejects"}
+    return [relations.shown(shown[name]) for name, is_own in views.items() if not is_own]
 
 
-def make_views(spark: SparkSession, relations: SourceRelations) -> None:
+def _make_views(spark: SparkSession, relations: SourceRelations, there: Collection[str]) -> None:
     """The views exist, with the property by which they are known as the source's own."""
     visible = visible_rows_sql(relations.ledger)
     views = {
@@ -196,7 +197,7 @@ def make_views(spark: SparkSession, relations: SourceRelations) -> None:
     }
     own = properties_sql(VIEW_PROPERTY, {"made_by": "dbt-mzs3"})
     for name, text in views.items():
-        if not spark.catalog.tableExists(name):
+        if name not in there:
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
-from dbt.adapters.mzs3.csv_source.decisions import is_visible
+from dbt.adapters.mzs3.csv_source.events import is_visible_sql
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.properties import read_properties
@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     PINNED_PROPERTY,
     SourceRelations,
     foreign_views,
+    read_views,
 )
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -69,7 +70,7 @@ def drop_source(spark: SparkSession, relations: SourceRelations, source: str) ->
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
     exists = spark.catalog.tableExists
     if exists(relations.ledger):
-        return Ledger(spark, relations).objects().where(is_visible()).first() is not None
+        return Ledger(spark, relations).objects().where(is_visible_sql()).first() is not None
     # Nothing says which of them were committed.
     return exists(relations.rows) and (
         spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None
@@ -86,8 +87,8 @@ def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -
 
 def _strangers(spark: SparkSession, relations: SourceRelations) -> list[str]:
     exists = spark.catalog.tableExists
-    found = foreign_views(spark, relations)
-    if exists(relations.rows) and not read_properties(spark, relations.rows, PINNED_PROPERTY):
+    found = foreign_views(relations, read_views(spark, relations))
+    if read_properties(spark, relations.rows, PINNED_PROPERTY) == {}:
         found.append(relations.shown("__rows"))
     if exists(relations.ledger) and not set(spark.table(relations.ledger).columns) >= _LEDGER_HAS:
         found.append(relations.shown("__ledger"))

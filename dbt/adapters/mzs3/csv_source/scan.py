@@ -9,6 +9,7 @@ any, folders do. Keys without folders of which the ledger knows none are one pie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -48,6 +49,17 @@ Sample = Callable[[], "tuple[Sequence[str], int]"]
 """Some of the keys that are known already, and of how many each is one; asked for if need be."""
 
 
+@dataclass(frozen=True)
+class Listed:
+    """The matching objects: object, etag, size, last_modified.
+
+    `at_hand` says that the driver has them all; else tasks list each time they are computed.
+    """
+
+    objects: DataFrame
+    at_hand: bool
+
+
 def nothing_known() -> tuple[Sequence[str], int]:
     """The sample of a source that has no ledger yet."""
     return (), 1
@@ -60,14 +72,13 @@ def listed_objects(
     *,
     after: str | None = None,
     known: Sample = nothing_known,
-) -> DataFrame:
-    """The matching objects whose keys sort after `after`: object, etag, size, last_modified.
+) -> Listed:
+    """The matching objects whose keys sort after `after`.
 
-    None of a source that a queue alone tells of its objects. Tasks list when the frame is
-    computed. Raises S3Error.
+    None of a source that a queue alone tells of its objects. Raises S3Error.
     """
     if not definition.discovery.bucket_scan:
-        return spark.createDataFrame([], OBJECT_DDL)
+        return Listed(spark.createDataFrame([], OBJECT_DDL), at_hand=True)
     client = s3_client(connection)
     page = first_page(client, definition.location, definition.pattern, after)
     listed = spark.createDataFrame(
@@ -79,7 +90,8 @@ def listed_objects(
         rest = _pieces(spark, definition, client, page, page.end, known)
         listed = listed.unionAll(_listed_by_tasks(spark, definition, connection, rest))
     uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
-    return listed.select(uri.alias("object"), "etag", "size", "last_modified")
+    objects = listed.select(uri.alias("object"), "etag", "size", "last_modified")
+    return Listed(objects, at_hand=page.end is None)
 
 
 def _pieces(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition
 
 if TYPE_CHECKING:
@@ -51,14 +52,21 @@ def purified_sql(purified: Purified) -> str:
     (Materialize's design "S3 Sources with Headers", section CSV format examples.)
     """
     definition, pinned = purified.definition, purified.pinned
-    location = definition.location
-    pattern = location.prefix + definition.pattern
+    pattern = definition.location.prefix + definition.pattern
     table = definition.name.rpartition(".")[2]
     head = " ".join(part for part in (_sql_name(table), pinned.aliases_sql()) if part)
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
-        f"USING BUCKET SCAN {_sql_text(location.bucket)} {pinned.format_sql()};"
+        f"USING {', '.join(_ways(definition))} {pinned.format_sql()};"
     )
+
+
+def _ways(definition: SourceDefinition) -> Iterator[str]:
+    """How the source learns of its objects."""
+    if definition.discovery.bucket_scan:
+        yield f"BUCKET SCAN {_sql_text(definition.location.bucket)}"
+    if definition.discovery.queue is not None:
+        yield f"SQS NOTIFICATIONS {_sql_text(queue_name(definition.discovery.queue))}"
 
 
 def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:

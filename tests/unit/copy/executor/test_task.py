@@ -82,6 +82,28 @@ def run(settings: WriteSpec, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
     return [row for report in write_parts(settings)(iter(batches)) for row in report.to_pylist()]
 
 
+def hashed(hashes: list[int], texts: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([0] * len(hashes), pa.int32()), pa.array(hashes, pa.int64()), pa.array(texts)],
+        names=["part", "hash", "c0"],
+    )
+
+
+def test_rows_that_are_sorted_by_their_hash_are_written_without_it(s3: FakeS3) -> None:
+    [report] = run(spec(sorted_by_hash=True), hashed([1, 1, 2], ["a", "a", "b"]))
+    assert s3.content(report["key"]) == b"a\na\nb\n"
+
+
+def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: FakeS3) -> None:
+    [report] = run(spec(sorted_by_hash=True, part_size=2), hashed([1, 2, 2], ["a", "b", "c"]))
+    assert set(report.values()) == {None}
+    many = [hashed([i], ["x" * 3000]) for i in range(6000)]  # more than is gathered
+    settings = spec(sorted_by_hash=True, part_size=1 << 20)
+    [report] = run(settings, *many, hashed([5999], ["y"]))
+    assert set(report.values()) == {None}
+    assert s3.aborted == s3.uploads.keys() != set()
+
+
 def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:
     reports = run(spec(), batch([0, 0, 2], ["a", "b", "c"]), batch([2, 5], ["d", "e"]))
     keys = [report["key"] for report in reports]

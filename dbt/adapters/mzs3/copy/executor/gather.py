@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-_ROWS = 10_000
+_ROWS = 8_192
 _BYTES = 4 << 20
 
 

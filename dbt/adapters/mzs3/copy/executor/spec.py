@@ -63,7 +63,8 @@ class WriteSpec:
 
     `columns` are those of the query, in order; `partition_by` are indexes into them, and what
     they name becomes folders instead of content. Files are numbered from `first_number`.
-    `single_file` is the name of the one file. `properties` are S3's arguments for each object.
+    `single_file` is the name of the one file. With `sorted_by_hash`, rows come with their hash,
+    and nothing else has put them in order. `properties` are S3's arguments for each object.
     `reusable` has the uploads, by key, that an interrupted run left open. With `dry`, nothing is
     uploaded, and the reports say what would have been.
     """
@@ -79,6 +80,7 @@ class WriteSpec:
     partition_by: tuple[int, ...] = ()
     first_number: int = 1
     single_file: str | None = None
+    sorted_by_hash: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
     dry: bool = False

@@ -14,11 +14,13 @@ from dbt.adapters.mzs3.copy.executor.formats import format_of
 from dbt.adapters.mzs3.copy.executor.gather import gathered
 from dbt.adapters.mzs3.copy.executor.progress import Meter
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
+from dbt.adapters.mzs3.copy.executor.ties import TiedRowsError, without_hash
 from dbt.adapters.mzs3.copy.executor.upload import FileUpload
 from dbt.adapters.mzs3.copy.executor.uploader import Uploader
 from dbt.adapters.mzs3.errors import ExecutorError
 
 PART_COLUMN = "_mz_part"
+HASH_COLUMN = "_mz_hash"
 REPORT_DDL = (
     "part int, number int, folder string, key string, upload_id string, etags array<string>, "
     "rows bigint, bytes bigint, sha256 string"
@@ -45,22 +47,35 @@ Batches = Iterator[pa.RecordBatch]
 def write_parts(spec: WriteSpec) -> Callable[[Batches], Batches]:
     """A function for `mapInArrow`: uploads its rows, yields one row for each file.
 
-    The first input column is the part, the others are the query's; rows of a part are adjacent,
-    in their final order, and those of a folder are adjacent among them. No upload is completed.
-    On any failure the task's uploads are aborted.
+    The first input column is the part, the second the hash if `spec.sorted_by_hash`, the others
+    are the query's; rows of a part are adjacent, in their final order, and those of a folder are
+    adjacent among them. No upload is completed. On any failure the task's uploads are aborted.
+    So are they if different rows have one hash, of which a row of NULLs tells instead of files.
     """
 
     def copy_rows(batches: Batches) -> Batches:
-        with Uploader(spec) as uploader:
-            writer = _Writer(spec, uploader)
-            for batch in gathered(batches):
-                for run in runs(batch, spec.partition_by):
-                    writer.write(run)
-                    yield from writer.reports(keep=_CLOSED)
-            writer.finish()
-            yield from writer.reports(keep=0)
+        rows = gathered(batches)
+        if not spec.sorted_by_hash:
+            yield from _written(spec, rows)
+            return
+        try:
+            yield from _written(spec, without_hash(rows))
+        except TiedRowsError:
+            # To fail would have Spark try again, with the same rows.
+            yield pa.RecordBatch.from_pylist([{}], schema=_REPORT_SCHEMA)
 
     return copy_rows
+
+
+def _written(spec: WriteSpec, batches: Batches) -> Batches:
+    with Uploader(spec) as uploader:
+        writer = _Writer(spec, uploader)
+        for batch in batches:
+            for run in runs(batch, spec.partition_by):
+                writer.write(run)
+                yield from writer.reports(keep=_CLOSED)
+        writer.finish()
+        yield from writer.reports(keep=0)
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, Any]]:

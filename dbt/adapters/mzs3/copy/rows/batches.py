@@ -12,36 +12,35 @@ from collections.abc import Iterator
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-WIDEST = 32 * 1024  # bytes of a narrow row
+WIDEST = 16 * 1024  # bytes of a narrow row
 WIDE_ROW = f"dbt-mzs3: a row has more than {WIDEST} bytes; the export begins again, for wide rows"
 
 # So a batch of narrow rows has at most 64 MiB, as Spark's own bound has it.
 _MAX_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_ROWS = 2048
+_ROWS = 4096
 _MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NOT_MEASURED = str(2**31 - 1)  # the one value at which Spark leaves the measuring out
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
-_NESTED = (T.ArrayType, T.StructType, T.MapType)
 _COLUMN_BYTES = 16  # the most that a value of fixed width, or the place of another, takes
 
 
 def can_be_narrow(schema: T.StructType) -> bool:
-    """Whether rows of this schema can be narrow, as far as that is cheap to tell."""
-    nested = any(isinstance(column.dataType, _NESTED) for column in schema.fields)
-    return not nested and _COLUMN_BYTES * len(schema.fields) <= WIDEST
+    """Whether rows of this schema, in which nothing is nested, can be narrow at all."""
+    return _COLUMN_BYTES * len(schema.fields) <= WIDEST
 
 
-def only_if_narrow(value: Column, schema: T.StructType) -> Column:
-    """`value` where the row is narrow; a row that isn't fails the job with WIDE_ROW."""
-    width = F.lit(_COLUMN_BYTES * len(schema.fields)).cast("bigint")
-    for column in schema.fields:
-        if isinstance(column.dataType, _VARIABLE):
-            width = width + F.coalesce(F.octet_length(F.col(column.name)), F.lit(0))
-    return F.when(width > WIDEST, F.raise_error(F.lit(WIDE_ROW))).otherwise(value)
+def only_if_narrow(value: str, schema: T.StructType) -> str:
+    """The SQL of `value` where the row is narrow; a row that isn't fails the job with WIDE_ROW.
+
+    The columns have names that need no quotes.
+    """
+    texts = [field.name for field in schema.fields if isinstance(field.dataType, _VARIABLE)]
+    widths = [f"{_COLUMN_BYTES * len(schema.fields)}L"]
+    widths += [f"coalesce(octet_length({text}), 0)" for text in texts]
+    return f"if({' + '.join(widths)} > {WIDEST}, raise_error('{WIDE_ROW}'), {value})"
 
 
 @contextlib.contextmanager

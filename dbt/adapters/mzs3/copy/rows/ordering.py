@@ -9,12 +9,18 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.copy.rows.nested import Change
 
 
-def order_keys(schema: T.StructType) -> list[Column]:
+def order_keys(schema: T.StructType) -> list[Column | str]:
     """Sort keys under which rows of a `normalised` schema tie only if they are written alike.
 
-    Spark compares -0.0 and 0.0 as equal, so floats carry a second key that tells them apart.
+    Spark compares and hashes -0.0 and 0.0 as equal, so floats carry a second key that tells them
+    apart. A column that is a key as it is comes as its name.
     """
-    return [SIGNED.of(F.col(field.name), field.dataType) for field in schema.fields]
+    return [
+        SIGNED.of(F.col(field.name), field.dataType)
+        if SIGNED.is_needed(field.dataType)
+        else field.name
+        for field in schema.fields
+    ]
 
 
 def _is_float(kind: T.DataType) -> bool:

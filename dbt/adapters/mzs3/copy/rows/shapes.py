@@ -80,6 +80,8 @@ def normalised(df: DataFrame) -> DataFrame:
     """
     renamed = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
     fields = renamed.schema.fields
+    if not any(_NORMAL.is_needed(field.dataType) for field in fields):
+        return renamed
     return renamed.select(*[_NORMAL.of(F.col(f.name), f.dataType).alias(f.name) for f in fields])
 
 

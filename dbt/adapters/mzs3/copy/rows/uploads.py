@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -10,14 +13,16 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.executor.task import REPORT_DDL, write_empty_part, write_parts
-from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, can_be_narrow, unmeasured_batches
+from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, unmeasured_batches
+from dbt.adapters.mzs3.copy.rows.granted import Granted, Reason, granted
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
-Uploaded = tuple[list[dict[str, object]], int]
+BeforeAgain = Callable[[Reason, list[tuple[str, str]]], object]
+"""Told why the query runs once more, and of the uploads, by key and id, that were in vain."""
 
 
 def upload_parts(
@@ -25,43 +30,65 @@ def upload_parts(
     spec: WriteSpec,
     parts: int,
     *,
-    before_wide_rows: Callable[[], object],
+    before_again: BeforeAgain,
     empty_file: bool = True,
 ) -> tuple[list[PendingFile], int]:
     """The open uploads of all files, and the rows that Spark counted on their way to them.
 
-    Without rows there is one file nevertheless, unless `empty_file` is false. The query runs a
-    second time if a row is too wide for the faster way, of which `before_wide_rows` is told first.
-    Raises what Spark raises; tasks may then still be opening uploads for some seconds.
+    Without rows there is one file nevertheless, unless `empty_file` is false. Where rows are not
+    what the fastest way takes them for, the query runs once more, of which `before_again` is told
+    first. Raises what Spark raises; tasks may then still be opening uploads for some seconds.
     """
     ship_executor_code()
     rows = normalised(frame)
-    reports, counted = _upload_rows(rows, spec, parts, before_wide_rows)
+    reports, counted = _upload_rows(rows, spec, parts, before_again)
     if not reports and empty_file:
         reports = write_empty_part(spec, rows.limit(0).toArrow().schema)
     return [PendingFile.from_dict(report) for report in reports], counted
 
 
+@dataclass(frozen=True)
+class _Attempt:
+    """Reports of files, and the count of their rows; in vain if something was `refuted`."""
+
+    reports: list[dict[str, Any]]
+    counted: int = 0
+    refuted: Reason | None = None
+
+
 def _upload_rows(
-    rows: DataFrame, spec: WriteSpec, parts: int, before_wide_rows: Callable[[], object]
-) -> Uploaded:
-    if can_be_narrow(rows.schema):
-        try:
-            with unmeasured_batches(rows.sparkSession):
-                return _attempt(rows, spec, parts, only_narrow=True)
-        except SPARK_FAILURES as exc:
-            if WIDE_ROW not in str(exc):
-                raise
-        before_wide_rows()
-    return _attempt(rows, spec, parts, only_narrow=False)
+    rows: DataFrame, spec: WriteSpec, parts: int, before_again: BeforeAgain
+) -> tuple[list[dict[str, Any]], int]:
+    taken = granted(rows.schema, spec.partition_by)
+    while True:
+        attempt = _attempt(rows, spec, parts, taken)
+        if attempt.refuted is None:
+            return attempt.reports, attempt.counted
+        uploads = [(report["key"], report["upload_id"]) for report in attempt.reports]
+        before_again(attempt.refuted, uploads)
+        taken = taken.but_for(attempt.refuted)
+        if uploads:
+            # The uploads of an interrupted run are among them.
+            spec = replace(spec, reusable={})
 
 
-def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, *, only_narrow: bool) -> Uploaded:
+def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, taken: Granted) -> _Attempt:
     counted = Observation()
-    ordered = in_parts(rows, parts, spec.partition_by, only_narrow=only_narrow)
+    ordered = in_parts(rows, parts, spec.partition_by, taken)
     ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
-    reports = ordered.mapInArrow(write_parts(spec), REPORT_DDL).collect()
-    return [report.asDict() for report in reports], int(counted.get["rows"])
+    write = write_parts(replace(spec, sorted_by_hash=taken.distinct_hashes))
+    session = rows.sparkSession
+    try:
+        with unmeasured_batches(session) if taken.narrow_rows else nullcontext():
+            found = ordered.mapInArrow(write, REPORT_DDL).collect()
+    except SPARK_FAILURES as exc:
+        if taken.narrow_rows and WIDE_ROW in str(exc):
+            return _Attempt([], refuted="wide rows")
+        raise
+    reports = [report.asDict() for report in found if report["key"] is not None]
+    if len(reports) < len(found):
+        return _Attempt(reports, refuted="equal hashes")
+    return _Attempt(reports, int(counted.get["rows"]))
 
 
 def check_count(written: int, counted: int) -> None:

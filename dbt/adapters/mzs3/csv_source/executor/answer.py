@@ -8,8 +8,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
 
-_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-.*", re.IGNORECASE)
-_PARTIAL_CONTENT = 206
+_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/.*", re.IGNORECASE)
 
 
 def entity_tag(answer: Mapping[str, Any]) -> str:
@@ -36,10 +35,10 @@ def require_answer(answer: Mapping[str, Any], position: int, etag: str | None) -
         raise replaced(etag)
     if position == 0:
         return
-    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
     content_range = answer.get("ContentRange")
-    found = _CONTENT_RANGE.fullmatch(content_range or "")
-    if status != _PARTIAL_CONTENT or found is None or int(found[1]) != position:
+    # Not the status: there are stores that send a part with 200 instead of 206.
+    if not _is_part(content_range, position, answer.get("ContentLength")):
+        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
         raise CsvProblem(
             f"reading on from byte {position}, where the connection broke, failed: the store did "
             f"not honour the Range of the request (HTTP {status}, Content-Range {content_range})",
@@ -47,3 +46,12 @@ def require_answer(answer: Mapping[str, Any], position: int, etag: str | None) -
             "kept; run again",
             cause=NOT_READ,
         )
+
+
+def _is_part(content_range: str | None, position: int, length: int | None) -> bool:
+    """Whether a body of this length, of which `Content-Range` says so, begins at `position`."""
+    found = _CONTENT_RANGE.fullmatch(content_range or "")
+    if found is None:
+        return False
+    first, last = int(found[1]), int(found[2])
+    return first == position and length == last - first + 1

@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.decisions import TAKEN_COLUMNS, is_any, is_visible
+from dbt.adapters.mzs3.csv_source.decisions import kept_sql, named
 from dbt.adapters.mzs3.csv_source.events import (
     FETCHED,
     LISTED,
+    OBJECT_COLUMNS,
     OPEN_STATES,
     REMOVED,
     RETRIED,
     SETTLED_STATES,
+    is_any_sql,
+    is_visible_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
 from dbt.adapters.mzs3.spark.persisted import persisted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.queue.events import ObjectEvent
@@ -61,12 +64,13 @@ def look_again(definition: SourceDefinition, ledger: Ledger, inbox: Inbox) -> No
     """
     if definition.discovery.bucket_scan:
         return
-    shown = F.col("shown.state")
-    since_planned = F.col("shown.epoch") > F.coalesce(F.col("known.epoch"), F.lit(0))
-    again = is_any(shown, (RETRIED,)) | (is_any(shown, OPEN_STATES) & since_planned)
-    open_ones = ledger.objects().where(F.col("object").isNotNull() & again)
+    retried = is_any_sql("shown.state", (RETRIED,))
+    since_planned = "shown.epoch > coalesce(known.epoch, 0)"
+    again = f"{retried} OR ({is_any_sql('shown.state', OPEN_STATES)} AND {since_planned})"
+    open_ones = ledger.objects().where(f"object IS NOT NULL AND ({again})")
     # What was planned beside others and never tried comes last: it is as it was most likely.
-    first = open_ones.orderBy(is_any(shown, (LISTED,)), "object").limit(MAX_MESSAGES)
+    order = (F.expr(is_any_sql("shown.state", (LISTED,))), "object")
+    first = open_ones.orderBy(*order).limit(MAX_MESSAGES)
     start = len(f"s3://{definition.location.bucket}/")
     inbox.look_again([row["object"][start:] for row in first.select("object").collect()])
 
@@ -97,9 +101,8 @@ def note_what_is_gone(
     ]
     told = spark.createDataFrame(pa.table(columns, schema=_GONE_SCHEMA))
     with persisted(_with_what_is_known(told, ledger)) as known:
-        counts = known.agg(
-            F.count_if(F.col("noteworthy")).alias("notes"),
-            F.count_if(F.col("unknown") & ~F.col("announced")).alias("unknown"),
+        counts = known.selectExpr(
+            "count_if(noteworthy) AS notes", "count_if(unknown AND NOT announced) AS unknown"
         ).first()
         if counts["notes"]:
             notes = known.where("noteworthy").drop("noteworthy", "unknown", "announced")
@@ -111,33 +114,47 @@ def note_what_is_gone(
 
 def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
     """What was told with the columns of a note; whether it is one, and of an unknown object."""
-    known = ledger.objects().where(F.col("object").isNotNull()).alias("k")
-    joined = told.alias("t").join(known, F.col("t.object") == F.col("k.object"), "left")
-    unknown = F.col("k.object").isNull()
-    settled = is_any(F.col("k.known.state"), SETTLED_STATES)
-    is_open = is_any(F.col("k.shown.state"), OPEN_STATES)
-    said = F.coalesce(F.col("k.known.error") == F.col("t.text"), F.lit(False))
-    visible = is_visible("k.") & ~said
-    state = F.when(settled, F.col("k.known.state")).when(is_visible("k."), F.lit(FETCHED))
+    known = ledger.objects().where("object IS NOT NULL").alias("k")
+    both = told.alias("t").join(known, F.expr("t.object = k.object"), "left")
+    return both.selectExpr(*named(_FACTS)).selectExpr(*named(_NOTES))
 
-    def last(name: str) -> Column:
-        known = F.coalesce(F.col(f"k.known.{name}"), F.col(f"k.shown.{name}"))
-        # Rows that stay do so under the ETag they have, whatever was to take their place.
-        kept = is_visible("k.") & ~settled
-        return F.when(kept, F.col(f"k.taken.{name}")).otherwise(known).alias(name)
 
-    return joined.select(
-        F.col("t.object").alias("object"),
-        last("etag"),
-        last("size"),
-        last("last_modified"),
-        F.coalesce(state, F.lit(REMOVED)).alias("state"),
-        *(F.when(state == FETCHED, F.col(f"k.taken.{n}")).alias(n) for n in TAKEN_COLUMNS),
-        F.col("t.text").alias("error"),
-        (visible | is_open | (unknown & F.col("t.announced"))).alias("noteworthy"),
-        unknown.alias("unknown"),
-        F.col("t.announced").alias("announced"),
+_FACTS = {
+    "object": "t.object",
+    "announced": "t.announced",
+    "text": "t.text",
+    "unknown": "k.object IS NULL",
+    "known": "k.known",
+    "shown": "k.shown",
+    "taken": "k.taken",
+    "settled": is_any_sql("k.known.state", SETTLED_STATES),
+    "is_open": is_any_sql("k.shown.state", OPEN_STATES),
+    "visible": is_visible_sql("k."),
+    "state": f"""CASE
+        WHEN {is_any_sql("k.known.state", SETTLED_STATES)} THEN k.known.state
+        WHEN {is_visible_sql("k.")} THEN '{FETCHED}' ELSE '{REMOVED}' END""",
+}
+
+
+def _last(name: str) -> str:
+    # Rows that stay do so under the ETag they have, whatever was to take their place.
+    return (
+        f"CASE WHEN visible AND NOT settled THEN taken.{name} "
+        f"ELSE coalesce(known.{name}, shown.{name}) END"
     )
+
+
+_NOTES = {
+    "object": "object",
+    **{name: _last(name) for name in OBJECT_COLUMNS[1:]},
+    "state": "state",
+    **kept_sql(),
+    "error": "text",
+    "noteworthy": """visible AND NOT coalesce(known.error = text, false)
+        OR is_open OR (unknown AND announced)""",
+    "unknown": "unknown",
+    "announced": "announced",
+}
 
 
 def _text(was_announced: bool, event: ObjectEvent) -> str:

@@ -9,7 +9,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.copy.executor.csv.quoting import concatenated, replaced, text_scalar
+from dbt.adapters.mzs3.copy.executor.csv.quoting import (
+    appended,
+    concatenated,
+    replaced,
+    text_scalar,
+)
 
 DAY = 86_400_000_000  # microseconds
 SECOND = 1_000_000
@@ -72,7 +77,7 @@ def _without_trailing_zeros(text: pa.Array) -> pa.Array:
 
 
 def _with_offset(text: pa.Array, offset: str) -> pa.Array:
-    return concatenated(text, offset) if offset else text
+    return appended(text, offset) if offset else text
 
 
 def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:

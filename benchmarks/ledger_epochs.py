@@ -1,0 +1,145 @@
+"""What a ledger of many epochs costs, as a ratio to one of few: planning a pass, and status.
+
+The older epochs come as compaction leaves them, in one snapshot with an object for each; the
+newest are written one by one, until one more would make the next compaction due. That is when a
+ledger is at its slowest. Each epoch took one object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from session import Session
+
+from dbt.adapters.mzs3.csv_source.compaction import is_due
+from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
+from dbt.adapters.mzs3.csv_source.decisions import decide
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.csv_source.events import COMMIT, FETCHED, SNAPSHOT
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, make_schema
+from dbt.adapters.mzs3.csv_source.status import read_status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FIRST_EPOCH = 9_000_000_000_000
+ROWS = schema_ddl([Column("id")])
+
+
+def main() -> None:
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
+        bench = Bench(Path(name))
+        sources = [bench.source(epochs) for epochs in (arguments.few, arguments.many)]
+        found = bench.objects(0, arguments.many + 1).persist()
+        for what, run in (
+            ("planning", lambda source: bench.plan(source, found)),
+            ("status", lambda source: read_status(bench.spark, source)),
+        ):
+            _print_ratio(what, run, sources, arguments.rounds)
+        bench.spark.stop()
+
+
+class Bench(Session):
+    """One Spark session, and ledgers as so many epochs leave them."""
+
+    def source(self, epochs: int) -> SourceDefinition:
+        """A source that has committed so many epochs."""
+        definition = parse_definition(
+            name=f"bench.after_{epochs}",
+            schema="bench",
+            identifier=f"after_{epochs}",
+            external={"type": "s3_csv_source", "location": "s3://bench/"},
+            columns=(),
+            connections={"default"},
+        )
+        relations = _relations(definition)
+        make_schema(self.spark, relations)
+        make_relations(self.spark, relations, definition.name, ROWS, "{}")
+        ledger = Ledger(self.spark, relations)
+        old = max(0, epochs - 16)
+        if old:
+            ledger.write_snapshot(str(FIRST_EPOCH + old), self._snapshot(old))
+        for number in range(old, epochs):
+            if is_due(ledger.epochs()):
+                break
+            epoch = str(FIRST_EPOCH + number + 1)
+            ledger.write_plan(epoch, self.objects(number, number + 1))
+            ledger.write_commit(epoch, self.objects(number, number + 1))
+        return definition
+
+    def objects(self, first: int, end: int) -> DataFrame:
+        """Objects of these numbers, as a listing finds them and a plan and a commit have them."""
+        return self.spark.range(first, end).selectExpr(
+            "format_string('s3://bench/%08d.csv', id) AS object",
+            "cast(id AS string) AS etag",
+            "10L AS size",
+            "timestamp'2026-01-01' AS last_modified",
+            "false AS hides",
+            "1L AS `rows`",
+            "0L AS rejects",
+            "cast(NULL AS string) AS error",
+        )
+
+    def plan(self, source: SourceDefinition, found: DataFrame) -> int:
+        """How many of the objects a pass would take; the last one alone is new to each ledger."""
+        ledger = Ledger(self.spark, _relations(source))
+        decided = decide(found, ledger.objects(), OnOverwrite.FAIL, complete=True)
+        return int(decided.where(F.col("action") == "take").count())
+
+    def _snapshot(self, epochs: int) -> DataFrame:
+        copies = self.objects(0, epochs).selectExpr(
+            "*",
+            f"'{FETCHED}' AS state",
+            "timestamp'2026-01-01' AS at",
+            f"cast({FIRST_EPOCH} + cast(etag AS bigint) AS string) AS of_epoch",
+            f"'{COMMIT}' AS of_phase",
+        )
+        mark = self.spark.range(1).selectExpr(
+            f"cast({epochs} AS bigint) AS `rows`", f"'{SNAPSHOT}' AS of_phase"
+        )
+        return copies.unionByName(mark, allowMissingColumns=True)
+
+
+def _relations(definition: SourceDefinition) -> SourceRelations:
+    return SourceRelations(definition.schema, definition.identifier)
+
+
+def _print_ratio(
+    what: str,
+    run: Callable[[SourceDefinition], object],
+    sources: list[SourceDefinition],
+    rounds: int,
+) -> None:
+    seconds: list[list[float]] = [[] for _ in sources]
+    for turn in range(rounds + 1):  # the first one warms up
+        for times, source in zip(seconds, sources, strict=True):
+            started = time.perf_counter()
+            run(source)
+            if turn:
+                times.append(time.perf_counter() - started)
+    few, many = (statistics.median(times) for times in seconds)
+    names = " to ".join(source.identifier for source in reversed(sources))
+    print(f"{what}: {many:.2f} s to {few:.2f} s, {many / few:.2f} x, {names}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--few", type=int, default=20)
+    parser.add_argument("--many", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
