@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from shard_states import column, given
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.evolve import (
     POLICIES,
     Evolution,
@@ -110,7 +113,7 @@ def test_all_problems_come_at_once() -> None:
         renames={"x": "y"},
     )
     assert "4 problems" in text
-    assert "column a is int in the shard and string in the model" in text
+    assert "column a is int (integer) in the shard and string (text) in the model" in text
     assert "the shard has b, which the model lacks" in text
     assert "the model has c, which the shard lacks" in text
     assert "the shard has no column x; it has a, b" in text
@@ -181,3 +184,10 @@ INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")
 def test_wider_types_hold_every_value(kind: Type, target: Type, wider: bool) -> None:
     assert is_wider(target, kind) is wider
     assert is_wider(kind, kind)
+
+
+def test_a_default_is_widened_with_its_column() -> None:
+    default = datums(pa.array([50], pa.int32()), Type("integer"))[0].as_py()
+    old = [column(0, "a"), column(1, "b", default=default)]
+    [_, wider] = evolved(NODE, old, given(a="integer", b="bigint"), 2)
+    assert values_of_datums(pa.array([wider.default]), Type("bigint")).to_pylist() == [50]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.executor.batch.widen import widened_datum
 from dbt.adapters.mzs3.shard.state.schema import Column
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.widening import is_wider
@@ -120,9 +121,10 @@ def _with_type(
     name = column.name
     if not is_wider(given.kind, column.kind):
         problems.append(
-            f"column {name} is {column.spark} in the shard and {given.spark} in the model, which "
-            "does not hold all of its values; cast it, or drop the column in one run with "
-            "on_schema_change: sync_all_columns and add it in the next one"
+            f"column {name} is {column.spark} ({column.kind}) in the shard and {given.spark} "
+            f"({given.kind}) in the model, which does not hold all of its values; cast it, or "
+            "drop the column in one run with on_schema_change: sync_all_columns and add it in the "
+            "next one"
         )
     elif policy in ("ignore", "fail"):
         problems.append(
@@ -130,7 +132,8 @@ def _with_type(
             f"on_schema_change: {policy} keeps types as they are"
         )
     else:
-        return replace(column, kind=given.kind, spark=given.spark)
+        default = widened_datum(column.default, column.kind, given.kind)
+        return replace(column, kind=given.kind, spark=given.spark, default=default)
     return column
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import wire_type
 
@@ -16,3 +18,11 @@ def widened(values: pa.Array, kind: Type, target: Type) -> pa.Array:
     if kind == target:
         return values
     return values.cast(wire_type(target))
+
+
+def widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
+    """The message `Datum` of a value of `kind` as that of the same value of `target`."""
+    if not message:
+        return message
+    [one] = datums(widened(values_of_datums(pa.array([message]), kind), kind, target), target)
+    return bytes(one.as_py())
