@@ -1,0 +1,153 @@
+"""What a shard costs: the bytes and the time of a diff, and the bytes of a few columns.
+
+`diff` writes a table to a shard and then, in turn, two versions of it that differ in 1 % of the
+rows, beside full Parquet exports of the same table; read the ratios, not the seconds. `columns`
+counts at the S3 server what reading 2 of 40 columns fetches, and what reading all does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+from forwarder import Forwarder
+from rclone import serve_s3
+from session import BUCKET, Session
+from table import TABLE
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.copy.job import copy_to_s3
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.write.job import persist_shard
+
+# An update is two changes, so that these are 1 % of the rows.
+UPDATED = "pmod(hash(id, 9), 200) = 0"
+WIDE, FETCHED = 40, ["c7", "c31"]
+
+
+def main() -> None:
+    arguments = _arguments()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with tempfile.TemporaryDirectory(prefix="mzs3-bench-", dir=arguments.folder) as name:
+        bench = Bench(Path(name), **{"spark.master": arguments.master})
+        # This server knows no conditions; with one writer none is ever needed.
+        heedless = mock.patch.object(StateStore, "_check_conditions")
+        with serve_s3(bench.s3_folder) as bench.connection, heedless:
+            if arguments.measure == "diff":
+                bench.diff(arguments.rows, arguments.rounds, arguments.encoding)
+            else:
+                bench.columns(arguments.rows, arguments.encoding)
+        bench.spark.stop()
+
+
+class Bench(Session):
+    """One Spark session, one S3 server, and what is measured with them."""
+
+    exports = 0
+    runs = 0
+
+    def diff(self, rows: int, rounds: int, encoding: str) -> None:
+        """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
+        versions = self._versions(rows)
+        first = self.persist(versions[0], "diff", encoding)
+        ways: dict[str, Callable[[int], CopyResult]] = {
+            "copy_to_s3": lambda turn: self.export(versions[turn % 2]),
+            "persist_shard": lambda turn: self.persist(versions[(turn + 1) % 2], "diff", encoding),
+        }
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        results: dict[str, CopyResult] = {}
+        for turn in range(rounds + 1):  # the first one warms up
+            for way, run in ways.items():
+                started = time.perf_counter()
+                results[way] = run(turn)
+                if turn:
+                    seconds[way].append(time.perf_counter() - started)
+        full, change = results["copy_to_s3"], results["persist_shard"]
+        medians = {way: statistics.median(times) for way, times in seconds.items()}
+        print(f"{rows:,} rows, {encoding}; the first batch has {first.bytes / full.bytes:.2f} x")
+        for way, result in results.items():
+            print(
+                f"{way:<16}{result.rows:>12,} rows {result.bytes / full.bytes:>8.2%} of the bytes"
+                f"{medians[way]:>8.2f} s {medians[way] / medians['copy_to_s3']:>8.2f} x"
+            )
+        print(f"{change.rows / rows:.2%} of the rows changed")
+
+    def columns(self, rows: int, encoding: str) -> None:
+        """Print the bytes that the server sends for some columns, and for all."""
+        names = ", ".join(f"xxhash64(id, {number}) as c{number}" for number in range(WIDE))
+        self.persist(f"select {names} from range(0, {rows}, 1, 2)", "wide", encoding)
+        some, everything = self._fetched(FETCHED), self._fetched(None)
+        print(
+            f"{rows:,} rows, {encoding}: {len(FETCHED)} of {WIDE} columns fetch {some:,} bytes, "
+            f"{some / everything:.1%} of the {everything:,} of all"
+        )
+
+    def export(self, query: str) -> CopyResult:
+        """A full export as Parquet."""
+        self.exports += 1
+        return copy_to_s3(
+            self.spark,
+            query,
+            node="benchmark",
+            options={"location": f"s3://{BUCKET}/export{self.exports}", "format": "parquet"},
+            connections={self.connection.name: self.connection},
+            as_of=0,
+        )
+
+    def persist(self, query: str, name: str, encoding: str) -> CopyResult:
+        """A run of a model into the shard of this name."""
+        self.runs += 1
+        return persist_shard(
+            self.spark,
+            query,
+            node="benchmark",
+            options={"location": f"s3://{BUCKET}/{name}", "encoding": encoding},
+            connections={self.connection.name: self.connection},
+            as_of=self.runs,
+        )
+
+    def _versions(self, rows: int) -> tuple[str, str]:
+        """Queries of a stored table, and of it with other prices in some rows."""
+        stored = str(self.folder / "table")
+        self.spark.sql(TABLE.format(rows=rows)).write.parquet(stored)
+        names = self.spark.read.parquet(stored).columns
+        changed = [
+            f"if({UPDATED}, price + 1, price) as price" if n == "price" else n for n in names
+        ]
+        kind = "cast(price as decimal(12, 2)) as price"
+        query = f"select {', '.join(changed)} from parquet.`{stored}`"
+        narrow = ", ".join(kind if name == "price" else name for name in names)
+        return f"select * from parquet.`{stored}`", f"select {narrow} from ({query})"
+
+    def _fetched(self, names: list[str] | None) -> int:
+        place = parse_location(f"s3://{BUCKET}/wide")
+        with Forwarder(self.connection.endpoint or "") as forwarder:
+            connection = replace(self.connection, endpoint=forwarder.endpoint)
+            frame = read_shard(self.spark, connection, place, names=names)
+            frame.write.format("noop").mode("overwrite").save()
+            return forwarder.bytes
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("measure", choices=("diff", "columns"), nargs="?", default="diff")
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--encoding", choices=("dual", "structured", "codec"), default="dual")
+    parser.add_argument("--master", default="local[2]", help="spark.master")
+    parser.add_argument("--folder", help="where temporary files go; the system's folder for them")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
