@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import boto3
 from demo_data import csv_objects, exported_flights
-from demo_exports import DemoFailed, Export, read_exports, require_rows
+from demo_exports import DemoFailed, Export, as_of_shard, read_exports, require_rows
 from moto.server import ThreadedMotoServer
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ WORK = ROOT / ".demo"
 DBT = Path(sys.executable).with_name("dbt")
 
 RAW_BUCKET, EXPORTS_BUCKET = "acme-raw", "acme-exports"
+SHARD = f"s3://{EXPORTS_BUCKET}/shards/planes_flown"
 ACCESS_KEY_ID, SECRET_ACCESS_KEY = "demo-key-id", "demo-secret-key"  # moto takes any
 # Settings of the caller's own work, which would point dbt, Spark or boto3 elsewhere.
 FOREIGN_SETTINGS = ("AWS_", "DBT_", "HADOOP_", "HIVE_", "PYSPARK_", "SPARK_")
@@ -63,12 +65,20 @@ def _run(endpoint: str) -> None:
     dbt("debug", environment)
     _title("How fresh are the sources? From S3's own timestamps, without Spark")
     dbt("source freshness", environment)
-    _title("Ingest the sources, build and test the models, export two of them")
+    _title("Ingest the sources, build and test the models, export two of them, begin a shard")
     dbt("build", environment)
     _title("What is in S3 now")
     exports = read_exports(client, PROJECT / "target" / "run_results.json", WORK / "exports")
     check(exports, loaded)
     show(exports)
+    _title("Two more runs of the shard, and a model that reads it at two moments")
+    first = as_of_shard(PROJECT / "target" / "run_results.json", "planes_flown")
+    dbt("run --select planes_flown --vars", environment, '{"through_month": 8}')
+    now = f'{{"through_month": 12, "planes_flown_as_of": {first}}}'
+    dbt("run --select planes_flown fleet_growth --vars", environment, now)
+    dbt("show --inline", environment, "select * from {{ ref('fleet_growth') }}")
+    dbt("run-operation describe_shard --args", environment, f"{{location: {SHARD}}}")
+    _where_next()
 
 
 def _start_clean() -> None:
@@ -138,10 +148,11 @@ def load(client: S3Client) -> dict[str, int]:
     return rows
 
 
-def dbt(command: str, environment: Mapping[str, str]) -> None:
-    """Run dbt in the sample project; raises DemoFailed if it reports a failure."""
-    print(f"$ dbt {command}", flush=True)
-    process = subprocess.Popen([DBT, *command.split()], cwd=PROJECT, env=dict(environment))
+def dbt(command: str, environment: Mapping[str, str], *last: str) -> None:
+    """Run dbt in the sample project, with these words last; DemoFailed if it reports a failure."""
+    words = [*command.split(), *last]
+    print(f"$ dbt {shlex.join(words)}", flush=True)
+    process = subprocess.Popen([DBT, *words], cwd=PROJECT, env=dict(environment))
     try:
         code = process.wait()
     except BaseException as exc:
@@ -175,7 +186,7 @@ def check(exports: list[Export], loaded: Mapping[str, int]) -> None:
 
 
 def show(exports: list[Export]) -> None:
-    """List the exported objects, the first lines of one, and where to look next."""
+    """List the exported objects, and the first lines of one."""
     for export in exports:
         print(f"{export.name}: {export.rows:,} rows")
         for file in export.files:
@@ -185,9 +196,13 @@ def show(exports: list[Export]) -> None:
     with sample.path.open() as lines:
         for _ in range(6):
             print("  " + next(lines).rstrip())
+
+
+def _where_next() -> None:
     _title("Where to look next")
     print(
         "sample_project/                 the project: start with models/sources.yml and exports/\n"
+        "sample_project/models/shards/   the history of a model, and reading it at two moments\n"
         "sample_project/target/          run_results.json has the rows and location of each COPY\n"
         ".demo/exports/                  the exported files and their manifests\n"
         "README.md                       the options, the guarantees, the permissions on AWS"

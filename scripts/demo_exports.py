@@ -42,8 +42,20 @@ def read_exports(client: S3Client, run_results: Path, folder: Path) -> list[Expo
     Raises DemoFailed where dbt's results, the manifest and the objects disagree on rows or bytes.
     """
     results = json.loads(run_results.read_text())["results"]
-    copied = [result for result in results if result["adapter_response"].get("code") == "COPY"]
+    copied = [
+        result
+        for result in results
+        if str(result["adapter_response"].get("manifest")).endswith("/_manifest.json")
+    ]
     return [_read_export(client, result, folder) for result in copied]
+
+
+def as_of_shard(run_results: Path, model: str) -> int:
+    """The time, in ms since the epoch, of what a run wrote to a model's shard."""
+    for result in json.loads(run_results.read_text())["results"]:
+        if str(result["unique_id"]).endswith(f".{model}"):
+            return int(result["adapter_response"]["as_of"])
+    raise DemoFailed(f"{model} was not run")
 
 
 def require_rows(export: Export, expected: Counter[tuple[str, ...]]) -> None:
