@@ -62,7 +62,7 @@ class Mzs3Config(SparkConfig):
     - single_file: the name of the one object that holds the whole result
     - on_existing: `fail`, `overwrite` or `resume`, where the location is not empty
     - header, delimiter, quote, escape, null, force_quote: the CSV dialect, as in PostgreSQL
-    - mode, encoding, column_defaults, column_renames: those of `persist_shard`
+    - mode, encoding, sort_by, column_defaults, column_renames, column_types: of `persist_shard`
     - encryption, kms_key_id, storage_class, object_tags, acl: passed to S3 with each file
     """
 
@@ -85,8 +85,10 @@ class Mzs3Config(SparkConfig):
     force_quote: str | list[str] | None = None
     mode: str | None = None
     encoding: str | None = None
+    sort_by: str | list[str] | None = None
     column_defaults: dict[str, Any] | None = None
     column_renames: dict[str, str] | None = None
+    column_types: dict[str, str] | None = None
     encryption: str | None = None
     kms_key_id: str | None = None
     storage_class: str | None = None
@@ -243,6 +245,11 @@ class Mzs3Adapter(SparkAdapter):
     def describe_shard(self, location: Any, aws_connection: Any) -> None:
         """Print a shard's columns and batches."""
         run_operations.describe_shard(self, location, aws_connection)
+
+    @available.parse_none
+    def compact_shard(self, location: Any, aws_connection: Any, how: Any) -> None:
+        """Make one batch of those up to a time, and remove files that no batch names."""
+        run_operations.compact(self, location, aws_connection, how)
 
     @available.parse_none
     def copy_report(self, schema: Any, path: Any, days: Any) -> None:

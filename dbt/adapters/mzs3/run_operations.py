@@ -17,7 +17,10 @@ from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, ShardError
-from dbt.adapters.mzs3.shard.describe import described
+from dbt.adapters.mzs3.shard.compact.job import compact_shard
+from dbt.adapters.mzs3.shard.compact.request import parse_compaction
+from dbt.adapters.mzs3.shard.describe import compaction, described
+from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.source_operations import selection
 from dbt.adapters.mzs3.staging import ingest_sources
@@ -82,6 +85,28 @@ def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> 
         if found is None:
             raise ShardError(f"there is no shard at {place.uri}")
     for line in described(place.uri, found.state):
+        logger.info(f"  {line}")
+
+
+def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) -> None:
+    """Make one batch of those up to a time, and remove files that no batch names."""
+    operation = "compact_shard"
+    method = adapter.config.credentials.method
+    if method != Mzs3ConnectionMethod.SESSION:
+        raise DbtRuntimeError(
+            f"{operation} needs `method: session` in the profile, as persist_shard does; "
+            f"`method: {method}` runs SQL only in this version of dbt-mzs3"
+        )
+    with _operation(operation, location=location, aws_connection=aws_connection):
+        connections = adapter.config.credentials.connections
+        connection, place = named_target(
+            operation, connections, "aws_connection", aws_connection, location
+        )
+        request = parse_compaction(how)
+        with adapter.connections.exception_handler(f"compacting {place.uri}"):
+            session = adapter.connections.get_thread_connection().handle.session
+            done = compact_shard(session, Shelf(connection, place), request)
+    for line in compaction(place.uri, done):
         logger.info(f"  {line}")
 
 

@@ -11,7 +11,10 @@ import pytest
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
+from dbt.adapters.mzs3.shard.compact.request import parse_compaction
 from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 
@@ -50,6 +53,17 @@ def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..
             connections={"default": connection},
             as_of=as_of,
         )
+
+    return run
+
+
+@pytest.fixture
+def compact(spark: Any, connection: AwsConnection, location: str) -> Callable[..., Compacted]:
+    """`compact(**arguments)`, those of the run-operation; into two parts."""
+
+    def run(**arguments: Any) -> Compacted:
+        request = parse_compaction({"parts": 2, **arguments})
+        return compact_shard(spark, Shelf(connection, parse_location(location)), request)
 
     return run
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -105,6 +107,29 @@ def test_a_run_that_loses_a_race_begins_again(
     assert named is not None
     files = {f"orders/{file.name}" for one in named.state.batches for file in one.files}
     assert set(keys) == {*files, "orders/_shard.json"}
+
+
+def test_two_runs_at_once_lose_no_batch(
+    persist: Callable[..., Any], rows: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    persist("select 0 as id", 5)
+    together, met = threading.Barrier(2), threading.local()
+
+    def at_once(*args: Any) -> Any:
+        files = make_visible(*args)
+        if not hasattr(met, "other"):
+            met.other = together.wait(300)
+        return files
+
+    monkeypatch.setattr(job, "make_visible", at_once)
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(persist, f"select {number} as id", 10, mode="append") for number in (1, 2)
+        ]
+    assert sorted(run.result().as_of for run in runs) == [10, 11]
+    assert rows(5) == [(0,)]
+    assert len(rows(10)) == 2
+    assert rows() == [(0,), (1,), (2,)]
 
 
 TYPES = """

@@ -76,6 +76,19 @@ class TestShardModel:
         assert "s3://shard-model/orders/: 2 batches, 14 changes" in log
         assert "2: added int (integer)" in log
 
+    def test_compact_shard_makes_one_batch(self, project: Any) -> None:
+        command = ["run-operation", "compact_shard", "--args"]
+        where = "location: s3://shard-model/orders"
+        _, log = run_dbt_and_capture([*command, f"{{{where}, since: latest}}"])
+        assert "s3://shard-model/orders/: 2 batches (" in log
+        assert ") became 1 (" in log
+        run_dbt(["run", "--select", "reader"])
+        found = project.run_sql("select count(*) from {schema}.reader", fetch="all")
+        assert [tuple(row) for row in found] == [(4,)]
+        wrong = f"{{{where}, since: soon, keep_hours: -1}}"
+        _, log = run_dbt_and_capture([*command, wrong], expect_pass=False)
+        assert "compact_shard has 2 problems in its configuration" in log
+
     def test_every_wrong_option_is_named(self, project: Any) -> None:
         [result] = run_dbt(["run", "--select", "wrong"], expect_pass=False)
         for problem in (

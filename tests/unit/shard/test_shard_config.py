@@ -27,6 +27,8 @@ def test_all_problems_of_a_model_come_at_once() -> None:
         "aws_connection": "lake",
         "column_defaults": {"a": None},
         "column_renames": ["a"],
+        "column_types": {"a": "uid"},
+        "sort_by": [1],
         "part_size": "1MB",
         "on_schema_change": "append",
     }
@@ -34,7 +36,9 @@ def test_all_problems_of_a_model_come_at_once() -> None:
         parse_shard_options(NODE, config, ["default"])
     text = str(caught.value)
     for problem in (
-        "8 problems",
+        "10 problems",
+        "column_types has 'uid', which is no type of shards",
+        "sort_by must be a column's name, or a list of names, not [1]",
         "mod is not an option of persist_shard; did you mean mode?",
         "encoding must be one of dual, structured, codec",
         "aws_connection 'lake' is not in the profile",
@@ -58,6 +62,7 @@ def test_yamls_own_values_are_expressions() -> None:
     [
         ("latest", "latest"),
         (1700000000000, 1700000000000),
+        ("1700000000000", 1700000000000),
         ("2023-11-14 22:13:20", 1700000000000),
         ("2023-11-14T22:13:20.5Z", 1700000000500),
         ("2023-11-14 23:13:20+01:00", 1700000000000),

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 
 from dbt.adapters.mzs3.copy.config.size import format_size
+from dbt.adapters.mzs3.shard.compact.job import Compacted
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardState
@@ -18,14 +19,15 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
     """Lines for people: what is read at which times, and of which files it is made."""
     rows = sum(batch.rows for batch in state.batches)
     size = sum(batch.bytes for batch in state.batches)
-    batches = counted(len(state.batches), "batch").replace("batchs", "batches")
-    yield f"{uri}: {batches}, {counted(rows, 'change')}, {size} bytes"
+    yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"
     if state.batches:
         yield f"readable as of {_time(state.since)} to {_time(state.upper - 1)}"
     for schema in state.schemas:
         yield from _schema(schema, in_force=schema is state.schema)
     for batch in state.batches:
         yield _batch(batch)
+    if state.retired:
+        yield f"{counted(len(state.retired), 'file')} of compacted batches, not removed yet"
 
 
 def _schema(schema: Schema, *, in_force: bool) -> Iterator[str]:
@@ -44,11 +46,34 @@ def _batch(batch: Batch) -> str:
     times = f"batch {_time(batch.lower)} to {_time(batch.upper - 1)}, schema {batch.schema}"
     if not batch.files:
         return f"{times}: no change"
-    files = counted(len(batch.files), "file")
-    return (
-        f"{times}, {batch.encoding}: +{batch.additions} -{batch.retractions}, {files}, "
-        f"{format_size(batch.bytes)}"
-    )
+    order = f", sorted by {', '.join(map(str, batch.sort_by))}" if batch.sort_by else ""
+    changes = f"+{batch.additions} -{batch.retractions}"
+    return f"{times}, {batch.encoding}{order}: {changes}, {_files(batch)}"
+
+
+def _files(batch: Batch) -> str:
+    return f"{counted(len(batch.files), 'file')}, {format_size(batch.bytes)}"
+
+
+def compaction(uri: str, done: Compacted) -> Iterator[str]:
+    """Lines for people: what a compaction did."""
+    if done.new is None:
+        yield f"{uri}: no batches to compact; readable as of {_time(done.since)} and later"
+    else:
+        files = sum(len(batch.files) for batch in done.old)
+        size = format_size(sum(batch.bytes for batch in done.old))
+        before = f"{_batches(len(done.old))} ({counted(files, 'file')}, {size})"
+        yield (
+            f"{uri}: {before} became 1 ({_files(done.new)}); readable as of {_time(done.since)} "
+            "and later"
+        )
+    if done.swept.files:
+        removed = f"{counted(done.swept.files, 'file')}, {format_size(done.swept.bytes)}"
+        yield f"{uri}: removed {removed}, which no batch names"
+
+
+def _batches(count: int) -> str:
+    return counted(count, "batch").replace("batchs", "batches")
 
 
 def _time(moment: int) -> str:

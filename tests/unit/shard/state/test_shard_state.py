@@ -11,6 +11,7 @@ from shard_states import batch, column
 from shard_values import types
 
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.state.batch import Retired
 from dbt.adapters.mzs3.shard.state.document import from_document, to_document
 from dbt.adapters.mzs3.shard.state.schema import Column
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
@@ -38,7 +39,9 @@ def test_times_without_changes_take_no_room() -> None:
     assert (len(state.batches), state.upper) == (3, 40)
 
 
-@pytest.mark.parametrize(("moment", "names"), [(0, ["one"]), (9, ["one"]), (10, ["one", "two"])])
+@pytest.mark.parametrize(
+    ("moment", "names"), [(8, []), (9, ["one"]), (18, ["one"]), (19, ["one", "two"])]
+)
 def test_batches_until_a_time(moment: int, names: list[str]) -> None:
     found = shard().batches_until(moment)
     assert [file.name for one in found for file in one.files] == names
@@ -72,25 +75,33 @@ def test_tags_of_dropped_columns_stay_taken() -> None:
 
 def test_compaction_takes_the_place_of_the_oldest() -> None:
     old = shard().batches
-    state = shard().appended(batch(20, 30, "three")).compacted(old, batch(0, 20, "new"), 15)
+    state = shard().appended(batch(20, 30, "three")).compacted(old, batch(0, 20, "new"), 19)
     assert [file.name for one in state.batches for file in one.files] == ["new", "three"]
-    assert state.since == 15
-    with pytest.raises(ShardError, match="can be read as of 15 and later"):
-        state.batches_until(14)
+    assert state.since == 19
+    with pytest.raises(ShardError, match="can be read as of 19 and later"):
+        state.batches_until(18)
+    assert [file.name for file in state.retired] == ["one", "two"]
+    assert state.file_names == {"new", "three"}
+
+
+def test_what_was_removed_is_retired_no_more() -> None:
+    state = shard().compacted(shard().batches, batch(0, 20, "new"), 19, now=7)
+    swept = state.swept(["one"])
+    assert (swept.retired, swept.sweeps) == ((Retired("two", 7),), 1)
 
 
 def test_compaction_of_what_has_changed_is_an_error() -> None:
     old = (batch(0, 10, "other"), batch(10, 20, "two"))
     with pytest.raises(ShardError, match="another run has compacted"):
-        shard().compacted(old, batch(0, 20, "new"), 15)
+        shard().compacted(old, batch(0, 20, "new"), 19)
 
 
 def test_compaction_keeps_the_schemas_that_readers_need() -> None:
     state = shard().with_columns([A, B], 20).appended(batch(20, 30, "three", schema=1))
     state = state.with_columns([B], 30).appended(batch(30, 40, "four", schema=2))
-    first = state.compacted(state.batches, batch(0, 40, "new", schema=2), 25)
+    first = state.compacted(state.batches[:3], batch(0, 30, "new", schema=1), 29)
     assert [schema.id for schema in first.schemas] == [1, 2]
-    assert first.schema_at(25).columns == (A, B)
+    assert first.schema_at(29).columns == (A, B)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, who
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.parse import parse_type
 
 Mode = Literal["diff", "append"]
 MODES: tuple[Mode, ...] = ("diff", "append")
+MAX_FILE_SIZE, PART_SIZE, MAX_IN_MEMORY = 128 << 20, 8 << 20, 100 << 20
 _SMALLEST_PART = 5 << 20
 
 
@@ -26,8 +29,8 @@ class ShardOptions:
     """What a model's config asks for, checked; sizes in bytes.
 
     `location` is a literal `s3://…` or a SQL expression. `column_defaults` has SQL expressions by
-    the names of columns, `column_renames` new names by old ones. `parts` is None for the cluster's
-    default parallelism.
+    the names of columns, `column_renames` new names by old ones, `column_types` types that Spark
+    lacks by names in small letters. `parts` is None for the cluster's default parallelism.
     """
 
     location: str
@@ -37,9 +40,11 @@ class ShardOptions:
     on_schema_change: OnSchemaChange = "append_new_columns"
     column_defaults: Mapping[str, str] = field(default_factory=dict)
     column_renames: Mapping[str, str] = field(default_factory=dict)
-    max_file_size: int = 128 << 20
-    part_size: int = 8 << 20
-    max_multi_part_bytes_in_memory: int = 100 << 20
+    column_types: Mapping[str, Type] = field(default_factory=dict)
+    sort_by: tuple[str, ...] = ()
+    max_file_size: int = MAX_FILE_SIZE
+    part_size: int = PART_SIZE
+    max_multi_part_bytes_in_memory: int = MAX_IN_MEMORY
     parts: int | None = None
 
 
@@ -65,6 +70,8 @@ def parse_shard_options(
         "on_schema_change": read("on_schema_change", choice(POLICIES)),
         "column_defaults": read("column_defaults", _expressions),
         "column_renames": read("column_renames", _names_by_name),
+        "column_types": read("column_types", _types_by_name),
+        "sort_by": read("sort_by", column_names),
         **{size: read(size, parse_size) for size in _SIZES},
         "parts": read("parts", whole_number(1, MAX_PARTS)),
     }
@@ -116,7 +123,23 @@ def _expressions(value: Any) -> dict[str, str]:
     return expressions
 
 
+def column_names(value: Any) -> tuple[str, ...]:
+    """One name, or a list of different ones."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(n, str) for n in listed):
+        raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
+    if len({name.lower() for name in listed}) < len(listed):
+        raise ValueError(f"has a column twice: {', '.join(listed)}")
+    return tuple(listed)
+
+
 def _names_by_name(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(new, str) for new in value.values()):
         raise ValueError(f"must be a mapping of old names to new ones, not {value!r}")
     return {str(old): new for old, new in value.items()}
+
+
+def _types_by_name(value: Any) -> dict[str, Type]:
+    if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
+        raise ValueError(f"must be a mapping of columns to types, not {value!r}")
+    return {str(name).lower(): parse_type(kind) for name, kind in value.items()}

@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.errors import ConfigError
 TYPE = "persist_shard"
 LATEST = "latest"
 _KNOWN = ("type", "location", "aws_connection", "as_of", "validate")
+_LONGEST_DATE = 8  # digits: 20260131 is a day, and a number of ms has more
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -62,6 +63,8 @@ def moment(value: Any) -> int | str:
     """`latest`, ms since the epoch, or those of a timestamp, which is UTC unless it says."""
     if value == LATEST or (isinstance(value, int) and not isinstance(value, bool)):
         return value  # type: ignore[no-any-return]
+    if isinstance(value, str) and value.isdecimal() and len(value) > _LONGEST_DATE:
+        return int(value)  # what Jinja has made of a number
     try:
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value.replace("Z", "+00:00"))

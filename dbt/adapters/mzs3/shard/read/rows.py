@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -45,8 +44,6 @@ def rows_at(
     batches = state.batches_until(moment)
     changes = changes_in(spark, shelf, batches, columns, validate=validate)
     names = [f"c{place}" for place in range(len(columns))]
-    if any(batch.upper - 1 > moment for batch in batches):
-        changes = changes.where(F.col("t") <= moment)
     rows = consolidated(changes, names) if _are_mixed(batches) else changes
     return from_wire(repeated(rows.select(*names, "d")), columns, names)
 
@@ -60,10 +57,34 @@ def changes_in(
     validate: bool = False,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of every change in the batches."""
-    fields = [
-        T.StructField(f"c{place}", wire_spark_type(column.kind))
-        for place, column in enumerate(columns)
-    ]
+    names = [f"c{place}" for place in range(len(columns))]
+    return _read(spark, shelf, batches, columns, names, validate=validate)
+
+
+def keys_in(
+    spark: SparkSession,
+    shelf: Shelf,
+    batches: Sequence[Batch],
+    columns: Sequence[Column],
+    names: Sequence[str],
+    every: int,
+) -> DataFrame:
+    """The columns, under these names, of every so-manieth change in each file of the batches."""
+    return _read(spark, shelf, batches, columns, names, every=every).select(*names)
+
+
+def _read(
+    spark: SparkSession,
+    shelf: Shelf,
+    batches: Sequence[Batch],
+    columns: Sequence[Column],
+    names: Sequence[str],
+    *,
+    validate: bool = False,
+    every: int = 1,
+) -> DataFrame:
+    pairs = zip(names, columns, strict=True)
+    fields = [T.StructField(name, wire_spark_type(column.kind)) for name, column in pairs]
     schema = T.StructType(
         [T.StructField("t", T.LongType()), T.StructField("d", T.LongType()), *fields]
     )
@@ -76,7 +97,7 @@ def changes_in(
         return spark.createDataFrame([], schema)
     ship_executor_code()
     wanted = tuple(Wanted(column.tag, column.kind, column.default) for column in columns)
-    spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, validate)
+    spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, validate, every)
     listed = spark.createDataFrame(files, FILES_DDL).repartition(len(files), "key")
     return listed.mapInArrow(read_files(spec), schema)
 

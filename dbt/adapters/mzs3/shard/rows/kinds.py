@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.copy.rows.intervals import INTERVALS
@@ -32,10 +34,17 @@ _NAMES: dict[type[T.DataType], str] = {
 _TEXTS = (T.NullType, T.StringType, T.CharType, T.VarcharType)
 
 
-def given_columns(schema: T.StructType) -> list[Given]:
-    """The columns of a query, in which there are no problems, as a shard takes them."""
+def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Given]:
+    """The columns of a query, in which there are no problems, as a shard takes them.
+
+    `types` has the types of columns, by names in small letters, that are not Spark's own.
+    """
     return [
-        Given(field.name, kind_of(field.dataType), ddl_of(field.dataType))
+        Given(
+            field.name,
+            types.get(field.name.lower()) or kind_of(field.dataType),
+            ddl_of(field.dataType),
+        )
         for field in schema.fields
     ]
 

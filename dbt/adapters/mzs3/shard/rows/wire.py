@@ -81,7 +81,9 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
         rows = rows.mapInArrow(with_times([column.kind for column in columns]), timed)
     return rows.select(
         *[
-            _restored(F.col(name), T.DataType.fromDDL(column.spark)).alias(column.name)
+            _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(
+                column.name
+            )
             for name, column in zip(names, columns, strict=True)
         ]
     )
@@ -114,27 +116,29 @@ def _struct(children: Sequence[Type]) -> T.StructType:
     )
 
 
-def _restored(column: Column, data_type: T.DataType) -> Column:
+def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
     if isinstance(data_type, T.MapType):
-        key, value = data_type.keyType, data_type.valueType
+        inside = list(zip((data_type.keyType, data_type.valueType), kind.children, strict=True))
         entries = F.transform(
             column,
             lambda entry: F.struct(
-                _restored(entry.getField("0"), key), _restored(entry.getField("1"), value)
+                *[_restored(entry.getField(str(i)), *types) for i, types in enumerate(inside)]
             ),
         )
         return F.map_from_entries(entries)
     if isinstance(data_type, T.ArrayType):
         element = data_type.elementType
-        return F.transform(column, lambda item: _restored(item, element))
+        return F.transform(column, lambda item: _restored(item, element, kind.children[0]))
     if isinstance(data_type, T.StructType):
         fields = [
-            _restored(column.getField(str(place)), field.dataType).alias(field.name)
-            for place, field in enumerate(data_type.fields)
+            _restored(column.getField(str(place)), field.dataType, child).alias(field.name)
+            for place, (field, child) in enumerate(zip(data_type, kind.children, strict=True))
         ]
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(data_type, T.VariantType):
         return F.parse_json(column)
+    if kind.name == "uuid" and isinstance(data_type, T.StringType):
+        return _uuid_text(column)
     if isinstance(data_type, INTERVALS):
         return _interval(column, data_type)
     return column if isinstance(data_type, T.TimeType) else column.cast(data_type)
@@ -154,3 +158,8 @@ def _interval(parts: Column, data_type: T.DataType) -> Column:
     hours = (hours + whole_days * 24).cast("int")
     zero = F.lit(0)
     return F.make_interval(zero, months, zero, days, hours, zero, seconds)
+
+
+def _uuid_text(column: Column) -> Column:
+    digits = F.lower(F.hex(column))
+    return F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")

@@ -22,11 +22,28 @@ class BatchFile:
 
 
 @dataclass(frozen=True)
+class Retired:
+    """A file that no batch has any more since `at`, in ms since the epoch.
+
+    Whoever read the shard's state before that may still read the file.
+    """
+
+    name: str
+    at: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values that `retired_from_json` reads back."""
+        return {"name": self.name, "at": self.at}
+
+
+@dataclass(frozen=True)
 class Batch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
-    A batch without files is of times at which nothing changed. `schema` is the id of the one that
-    it was written with. `additions` and `retractions` are rows with d > 0 and d < 0.
+    They are of the last of these times, each of them: who reads as of an earlier one does not
+    need the batch. One without files is of times at which nothing changed. `schema` is the id of
+    the one that it was written with. `additions` and `retractions` are rows with d > 0 and d < 0.
+    `sort_by` has the tags of the columns by which its rows are sorted, from file to file.
     """
 
     lower: int
@@ -36,10 +53,16 @@ class Batch:
     files: tuple[BatchFile, ...] = ()
     additions: int = 0
     retractions: int = 0
+    sort_by: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.lower >= self.upper:
             raise ValueError(f"a batch can't go from {self.lower} to before {self.upper}")
+
+    @property
+    def moment(self) -> int:
+        """The time of its changes."""
+        return self.upper - 1
 
     @property
     def rows(self) -> int:
@@ -61,6 +84,7 @@ class Batch:
             "files": [file.as_json() for file in self.files],
             "additions": self.additions,
             "retractions": self.retractions,
+            "sort_by": list(self.sort_by),
         }
 
 
@@ -74,6 +98,7 @@ def batch_from_json(found: Mapping[str, Any]) -> Batch:
         tuple(map(file_from_json, found["files"])),
         int(found["additions"]),
         int(found["retractions"]),
+        tuple(map(int, found["sort_by"])),
     )
 
 
@@ -82,3 +107,8 @@ def file_from_json(found: Mapping[str, Any]) -> BatchFile:
     return BatchFile(
         str(found["name"]), int(found["size"]), str(found["etag"]), int(found["rows"])
     )
+
+
+def retired_from_json(found: Mapping[str, Any]) -> Retired:
+    """The file that `as_json` wrote; raises KeyError or ValueError."""
+    return Retired(str(found["name"]), int(found["at"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dbt.adapters.mzs3.shard.state.batch import batch_from_json
+from dbt.adapters.mzs3.shard.state.batch import batch_from_json, retired_from_json
 from dbt.adapters.mzs3.shard.state.schema import schema_from_json
 from dbt.adapters.mzs3.shard.state.state import ShardState
 
@@ -25,6 +25,8 @@ def to_document(state: ShardState, writer: str) -> bytes:
         "batches": [batch.as_json() for batch in state.batches],
         "since": state.since,
         "upper": state.upper,
+        "retired": [file.as_json() for file in state.retired],
+        "sweeps": state.sweeps,
     }
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
@@ -42,6 +44,8 @@ def from_document(data: bytes) -> ShardState:
             int(found["next_tag"]),
             tuple(map(batch_from_json, found["batches"])),
             int(found["since"]),
+            tuple(map(retired_from_json, found["retired"])),
+            int(found["sweeps"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error

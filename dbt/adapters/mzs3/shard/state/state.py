@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.state.batch import Batch
+from dbt.adapters.mzs3.shard.state.batch import Batch, Retired
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 
 
@@ -15,13 +15,16 @@ class ShardState:
     """Schemas by age, the last one in force; batches by time, without gaps, from 0 to `upper`.
 
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
-    are free. Valid by construction, else ValueError.
+    are free. `retired` has the files of batches that were compacted, until they are removed;
+    `sweeps` counts how often files were. Valid by construction, else ValueError.
     """
 
     schemas: tuple[Schema, ...]
     next_tag: int
     batches: tuple[Batch, ...] = ()
     since: int = 0
+    retired: tuple[Retired, ...] = ()
+    sweeps: int = 0
 
     def __post_init__(self) -> None:
         if not self.schemas:
@@ -48,13 +51,18 @@ class ShardState:
         """The first time that is not written yet."""
         return self.batches[-1].upper if self.batches else 0
 
+    @property
+    def file_names(self) -> frozenset[str]:
+        """The names of all files of its batches."""
+        return frozenset(file.name for batch in self.batches for file in batch.files)
+
     def schema_at(self, moment: int) -> Schema:
         """The schema that was in force at a time."""
         earlier = [schema for schema in self.schemas if schema.since <= moment]
         return earlier[-1] if earlier else self.schemas[0]
 
     def batches_until(self, moment: int) -> tuple[Batch, ...]:
-        """The batches that hold changes up to a time, that time included.
+        """The batches with the changes up to a time, that time included.
 
         Raises ShardError for a time before `since`, or one that the shard has not reached.
         """
@@ -68,7 +76,7 @@ class ShardState:
                 f"the shard has been written up to {self.upper - 1}; as of {moment} it may still "
                 "change. Leave as_of out, or give an earlier one"
             )
-        return tuple(batch for batch in self.batches if batch.lower <= moment)
+        return tuple(batch for batch in self.batches if batch.moment <= moment)
 
     def with_columns(self, columns: Sequence[Column], since: int) -> ShardState:
         """The same shard with these columns from a time on; itself if it has them.
@@ -96,20 +104,37 @@ class ShardState:
             return replace(self, batches=(*self.batches[:-1], last))
         return replace(self, batches=(*self.batches, batch))
 
-    def compacted(self, old: Sequence[Batch], new: Batch, since: int) -> ShardState:
+    def compacted(self, old: Sequence[Batch], new: Batch, since: int, now: int = 0) -> ShardState:
         """The shard with one batch for the oldest ones, to be read from `since` on.
 
+        Files of the old ones are retired from `now` on, in ms since the epoch.
         Raises ShardError if the old ones are not the shard's first any more.
         """
         if not old or self.batches[: len(old)] != tuple(old):
             raise ShardError("another run has compacted the shard in the meantime")
-        if (new.lower, new.upper) != (old[0].lower, old[-1].upper) or since >= new.upper:
+        if (new.lower, new.upper, since) != (old[0].lower, old[-1].upper, new.moment):
             raise ShardError("the new batch is not of the times of the old ones")
         batches = (new, *self.batches[len(old) :])
         used = {batch.schema for batch in batches} | {self.schema.id}
         needed = self.schema_at(max(self.since, since)).id
         schemas = tuple(s for s in self.schemas if s.id in used or s.id >= needed)
-        return replace(self, schemas=schemas, batches=batches, since=max(self.since, since))
+        retired = tuple(Retired(file.name, now) for batch in old for file in batch.files)
+        return replace(
+            self,
+            schemas=schemas,
+            batches=batches,
+            since=max(self.since, since),
+            retired=self.retired + retired,
+        )
+
+    def swept(self, names: Collection[str]) -> ShardState:
+        """The shard before files of these names are removed.
+
+        It is another state than before in any case, so that a run that has read the one before
+        can't make a file of these names part of the shard.
+        """
+        retired = tuple(file for file in self.retired if file.name not in names)
+        return replace(self, retired=retired, sweeps=self.sweeps + 1)
 
 
 def new_shard(columns: Sequence[Column]) -> ShardState:

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import threading
-import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.executor.spec import ExportedColumn, WriteSpec
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.copy.rows.shapes import column_problems
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
-from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, TaggedColumn
-from dbt.adapters.mzs3.shard.executor.batch.task import BatchSpec
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
-from dbt.adapters.mzs3.shard.rows.kinds import given_columns
+from dbt.adapters.mzs3.shard.rows.given_types import fits
+from dbt.adapters.mzs3.shard.rows.kinds import ddl_of, given_columns
+from dbt.adapters.mzs3.shard.rows.runs import sorted_inside
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, Read, StateStore
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.write.commit import remove_uncommitted
 from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_datums, model_rows
+from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
@@ -54,7 +57,7 @@ def persist_shard(
     races it fails. Raises an Mzs3Error; the shard is then what it was.
     """
     parsed = parse_shard_options(node, options, connections)
-    frame = _checked_frame(spark, node, query)
+    frame = _checked_frame(spark, node, query, parsed.column_types)
     location = resolve_location(spark, node, parsed.location, as_of)
     connection = connections[parsed.aws_connection]
     run = _Run(spark, node, frame, parsed, Shelf(connection, location), as_of, cancelled)
@@ -88,9 +91,8 @@ class _Run:
         try:
             _write(store, before, state.appended(batch))
         except LostRaceError:
-            for file in batch.files:
-                place.delete(place.key(file.name))
-            raise
+            if not remove_uncommitted(place, store, batch.files):
+                raise
         return CopyResult(
             rows=batch.additions + batch.retractions,
             location=place.uri,
@@ -102,7 +104,7 @@ class _Run:
 
     def _state(self, before: Read | None) -> ShardState:
         """The shard as it is, with the columns that it has from this run on."""
-        given = given_columns(self.frame.schema)
+        given = given_columns(self.frame.schema, self.options.column_types)
         options = self.options
         defaults = default_datums(self.spark, self.node, options.column_defaults, given)
         if before is None:
@@ -114,10 +116,11 @@ class _Run:
 
     def _batch(self, place: Place, state: ShardState, moment: int) -> Batch:
         """What changed, in files that no state names yet."""
+        columns, options = state.schema.columns, self.options
+        spec = batch_spec(self.shelf, columns, options.encoding, moment, options)
+        parts = self._parts(state, moment)
         try:
-            uploaded = upload(
-                self._changes(state, moment), self._write_spec(state, moment), self._parts()
-            )
+            uploaded = upload(parts, spec)
         except Exception as exc:
             raise ShardError(
                 f"{self.node}: writing to {place.uri} failed: {explain(exc)}. The shard is what "
@@ -144,24 +147,25 @@ class _Run:
         time = F.lit(moment).cast("bigint").alias("t")
         return changes.select(time, "d", *rows.columns)
 
-    def _write_spec(self, state: ShardState, moment: int) -> WriteSpec:
-        columns = state.schema.columns
-        tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
-        names = tuple(column.name for column in columns)
-        folder = f"batches/{moment}-{uuid.uuid4().hex[:12]}/"
-        return WriteSpec(
-            connection=self.shelf.connection,
-            bucket=self.shelf.location.bucket,
-            prefix=self.shelf.location.key(folder),
-            columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
-            format=BatchSpec(BatchLayout(tagged, self.options.encoding), names),
-            max_file_size=self.options.max_file_size,
-            part_size=self.options.part_size,
-            max_bytes_in_memory=self.options.max_multi_part_bytes_in_memory,
-        )
+    def _parts(self, state: ShardState, moment: int) -> DataFrame:
+        """What changed, in the parts that become files."""
+        parts = self.options.parts or default_parallelism(self.spark)
+        rows = in_parts(self._changes(state, moment), parts)
+        keys = self._sort_keys(state)
+        return sorted_inside(rows, keys) if keys else rows
 
-    def _parts(self) -> int:
-        return self.options.parts or default_parallelism(self.spark)
+    def _sort_keys(self, state: ShardState) -> list[str]:
+        columns = state.schema.columns
+        found = {name: state.schema.find(name) for name in self.options.sort_by}
+        known = ", ".join(column.name for column in columns)
+        problems = [
+            f"sort_by has {name}, which the shard lacks; it has {known}"
+            for name, column in found.items()
+            if column is None
+        ]
+        if problems:
+            raise ConfigError(self.node, problems)
+        return [f"c{columns.index(column)}" for column in found.values() if column is not None]
 
     def _stop_if_cancelled(self) -> None:
         if self.cancelled is not None and self.cancelled.is_set():
@@ -175,7 +179,9 @@ def _write(store: StateStore, before: Read | None, state: ShardState) -> None:
         store.replace(before, state)
 
 
-def _checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
+def _checked_frame(
+    spark: SparkSession, node: str, query: str, types: Mapping[str, Type]
+) -> DataFrame:
     try:
         frame = spark.sql(query)
         schema = frame.schema
@@ -185,6 +191,19 @@ def _checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     names = [name.lower() for name in schema.fieldNames()]
     twice = sorted({name for name in names if names.count(name) > 1})
     problems += [f"the query has several columns named {name}; rename them" for name in twice]
+    problems += _type_problems(schema, types)
     if problems:
         raise ConfigError(node, problems)
     return frame
+
+
+def _type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[str]:
+    found = {field.name.lower(): field.dataType for field in schema.fields}
+    for name, kind in types.items():
+        if name not in found:
+            yield f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
+        elif not fits(found[name], kind):
+            yield (
+                f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
+                "be taken for it"
+            )

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated
+from dbt.adapters.mzs3.shard.rows.given_types import in_wire_type
 from dbt.adapters.mzs3.shard.rows.wire import TIMES, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import Given
 from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
@@ -26,8 +27,10 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
 
     def value(column: ShardColumn) -> Column:
         place = places.get(column.name.lower())
-        found = F.lit(None) if place is None else TIMES.of(F.col(place), kinds[place])
-        return found.cast(wire_spark_type(column.kind))
+        if place is None:
+            return F.lit(None).cast(wire_spark_type(column.kind))
+        found = TIMES.of(F.col(place), kinds[place])
+        return in_wire_type(found, kinds[place], column.kind)
 
     return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
 
@@ -74,6 +77,8 @@ def default_datums(
 
 def _datum(spark: SparkSession, expression: str, column: Given) -> bytes:
     one = normalised(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
-    values = one.toArrow().column(0).combine_chunks()
+    field = one.schema.fields[0]
+    value = in_wire_type(F.col(field.name), field.dataType, column.kind)
+    values = one.select(value).toArrow().column(0).combine_chunks()
     message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
     return message if message is not None else b""

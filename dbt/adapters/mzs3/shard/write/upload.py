@@ -16,7 +16,6 @@ from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.executor.task import REPORT_DDL, write_parts
-from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.copy.rows.uploads import check_count
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.rows.changes import DIFF
@@ -33,16 +32,16 @@ class Uploaded:
     retractions: int
 
 
-def upload(changes: DataFrame, spec: WriteSpec, parts: int) -> Uploaded:
-    """The files of changes `t`, `d`, c0, c1, …; no file where there is no change.
+def upload(changes: DataFrame, spec: WriteSpec) -> Uploaded:
+    """The files of changes `t`, `d`, c0, c1, … in parts; no file where there is no change.
 
-    The files are a function of the changes and of `parts`. Raises what Spark raises.
+    The first column is the part, as `in_parts` makes it. Raises what Spark raises.
     """
     ship_executor_code()
     counted = Observation()
     diff = F.col(DIFF)
     none = F.lit(0).cast("bigint")
-    observed = in_parts(changes, parts).observe(
+    observed = changes.observe(
         counted,
         F.count(F.lit(1)).alias("rows"),
         F.sum(F.when(diff > 0, diff).otherwise(none)).alias("additions"),

@@ -88,8 +88,9 @@ class ObjectFile(io.RawIOBase):
         except AwsFailure as exc:
             if is_missing(exc) or error_code(exc) in _CHANGED:
                 raise ExecutorError(
-                    f"{uri} is not the file that the shard's state names; it was removed or "
-                    "replaced by something else than dbt-mzs3. Restore it, or start a new shard"
+                    f"{uri} is not the file that the shard's state named. If compact_shard has "
+                    "removed it since this run began, run again, and have it keep files for more "
+                    "hours; else something other than dbt-mzs3 removed or replaced it: restore it"
                 ) from exc
             raise ExecutorError(describe(exc, f"reading {uri}", "s3:GetObject")) from exc
         if len(data) != end - start:

@@ -33,12 +33,16 @@ class BatchSpec:
 
 @dataclass(frozen=True)
 class ReadSpec:
-    """What a task needs to read files of a shard; it travels to the executors."""
+    """What a task needs to read files of a shard; it travels to the executors.
+
+    Of each file it reads the first row and then every so-manieth one.
+    """
 
     connection: AwsConnection = field(repr=False)
     bucket: str
     wanted: tuple[Wanted, ...]
     validate: bool = False
+    every: int = 1
 
 
 def read_files(
@@ -57,10 +61,22 @@ def read_files(
                 file = StoredFile(row["key"], row["size"], row["etag"])
                 source = ObjectFile(client, spec.bucket, file)
                 try:
-                    for rows in read_batch(source, spec.wanted, validate=spec.validate):
+                    found = read_batch(source, spec.wanted, validate=spec.validate)
+                    for rows in _sampled(found, spec.every):
                         columns = map(for_spark, rows.columns)
                         yield pa.RecordBatch.from_arrays(list(columns), names)
                 except BatchError as error:
                     raise ExecutorError(f"s3://{spec.bucket}/{file.key}: {error}") from error
 
     return read
+
+
+def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.RecordBatch]:
+    if every == 1:
+        yield from batches
+        return
+    start = 0  # of the next batch, the first row that is taken
+    for batch in batches:
+        taken = range(start, batch.num_rows, every)
+        yield batch.take(pa.array(taken, pa.int64()))
+        start += len(taken) * every - batch.num_rows

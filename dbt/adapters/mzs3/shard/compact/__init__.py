@@ -1,0 +1,1 @@
+"""Compaction: few batches for many, and files that no batch names removed."""

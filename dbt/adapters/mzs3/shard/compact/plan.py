@@ -1,0 +1,90 @@
+"""Which batches a compaction takes, and what it makes of them: rules without effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.shard.compact.request import OPERATION, CompactionRequest
+from dbt.adapters.mzs3.shard.config.source import LATEST
+from dbt.adapters.mzs3.shard.executor.batch.layout import Encoding
+from dbt.adapters.mzs3.shard.state.batch import Batch
+from dbt.adapters.mzs3.shard.state.schema import Column, Schema
+from dbt.adapters.mzs3.shard.state.state import ShardState
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """The batches `old` become one, as of the time `since`, in the columns of `schema`.
+
+    `sort_by` are columns of that schema.
+    """
+
+    old: tuple[Batch, ...]
+    since: int
+    schema: Schema
+    encoding: Encoding
+    sort_by: tuple[Column, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many changes the old batches have."""
+        return sum(batch.rows for batch in self.old)
+
+
+def compaction_plan(state: ShardState, request: CompactionRequest) -> CompactionPlan | None:
+    """What to do, or None if the shard is already what is asked for.
+
+    Batches that end at or before the request's `since` are taken, all or none; the shard can be
+    read from the end of the last of them on. Raises ShardError for a time that the shard has not
+    reached, ConfigError for a column that it does not have.
+    """
+    frontier = _frontier(state, request)
+    old = tuple(batch for batch in state.batches if batch.moment <= frontier)
+    if not old:
+        return None
+    since = old[-1].moment
+    schema = state.schema_at(since)
+    written = [batch for batch in old if batch.files]
+    last = written[-1] if written else old[-1]
+    encoding = request.encoding or cast(Encoding, last.encoding)
+    plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, last))
+    return None if _is_done(plan, state) else plan
+
+
+def _frontier(state: ShardState, request: CompactionRequest) -> int:
+    if request.since == LATEST:
+        return state.upper - 1
+    if request.since is None:
+        return state.since
+    if int(request.since) >= state.upper:
+        raise ShardError(
+            f"the shard has been written up to {state.upper - 1}; it can't be compacted as of "
+            f"{request.since}, which may still change"
+        )
+    return max(int(request.since), state.since)
+
+
+def _sort_columns(schema: Schema, request: CompactionRequest, last: Batch) -> tuple[Column, ...]:
+    if request.sort_by is None:
+        by_tag = {column.tag: column for column in schema.columns}
+        return tuple(by_tag[tag] for tag in last.sort_by if tag in by_tag)
+    found = {name: schema.find(name) for name in request.sort_by}
+    missing = [name for name, column in found.items() if column is None]
+    if missing:
+        known = ", ".join(column.name for column in schema.columns)
+        raise ConfigError(
+            OPERATION, [f"sort_by has {name}, and the shard has {known}" for name in missing]
+        )
+    return tuple(column for column in found.values() if column is not None)
+
+
+def _is_done(plan: CompactionPlan, state: ShardState) -> bool:
+    """Whether there is one batch already, of that time, and written as the plan would."""
+    if len(plan.old) > 1 or state.since != plan.since:
+        return False  # what one run has written may repeat rows
+    [batch] = plan.old
+    sort_by = tuple(column.tag for column in plan.sort_by)
+    wanted = (plan.schema.id, plan.encoding, sort_by)
+    return not batch.files or (batch.schema, batch.encoding, batch.sort_by) == wanted

@@ -1,0 +1,69 @@
+"""Types of shards that Spark has no type for: which of its values stand for theirs."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.shard.rows.kinds import kind_of
+from dbt.adapters.mzs3.shard.rows.wire import wire_spark_type
+from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.table import RECORDS
+from dbt.adapters.mzs3.shard.types.widening import is_wider
+
+_WHOLE_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DecimalType)
+_UNSIGNED = ("uint4", "uint8", "mz_timestamp")
+_UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
+
+
+def fits(data_type: T.DataType, kind: Type) -> bool:
+    """Whether values of a Spark type may be taken for the type's.
+
+    A UUID is a text or bytes, an unsigned number a number. Ranges, PostgreSQL's arrays and the
+    like are structs of their parts, in order, a vector is an array.
+    """
+    if kind.name == "uuid":
+        return isinstance(data_type, (T.StringType, T.BinaryType))
+    if kind.name in _UNSIGNED:
+        return isinstance(data_type, _WHOLE_NUMBERS)
+    if kind.name in RECORDS:
+        fields = data_type.fields if isinstance(data_type, T.StructType) else []
+        inside = [field.dataType for field in fields]
+        return len(inside) == len(kind.children) and all(map(fits, inside, kind.children))
+    if kind.name == "map":
+        return isinstance(data_type, T.MapType) and all(
+            map(fits, (data_type.keyType, data_type.valueType), kind.children)
+        )
+    if kind.children:
+        return isinstance(data_type, T.ArrayType) and fits(data_type.elementType, kind.children[0])
+    return is_wider(kind, kind_of(data_type))
+
+
+def in_wire_type(column: Column, data_type: T.DataType, kind: Type) -> Column:
+    """Normalised values, now of `data_type`, in wire form; a text that is no UUID fails."""
+    if not _has_uuid(kind):
+        return column.cast(wire_spark_type(kind))
+    if kind.name == "uuid":
+        return _uuid_bytes(column) if isinstance(data_type, T.StringType) else column
+    if isinstance(data_type, T.ArrayType):
+        inside = Type("record", kind.children) if kind.name == "map" else kind.children[0]
+        element = data_type.elementType
+        return F.transform(column, lambda item: in_wire_type(item, element, inside))
+    if not isinstance(data_type, T.StructType):
+        return column.cast(wire_spark_type(kind))
+    parts = [
+        in_wire_type(column.getField(field.name), field.dataType, child).alias(str(place))
+        for place, (field, child) in enumerate(zip(data_type.fields, kind.children, strict=True))
+    ]
+    return F.when(column.isNotNull(), F.struct(*parts))
+
+
+def _has_uuid(kind: Type) -> bool:
+    return kind.name == "uuid" or any(map(_has_uuid, kind.children))
+
+
+def _uuid_bytes(text: Column) -> Column:
+    wrong = F.raise_error(F.concat(F.lit("'"), text, F.lit("' is no UUID")))
+    found = F.unhex(F.replace(text, F.lit("-"), F.lit("")))
+    return F.when(text.isNull() | text.rlike(_UUID), found).otherwise(wrong)

@@ -1,0 +1,102 @@
+"""Which batches become one, and when there is nothing to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from shard_states import batch, column
+
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.shard.compact.plan import compaction_plan
+from dbt.adapters.mzs3.shard.compact.request import CompactionRequest, parse_compaction
+from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+
+A, B, C = column(0, "a"), column(1, "b"), column(2, "c")
+
+
+def shard() -> ShardState:
+    """Batches of the times 9, 19 and 29, the last one in other columns."""
+    state = new_shard([A, B]).appended(batch(0, 10, "one")).appended(batch(10, 20, "two"))
+    return state.with_columns([B, C], 20).appended(batch(20, 30, "three", schema=1))
+
+
+def planned(**arguments: Any) -> Any:
+    return compaction_plan(shard(), CompactionRequest(**arguments))
+
+
+@pytest.mark.parametrize(
+    ("since", "taken", "readable_from"),
+    [(9, 1, 9), (18, 1, 9), (19, 2, 19), (28, 2, 19), (29, 3, 29), ("latest", 3, 29)],
+)
+def test_batches_up_to_a_time_are_taken(since: Any, taken: int, readable_from: int) -> None:
+    plan = planned(since=since)
+    assert plan.old == shard().batches[:taken]
+    assert plan.since == readable_from
+
+
+def test_a_batch_has_the_columns_of_its_time() -> None:
+    assert planned(since=19).schema.columns == (A, B)
+    assert planned(since="latest").schema.columns == (B, C)
+
+
+@pytest.mark.parametrize("since", [None, 0, 8])
+def test_before_the_first_batch_there_is_nothing_to_do(since: int | None) -> None:
+    assert planned(since=since) is None
+
+
+def test_a_time_that_is_not_reached_is_an_error() -> None:
+    with pytest.raises(ShardError, match="written up to 29; it can't be compacted as of 30"):
+        planned(since=30)
+
+
+def test_sorted_by_columns_that_there_are() -> None:
+    assert planned(since=19, sort_by=("B", "a")).sort_by == (B, A)
+    with pytest.raises(ConfigError, match="sort_by has a, and the shard has b, c"):
+        planned(since="latest", sort_by=("a",))
+
+
+def compacted(**how: Any) -> ShardState:
+    new = replace(batch(0, 20, "new"), encoding="structured", sort_by=(1, 0))
+    return shard().compacted(shard().batches[:2], replace(new, **how), 19)
+
+
+def test_what_is_compacted_is_left_alone() -> None:
+    assert compaction_plan(compacted(), CompactionRequest()) is None
+    assert compaction_plan(compacted(), CompactionRequest(since=5)) is None
+    same = CompactionRequest(since=19, encoding="structured", sort_by=("b", "a"))
+    assert compaction_plan(compacted(), same) is None
+    assert compaction_plan(compacted(files=()), CompactionRequest(encoding="codec")) is None
+
+
+@pytest.mark.parametrize("how", [{"encoding": "codec"}, {"sort_by": ("a",)}, {"sort_by": ()}])
+def test_a_batch_is_written_again_in_another_way(how: dict[str, Any]) -> None:
+    plan = compaction_plan(compacted(), CompactionRequest(**how))
+    assert plan is not None
+    assert len(plan.old) == 1
+    assert plan.encoding == how.get("encoding", "structured")
+    assert plan.sort_by == ((B, A) if "encoding" in how else (A,) if how["sort_by"] else ())
+
+
+def test_a_run_of_fewer_columns_is_sorted_by_those_that_are_left() -> None:
+    plan = compaction_plan(compacted(), CompactionRequest(since="latest"))
+    assert plan is not None
+    assert (plan.schema.columns, plan.sort_by) == ((B, C), ())  # the newest batch is not sorted
+    with_files = shard().compacted(
+        shard().batches[:2], replace(batch(0, 20, "new"), sort_by=(1, 0)), 19
+    )
+    emptied = replace(with_files, batches=(with_files.batches[0], batch(20, 30, schema=1)))
+    plan = compaction_plan(emptied, CompactionRequest(since="latest"))
+    assert plan is not None
+    assert plan.sort_by == (B,)
+
+
+def test_arguments_of_the_run_operation() -> None:
+    given = {"since": "2026-01-31", "encoding": None, "sort_by": "a", "keep_hours": 2, "parts": 3}
+    found = parse_compaction(given)
+    assert found == CompactionRequest(1769817600000, None, ("a",), 7_200_000, 3)
+    assert parse_compaction({}) == CompactionRequest()
+    with pytest.raises(ConfigError) as caught:
+        parse_compaction({"since": "x", "encoding": "x", "sort_by": ["a", "A"], "keep_hours": -1})
+    assert "compact_shard has 4 problems" in str(caught.value)

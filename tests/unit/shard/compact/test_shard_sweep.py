@@ -1,0 +1,125 @@
+"""Files that no batch names go, and no other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from shard_states import batch, column
+
+from dbt.adapters.mzs3.aws.clock import s3_now
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.compact import sweep as module
+from dbt.adapters.mzs3.shard.compact.sweep import sweep
+from dbt.adapters.mzs3.shard.state.batch import BatchFile
+from dbt.adapters.mzs3.shard.state.state import new_shard
+from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
+from dbt.adapters.mzs3.shard.write.commit import remove_uncommitted
+
+HOUR_MS = 3_600_000
+LOCATION = parse_location("s3://acme/orders")
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        for name in ("batches/one", "batches/two", "batches/new", "batches/crashed", "other"):
+            client.put_object(Bucket="acme", Key=f"orders/{name}")
+        yield Place(client, LOCATION)
+
+
+@pytest.fixture
+def store(place: Place) -> StateStore:
+    store = StateStore(place.client, LOCATION)
+    state = new_shard([column(0, "a")]).appended(batch(0, 10, "batches/one"))
+    state = state.appended(batch(10, 20, "batches/two"))
+    now = s3_now(place.client, LOCATION)
+    store.create(state.compacted(state.batches[:1], batch(0, 10, "batches/new"), 9, now))
+    return store
+
+
+def names(place: Place) -> set[str]:
+    return {one.key.removeprefix("orders/") for one in place.objects()} - {"_shard.json"}
+
+
+def later(monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+    monkeypatch.setattr(module, "s3_now", lambda *of: s3_now(*of) + hours * HOUR_MS)
+
+
+def test_nothing_goes_and_nothing_changes_before_its_time(place: Place, store: StateStore) -> None:
+    before = store.read()
+    swept = sweep(place, store, 24 * HOUR_MS)
+    assert (swept.files, store.read()) == (0, before)
+    assert len(names(place)) == 5
+
+
+def test_what_no_batch_names_goes(
+    place: Place, store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later(monkeypatch, 25)
+    swept = sweep(place, store, 24 * HOUR_MS)
+    assert swept.files == 2
+    assert names(place) == {"batches/two", "batches/new", "other"}
+    assert (swept.state.retired, swept.state.sweeps) == ((), 1)
+
+
+def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
+    place: Place, store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later(monkeypatch, 25)
+    before = store.read()
+    assert before is not None
+    retired_late = before.state.swept([file.name for file in before.state.retired])
+    now = s3_now(place.client, LOCATION) + 20 * HOUR_MS
+    state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), 9, now)
+    store.replace(before, state)
+    assert sweep(place, store, 24 * HOUR_MS).files == 1
+    assert names(place) == {"batches/one", "batches/two", "batches/new", "other"}
+
+
+def test_a_run_that_began_before_can_not_name_what_goes(place: Place, store: StateStore) -> None:
+    read = store.read()
+    assert read is not None
+    sweep(place, store, 0)
+    with pytest.raises(LostRaceError):
+        store.replace(read, read.state.appended(batch(20, 30, "batches/crashed")))
+
+
+def test_what_was_named_meanwhile_stays(
+    place: Place, store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = StateStore.change
+
+    def after_a_run(self: StateStore, how: Any) -> Any:
+        monkeypatch.undo()
+        store.change(lambda state: state.appended(batch(20, 30, "batches/crashed")))
+        return change(self, how)
+
+    monkeypatch.setattr(StateStore, "change", after_a_run)
+    assert sweep(place, store, 0).files == 1
+    assert names(place) == {"batches/two", "batches/new", "batches/crashed", "other"}
+
+
+def test_a_shard_is_needed(place: Place) -> None:
+    with pytest.raises(ShardError, match="there is no shard at s3://acme/orders/"):
+        sweep(place, StateStore(place.client, LOCATION), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_part"),
+    [("batches/two", True), ("batches/one", True), ("batches/crashed", False)],
+)
+def test_files_of_a_batch_that_lost_a_race_go_unless_it_did_not(
+    place: Place, store: StateStore, name: str, is_part: bool
+) -> None:
+    assert remove_uncommitted(place, store, [BatchFile(name, 0, "", 0)]) is is_part
+    assert (name in names(place)) is is_part
