@@ -1,6 +1,6 @@
 """Random sequences of what may happen to a shard, against a model of it in plain Python.
 
-3 short sequences, and with MZS3_SEQUENCES=40 in the environment 37 more that are `long`. A
+3 short sequences, and with MZS3_SHARD_SEQUENCES=40 in the environment 37 more that are `long`. A
 sequence is known by its number, the last part of its test's name: it is the same in every run.
 """
 
@@ -16,7 +16,7 @@ from shard_sequences import STEPS, Trial
 pytestmark = pytest.mark.spark
 
 SHORT = 3
-COUNT = int(os.environ.get("MZS3_SEQUENCES", SHORT))
+COUNT = int(os.environ.get("MZS3_SHARD_SEQUENCES", SHORT))
 SHORT_STEPS, LONG_STEPS = 9, 25
 
 
