@@ -140,6 +140,7 @@ def test_no_row_is_lost_and_none_doubled(s3, proxy, start):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_no_row_is_lost_and_none_doubled_whenever_it_is_killed(s3, start):
     bucket = "killed-often"
     s3.create_bucket(Bucket=bucket)

@@ -59,6 +59,16 @@ def test_a_retried_attempt_replaces_the_earlier_one(tally: Tally) -> None:
     assert (tally.snapshot().rows, tally.snapshot().bytes) == (10, 100)
 
 
+def test_an_export_that_begins_again_has_nothing_done(tally: Tally, clock: Clock) -> None:
+    tally.accept(message(part=0, rows=30, done=True))
+    clock.now += 10
+    tally.begin_again()
+    assert tally.snapshot() == Snapshot("computing", 0, 0, 0, None)
+    tally.accept(message(part=1, attempt="b", rows=10, bytes=100))
+    clock.now += 10
+    assert tally.snapshot() == Snapshot("writing", 0, 10, 100, 10.0)
+
+
 def test_a_datagram_that_was_overtaken_changes_nothing(tally: Tally) -> None:
     tally.accept(message(rows=30, done=True))
     tally.accept(message(rows=30))

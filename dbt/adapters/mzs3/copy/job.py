@@ -160,6 +160,7 @@ class _Run:
 
     def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:
         self._watch.begin_again(reason)
+        self._progress.begin_again()
         problems = abort_all(self._place, [upload for upload in uploads if upload[1]])
         if problems:
             raise CopyError("; ".join(problems))

@@ -74,6 +74,10 @@ class Progress:
         """All files are uploaded; what follows is the commit."""
         self._committing = True
 
+    def begin_again(self) -> None:
+        """What was uploaded so far is not kept; all parts are to come."""
+        self._tally.begin_again()
+
     def __enter__(self) -> Progress:
         # Without a socket or a thread to be had, an export does without progress.
         with contextlib.suppress(OSError, RuntimeError):

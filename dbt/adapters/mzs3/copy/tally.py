@@ -64,6 +64,11 @@ class Tally:
         if self._began is None:
             self._began = self._clock()
 
+    def begin_again(self) -> None:
+        """Forget what was told: its parts are written anew."""
+        self._latest = {}
+        self._began = None
+
     def snapshot(self) -> Snapshot:
         """The totals of what was told so far."""
         parts = self._latest.values()
