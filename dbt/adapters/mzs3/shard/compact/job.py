@@ -17,7 +17,12 @@ from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
 from dbt.adapters.mzs3.shard.compact.sweep import Swept, sweep
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in, keys_in
 from dbt.adapters.mzs3.shard.rows.changes import consolidated
-from dbt.adapters.mzs3.shard.rows.runs import SAMPLES_OF_A_RUN, run_bounds, sorted_runs
+from dbt.adapters.mzs3.shard.rows.runs import (
+    MOST_PARTS_OF_A_RUN,
+    SAMPLES_OF_A_PART,
+    run_bounds,
+    sorted_runs,
+)
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore
@@ -124,10 +129,11 @@ class _Compaction:
         parts = self.request.parts or default_parallelism(self.spark)
         if not plan.sort_by:
             return in_parts(rows, parts)
+        parts = min(parts, MOST_PARTS_OF_A_RUN)
         keys = [f"c{columns.index(column)}" for column in plan.sort_by]
         return sorted_runs(rows, keys, self._bounds(plan, keys, parts), parts)
 
     def _bounds(self, plan: CompactionPlan, keys: list[str], parts: int) -> DataFrame:
-        every = max(1, plan.rows // (parts * SAMPLES_OF_A_RUN))
+        every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
         sample = keys_in(self.spark, self.shelf, plan.old, plan.sort_by, keys, every)
         return run_bounds(sample, keys, parts)

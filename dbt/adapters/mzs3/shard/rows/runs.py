@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.copy.executor.task import PART_COLUMN
 from dbt.adapters.mzs3.copy.rows.ordering import order_keys
 
-SAMPLES_OF_A_RUN = 100
+# The plan has a comparison for each part, and one row has a hundred keys for each.
+MOST_PARTS_OF_A_RUN = 256
+SAMPLES_OF_A_PART = 100
 _BOUNDS = "_mz_bounds"
 
 
