@@ -1,6 +1,7 @@
 """Killed with SIGKILL, Spark and all, and run again: every row once.
 
-At every step in turn; and, as this takes minutes, at 20 random moments of 300 objects.
+After a few steps in turn; and, as they take minutes, `long`: at every step, and at 20 random
+moments of 300 objects.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from faulty_s3 import FaultyS3
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 SCRIPT = Path(__file__).parent / "ingest_until.py"
-BUCKET = "killed"
 # Each process finds what the one before it left: after `end plan` that is an epoch to declare
 # void, each time, before its objects are listed anew.
+KILLED_AT_FEW = ["end plan", "second GET", "end commit"]
 KILLED_AT = [
     "begin create",
     "end create",
@@ -52,7 +53,7 @@ def start(tmp_path, proxy, aws_connection):
     connection = {**aws_connection, "endpoint": proxy.endpoint}
     started = []
 
-    def run(bucket=BUCKET, sources=("raw",), **how):
+    def run(bucket, sources=("raw",), **how):
         told = {"parameters": parameters, "connection": connection, "bucket": bucket, **how}
         process = subprocess.Popen(
             [sys.executable, str(SCRIPT), json.dumps({**told, "sources": list(sources)})],
@@ -113,12 +114,16 @@ def ended(process):
     return json.loads(output.splitlines()[-1])
 
 
-def test_no_row_is_lost_and_none_doubled(s3, proxy, start):
-    s3.create_bucket(Bucket=BUCKET)
-    put(s3, BUCKET, range(3))
+@pytest.mark.parametrize(
+    "steps", [KILLED_AT_FEW, pytest.param(KILLED_AT, marks=pytest.mark.long)], ids=["few", "all"]
+)
+def test_no_row_is_lost_and_none_doubled(s3, proxy, start, steps):
+    bucket = f"killed-{len(steps)}-times"
+    s3.create_bucket(Bucket=bucket)
+    put(s3, bucket, range(3))
 
-    for step in KILLED_AT:
-        process = start(die_at=step)
+    for step in steps:
+        process = start(bucket, die_at=step)
         if step == "second GET":
             kill_at_second_get(proxy, process)
         _, errors = process.communicate(timeout=DEADLINE_S)
@@ -126,17 +131,17 @@ def test_no_row_is_lost_and_none_doubled(s3, proxy, start):
         assert process.returncode == -signal.SIGKILL, f"{step} was not reached: {errors}"
 
     # Two at once: the second has no place in the metastore, or finds the first one's lock.
-    put(s3, BUCKET, range(3, 30))
-    first = start(hold_at="end plan")
+    put(s3, bucket, range(3, 30))
+    first = start(bucket, hold_at="end plan")
     assert first.stdout.readline() == "end plan\n", first.communicate()
-    second = start()
+    second = start(bucket)
     _, errors = second.communicate(timeout=DEADLINE_S)
     assert second.returncode != 0
     assert "Derby serves one at a time" in errors or "is ingesting this source" in errors, errors
     first.stdin.write("\n")
     found = ended(first)
     assert found["objects"] == [27, 0]
-    assert found["rows"] == rows_of(BUCKET, range(30))
+    assert found["rows"] == rows_of(bucket, range(30))
 
 
 @pytest.mark.long
