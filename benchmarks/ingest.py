@@ -112,7 +112,7 @@ class Bench(Session):
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--objects", type=int, nargs="+", default=[8, 1], help="how many")
+    parser.add_argument("--objects", type=int, nargs="+", default=[8, 1])
     parser.add_argument("--rounds", type=int, default=5)
     return parser.parse_args()
 

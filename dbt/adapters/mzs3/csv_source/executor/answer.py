@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
 
-_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/.*", re.IGNORECASE)
+_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
 
 
 def entity_tag(answer: Mapping[str, Any]) -> str:
@@ -26,32 +26,42 @@ def replaced(etag: str | None) -> CsvProblem:
     )
 
 
-def require_answer(answer: Mapping[str, Any], position: int, etag: str | None) -> None:
+def require_answer(
+    answer: Mapping[str, Any], position: int, etag: str | None, *, whole: bool
+) -> None:
     """Raise CsvProblem unless the answer is the object with that ETag, from that byte on.
 
-    A store or a proxy may leave out of account the conditions and the range of a request.
+    `whole` if no range was asked for. A store or a proxy may leave out of account the conditions
+    and the range of a request.
     """
     if etag is not None and entity_tag(answer) != etag:
         raise replaced(etag)
-    if position == 0:
-        return
-    content_range = answer.get("ContentRange")
-    # Not the status: there are stores that send a part with 200 instead of 206.
-    if not _is_part(content_range, position, answer.get("ContentLength")):
+    content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
+    # Not by the status: there are stores that send a part with 200 instead of 206.
+    if content_range is None:
+        is_as_asked = position == 0
+    else:
+        is_as_asked = _is_part(content_range, position, length, whole=whole)
+    if not is_as_asked:
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
         raise CsvProblem(
-            f"reading on from byte {position}, where the connection broke, failed: the store did "
-            f"not honour the Range of the request (HTTP {status}, Content-Range {content_range})",
+            f"asked for it from byte {position} on, the store sent another part (HTTP {status}, "
+            f"Content-Range {content_range}, Content-Length {length})",
             "Have the store, or the proxy before it, honour Range; nothing of the object was "
             "kept; run again",
             cause=NOT_READ,
         )
 
 
-def _is_part(content_range: str | None, position: int, length: int | None) -> bool:
-    """Whether a body of this length, of which `Content-Range` says so, begins at `position`."""
-    found = _CONTENT_RANGE.fullmatch(content_range or "")
+def _is_part(content_range: str, position: int, length: int | None, *, whole: bool) -> bool:
+    """Whether Content-Range says that the body begins at `position`, and its length agrees.
+
+    If `whole`, it also has to end where the object does. A body without a length is taken.
+    """
+    found = _CONTENT_RANGE.fullmatch(content_range)
     if found is None:
         return False
     first, last = int(found[1]), int(found[2])
-    return first == position and length == last - first + 1
+    if whole and found[3] != str(last + 1):
+        return False
+    return first == position and length in (None, last - first + 1)
