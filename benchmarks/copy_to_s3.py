@@ -150,7 +150,7 @@ def _arguments() -> argparse.Namespace:
         default="ratios",
         help="ratios to Spark's writers; memory of a worker; time by rows; many partitions",
     )
-    parser.add_argument("--rows", type=int, default=6_000_000)
+    parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bytes", default="1GB", help="how much to export for `memory`")
     return parser.parse_args()

@@ -72,7 +72,7 @@ def _near_timestamps(micros: pa.Array) -> pa.Array:
     text = pc.cast(micros.view(pa.timestamp("us")), pa.large_string())
     if pc.any(whole).as_py():
         return _without_trailing_zeros(text)
-    return pc.ascii_rtrim(text, "0")
+    return pc.ascii_rtrim(text, "0")  # no fraction is 0, so none ends at its point
 
 
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:

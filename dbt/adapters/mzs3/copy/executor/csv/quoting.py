@@ -45,12 +45,17 @@ def nulls_as(values: pa.Array, text: str) -> pa.Array:
     if values.null_count == 0:
         return values
     if text == "" and values.offset == 0:
-        # Where Arrow keeps nothing for a NULL, which is not said to be so, it is empty already.
+        # Mostly no bytes are stored for a NULL, and it is empty once nothing says that it is NULL.
         _, offsets, data = values.buffers()
         bare = pa.Array.from_buffers(values.type, len(values), [None, offsets, data])
-        if pc.sum(pc.binary_length(values)).as_py() == pc.sum(pc.binary_length(bare)).as_py():
+        if _size(bare) == _size(values):
             return bare
     return pc.fill_null(values, text_scalar(text))
+
+
+def _size(values: pa.Array) -> int:
+    """The bytes of all values, without what is stored for NULLs."""
+    return int(pc.sum(pc.binary_length(values), min_count=0).as_py())
 
 
 def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
