@@ -28,13 +28,13 @@ BYTES = 400 * 1024 * 1024
 
 
 def main() -> None:
-    arguments = _arguments()
+    rounds = _arguments().rounds
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
         bench = Bench(Path(name))
         with serve_s3(bench.s3_folder) as bench.connection:
-            for objects in arguments.objects:
-                bench.ratio(objects, arguments.rounds)
+            for objects in (8, 1):
+                bench.ratio(objects, rounds)
         bench.spark.stop()
 
 
@@ -112,7 +112,6 @@ class Bench(Session):
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--objects", type=int, nargs="+", default=[8, 1], help="how many")
     parser.add_argument("--rounds", type=int, default=5)
     return parser.parse_args()
 

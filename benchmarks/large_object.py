@@ -103,7 +103,7 @@ def compare(path: Path, files: list[str]) -> int:
     options = "header = true, all_varchar = true, quote = '\"', escape = '\"', new_line = '\\n'"
     theirs = f"SELECT {names} FROM read_csv('{path}', {options})"
     for one, other in ((ours, theirs), (theirs, ours)):
-        # All that was found: DuckDB 1.5 takes no other query while a result has rows to come.
+        # All that was found: DuckDB takes no other query while a result may have rows to come.
         found = duck.execute(f"SELECT count(*) FROM ({one} EXCEPT ALL {other})").fetchall()
         if found != [(0,)]:
             raise SystemExit(f"DuckDB's reader has other rows: {found}")

@@ -1,4 +1,4 @@
-"""A run of an export that fails after its commit: whoever watches it has the result."""
+"""A run of an export: what those learn who watch it."""
 
 from __future__ import annotations
 
@@ -42,3 +42,13 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
             as_of=17,
         )
     ]
+
+
+def test_whoever_watches_learns_that_all_begins_again() -> None:
+    nothing: Any = None
+    heard: list[str] = []
+    watch: Any = SimpleNamespace(begin_again=heard.append)
+    progress: Any = SimpleNamespace(begin_again=lambda: heard.append("progress"))
+    run = _Run(EXPORT, nothing, nothing, nothing, progress, watch)
+    run._begin_again("equal hashes", [])
+    assert heard == ["progress", "equal hashes"]

@@ -52,6 +52,17 @@ def test_a_meter_is_heard() -> None:
         assert told.until(lambda seen: seen.phase == "committing").rows == 8
 
 
+def test_an_export_that_begins_again_is_at_its_beginning() -> None:
+    told = Told()
+    with Progress(told, 1, LOOPBACK, every=0.001) as progress:
+        Meter(progress.target, 0).finish()
+        told.until(lambda seen: seen.parts_done == 1)
+        progress.begin_again()
+        seen = len(told.seen) + 1  # one may be under way
+        told.until(lambda _: len(told.seen) > seen)
+        assert told.seen[-1].phase == "computing"
+
+
 @pytest.mark.parametrize("host", ["::1", "[::1]"])
 def test_ipv6_with_and_without_brackets(host: str) -> None:
     try:

@@ -40,12 +40,13 @@ class OneObject:
     def get_object(self, *, Range: str | None = None, **_: Any) -> dict[str, Any]:
         first, _, last = (Range or "bytes=0-").removeprefix("bytes=").partition("-")
         body = self.data[int(first) : int(last) + 1 if last else None]
+        end = int(first) + len(body) - 1
         self.fetched += len(body)
         return {
             "Body": io.BytesIO(body),
             "ETag": '"e"',
             "ContentLength": len(body),
-            "ContentRange": f"bytes {first}-{last}/{len(self.data)}",
+            "ContentRange": f"bytes {first}-{end}/{len(self.data)}",
             "ResponseMetadata": {"HTTPStatusCode": 206 if Range else 200},
         }
 

@@ -159,8 +159,8 @@ class _Run:
         self._watch.stop_if_cancelled()
 
     def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:
-        self._watch.begin_again(reason)
         self._progress.begin_again()
+        self._watch.begin_again(reason)
         problems = abort_all(self._place, [upload for upload in uploads if upload[1]])
         if problems:
             raise CopyError("; ".join(problems))

@@ -65,15 +65,19 @@ class Tally:
             self._began = self._clock()
 
     def begin_again(self) -> None:
-        """Forget what was told: its parts are written anew."""
-        self._latest = {}
+        """Forget what was told, as all parts are written anew; from any thread.
+
+        What tasks of the attempt before still say counts until their part is written again.
+        """
+        self._latest = {}  # not cleared, as another thread may be adding it up
         self._began = None
 
     def snapshot(self) -> Snapshot:
         """The totals of what was told so far."""
         parts = self._latest.values()
         size = sum(part.bytes for part in parts)
-        seconds = 0.0 if self._began is None else self._clock() - self._began
+        began = self._began
+        seconds = 0.0 if began is None else self._clock() - began
         return Snapshot(
             phase="writing" if parts else "computing",
             parts_done=sum(part.done for part in parts),

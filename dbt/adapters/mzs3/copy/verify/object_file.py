@@ -8,6 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
+from dbt.adapters.mzs3.aws.content_range import begins_at
 from dbt.adapters.mzs3.copy.commit.place import Listed, Place
 
 MAX_RESUMES = 4
@@ -103,8 +104,7 @@ class ObjectFile:
         if answer["ETag"].strip('"') != self._listed.etag.strip('"'):
             body.close()
             raise ReplacedError
-        start = f"bytes {self._position}-"
-        if self._position and not answer.get("ContentRange", "").startswith(start):
+        if not begins_at(answer, self._position, whole="Range" not in request):
             body.close()
             raise OSError(f"the store does not honour Range, asked for byte {self._position}")
         return body

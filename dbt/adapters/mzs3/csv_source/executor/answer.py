@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from dbt.adapters.mzs3.aws.content_range import begins_at
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
-
-_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/.*", re.IGNORECASE)
 
 
 def entity_tag(answer: Mapping[str, Any]) -> str:
@@ -26,32 +24,23 @@ def replaced(etag: str | None) -> CsvProblem:
     )
 
 
-def require_answer(answer: Mapping[str, Any], position: int, etag: str | None) -> None:
+def require_answer(
+    answer: Mapping[str, Any], position: int, etag: str | None, *, whole: bool
+) -> None:
     """Raise CsvProblem unless the answer is the object with that ETag, from that byte on.
 
-    A store or a proxy may leave out of account the conditions and the range of a request.
+    `whole` if no range was asked for. A store or a proxy may leave out of account the conditions
+    and the range of a request.
     """
     if etag is not None and entity_tag(answer) != etag:
         raise replaced(etag)
-    if position == 0:
-        return
-    content_range = answer.get("ContentRange")
-    # Not the status: there are stores that send a part with 200 instead of 206.
-    if not _is_part(content_range, position, answer.get("ContentLength")):
+    if not begins_at(answer, position, whole=whole):
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
         raise CsvProblem(
-            f"reading on from byte {position}, where the connection broke, failed: the store did "
-            f"not honour the Range of the request (HTTP {status}, Content-Range {content_range})",
-            "Have the store, or the proxy before it, honour Range; nothing of the object was "
-            "kept; run again",
+            f"asked for it from byte {position} on, the store sent another part (HTTP {status}, "
+            f"Content-Range {content_range}, Content-Length {length})",
+            "Have the store, or the proxy before it, send the part that is asked for; nothing of "
+            "the object was kept; run again",
             cause=NOT_READ,
         )
-
-
-def _is_part(content_range: str | None, position: int, length: int | None) -> bool:
-    """Whether a body of this length, of which `Content-Range` says so, begins at `position`."""
-    found = _CONTENT_RANGE.fullmatch(content_range or "")
-    if found is None:
-        return False
-    first, last = int(found[1]), int(found[2])
-    return first == position and length == last - first + 1

@@ -101,7 +101,7 @@ class ObjectReader:
                 raise
             raise self._refused(exc) from exc
         self._body = answer["Body"]
-        require_answer(answer, self._position, self._etag)
+        require_answer(answer, self._position, self._etag, whole="Range" not in request)
         if not self._position and not self._span:
             # Of later answers one may be a shorter part; then the next is asked for.
             self._end = answer["ContentLength"]

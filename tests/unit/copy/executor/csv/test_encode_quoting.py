@@ -1,5 +1,7 @@
 """When a field is quoted, and what is escaped in it."""
 
+import struct
+
 import pyarrow as pa
 import pytest
 
@@ -24,6 +26,25 @@ def test_null_in_a_single_column_is_an_empty_line():
 
 def test_null_in_the_last_column_ends_the_line():
     assert lines([1, 2], ["x", None]) == ["1,x\n", "2,\n"]
+
+
+@pytest.mark.parametrize("null", ["", "NULL"])
+def test_what_is_stored_where_a_null_is_does_not_show(null):
+    offsets = pa.py_buffer(struct.pack("<4q", 0, 1, 3, 4))
+    buffers = [pa.py_buffer(b"\x05"), offsets, pa.py_buffer(b"ab,c")]
+    values = pa.Array.from_buffers(pa.large_string(), 3, buffers)
+    assert values.to_pylist() == ["a", None, "c"]
+    found = lines(values, [1, 2, 3], dialect=CsvDialect(null=null))
+    assert found == ["a,1\n", f"{null},2\n", "c,3\n"]
+
+
+@pytest.mark.parametrize("plain", [1, 9])
+def test_quotes_are_the_same_for_few_values_and_for_most(plain):
+    special = ['say "no"', "a,b", None, 'x\\"y']
+    expected = ['"say \\"no\\"",1\n', '"a,b",1\n', ",1\n", '"x\\\\\\"y",1\n']
+    texts = [*special, *["plain"] * plain]
+    found = lines(texts, [1] * len(texts), dialect=CsvDialect(escape="\\"))
+    assert found == [*expected, *["plain,1\n"] * plain]
 
 
 def test_text_equal_to_the_null_text_is_quoted():

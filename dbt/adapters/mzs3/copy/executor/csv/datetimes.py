@@ -66,9 +66,13 @@ def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
 
 def _near_timestamps(micros: pa.Array) -> pa.Array:
     seconds = pc.divide(micros, SECOND)
-    if pc.all(pc.equal(pc.multiply(seconds, SECOND), micros), min_count=0).as_py():
+    whole = pc.equal(pc.multiply(seconds, SECOND), micros)
+    if pc.all(whole, min_count=0).as_py():
         return pc.cast(seconds.view(pa.timestamp("s")), pa.large_string())
-    return _without_trailing_zeros(pc.cast(micros.view(pa.timestamp("us")), pa.large_string()))
+    text = pc.cast(micros.view(pa.timestamp("us")), pa.large_string())
+    if pc.any(whole).as_py():
+        return _without_trailing_zeros(text)
+    return pc.ascii_rtrim(text, "0")  # no fraction is 0, so none ends at its point
 
 
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:

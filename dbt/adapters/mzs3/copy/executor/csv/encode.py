@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.copy.executor.csv.quoting import (
     TextBytes,
     appended,
     either,
+    nulls_as,
     quoted,
     text_scalar,
 )
@@ -55,8 +56,7 @@ class CsvEncoder:
         fields = [self._field(name, values, shape) for name, values, shape in columns]
         if not fields:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
-        null = text_scalar(self.dialect.null)
-        texts = [pc.fill_null(field, null) if field.null_count else field for field in fields]
+        texts = [nulls_as(field, self.dialect.null) for field in fields]
         texts[-1] = appended(texts[-1], "\n")
         # No text is NULL, so none is skipped: it is the fastest way that Arrow has to join.
         delimiter = text_scalar(self.dialect.delimiter)

@@ -40,6 +40,24 @@ def replaced(values: pa.Array, mask: pa.Array, replacements: pa.Array) -> pa.Arr
     return pc.replace_with_mask(values, mask, replacements)
 
 
+def nulls_as(values: pa.Array, text: str) -> pa.Array:
+    """Each value, and `text` in the place of NULL."""
+    if values.null_count == 0:
+        return values
+    if text == "" and values.offset == 0:
+        # Mostly no bytes are stored for a NULL, and it is empty once nothing says that it is NULL.
+        _, offsets, data = values.buffers()
+        bare = pa.Array.from_buffers(values.type, len(values), [None, offsets, data])
+        if _size(bare) == _size(values):
+            return bare
+    return pc.fill_null(values, text_scalar(text))
+
+
+def _size(values: pa.Array) -> int:
+    """The bytes of all values, without what is stored for NULLs."""
+    return int(pc.sum(pc.binary_length(values), min_count=0).as_py())
+
+
 def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
     """The union of two masks; None is the mask of no row."""
     if left is None or right is None:
@@ -113,10 +131,15 @@ def _quoted(
     values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
 ) -> pa.Array:
     mask = pc.fill_null(mask, False)
-    inner = values.filter(mask)
+    # To quote all and choose costs less than to take most out and put them in again.
+    most = 2 * mask.true_count > len(values)
+    inner = values if most else values.filter(mask)
+    known = TextBytes(inner)
     for special, replacement in replacements.items():
-        inner = pc.replace_substring(inner, special, replacement)
-    return replaced(values, mask, concatenated(quote, inner, quote))
+        if known.has_text(special):
+            inner = pc.replace_substring(inner, special, replacement)
+    in_quotes = pc.binary_replace_slice(appended(inner, quote), 0, 0, quote)
+    return pc.if_else(mask, in_quotes, values) if most else replaced(values, mask, in_quotes)
 
 
 def _starting_at_zero(values: pa.Array) -> pa.Array:
