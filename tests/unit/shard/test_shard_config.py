@@ -51,6 +51,18 @@ def test_all_problems_of_a_model_come_at_once() -> None:
         assert problem in text
 
 
+@pytest.mark.parametrize(
+    ("renames", "problem"),
+    [
+        ({"a": "x", "b": "X"}, "column_renames has several renames to x"),
+        ({"a": "x", "A": "y"}, "column_renames has several renames from a"),
+    ],
+)
+def test_renames_are_of_one_column_to_one(renames: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        parse_shard_options(NODE, {"location": "s3://a/b", "column_renames": renames}, ["default"])
+
+
 def test_yamls_own_values_are_expressions() -> None:
     given = {"location": "s3://a/b", "column_defaults": {"n": 50, "t": "'x'", "b": True}}
     found = parse_shard_options(NODE, given, ["default"])

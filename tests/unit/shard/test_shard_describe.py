@@ -20,7 +20,7 @@ def test_a_shard_in_words() -> None:
     state = state.with_columns([A, B], 2_000).appended(Batch(1_001, 2_001, 1, "dual"))
     assert list(described("s3://acme/x/", state)) == [
         "s3://acme/x/: 2 batches, 7 changes, 3072 bytes",
-        "readable as of 0 (1970-01-01 00:00:00.000) to 2000 (1970-01-01 00:00:02.000)",
+        "readable as of 1000 (1970-01-01 00:00:01.000) to 2000 (1970-01-01 00:00:02.000)",
         "schema 0 from 0 (1970-01-01 00:00:00.000)",
         "  0: a int (integer)",
         "schema 1 from 2000 (1970-01-01 00:00:02.000), in force",

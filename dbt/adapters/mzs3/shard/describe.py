@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 
 from dbt.adapters.mzs3.copy.config.size import format_size
@@ -10,9 +9,8 @@ from dbt.adapters.mzs3.shard.compact.job import Compacted
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.times import shown_time
 from dbt.adapters.mzs3.wording import counted
-
-_LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
 def described(uri: str, state: ShardState) -> Iterator[str]:
@@ -21,7 +19,7 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
     size = sum(batch.bytes for batch in state.batches)
     yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"
     if state.batches:
-        yield f"readable as of {_time(state.since)} to {_time(state.upper - 1)}"
+        yield f"readable as of {shown_time(state.first_moment)} to {shown_time(state.upper - 1)}"
     for schema in state.schemas:
         yield from _schema(schema, in_force=schema is state.schema)
     for batch in state.batches:
@@ -32,7 +30,7 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
 
 def _schema(schema: Schema, *, in_force: bool) -> Iterator[str]:
     mark = ", in force" if in_force else ""
-    yield f"schema {schema.id} from {_time(schema.since)}{mark}"
+    yield f"schema {schema.id} from {shown_time(schema.since)}{mark}"
     for column in schema.columns:
         yield f"  {_column(column)}"
 
@@ -43,7 +41,9 @@ def _column(column: Column) -> str:
 
 
 def _batch(batch: Batch) -> str:
-    times = f"batch {_time(batch.lower)} to {_time(batch.upper - 1)}, schema {batch.schema}"
+    times = (
+        f"batch {shown_time(batch.lower)} to {shown_time(batch.upper - 1)}, schema {batch.schema}"
+    )
     if not batch.files:
         return f"{times}: no change"
     order = f", sorted by {', '.join(map(str, batch.sort_by))}" if batch.sort_by else ""
@@ -58,14 +58,14 @@ def _files(batch: Batch) -> str:
 def compaction(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
     if done.new is None:
-        yield f"{uri}: no batches to compact; readable as of {_time(done.since)} and later"
+        yield f"{uri}: no batches to compact; readable as of {shown_time(done.since)} and later"
     else:
         files = sum(len(batch.files) for batch in done.old)
         size = format_size(sum(batch.bytes for batch in done.old))
         before = f"{_batches(len(done.old))} ({counted(files, 'file')}, {size})"
         yield (
-            f"{uri}: {before} became 1 ({_files(done.new)}); readable as of {_time(done.since)} "
-            "and later"
+            f"{uri}: {before} became 1 ({_files(done.new)}); readable as of "
+            f"{shown_time(done.since)} and later"
         )
     if done.swept.files:
         removed = f"{counted(done.swept.files, 'file')}, {format_size(done.swept.bytes)}"
@@ -74,10 +74,3 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
 
 def _batches(count: int) -> str:
     return counted(count, "batch").replace("batchs", "batches")
-
-
-def _time(moment: int) -> str:
-    if not 0 <= moment <= _LAST_YEAR_MS:
-        return str(moment)
-    shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
-    return f"{moment} ({shown.isoformat(' ', 'milliseconds')})"

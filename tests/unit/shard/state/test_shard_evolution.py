@@ -19,10 +19,21 @@ from dbt.adapters.mzs3.shard.state.evolve import (
     evolved,
     first_columns,
 )
-from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.spark_types import parsed
+from dbt.adapters.mzs3.shard.types.kind import (
+    UINT8,
+    Type,
+    list_of,
+    map_of,
+    range_of,
+    record_of,
+)
 from dbt.adapters.mzs3.shard.types.widening import is_wider
 
 NODE = "model.acme.orders"
+INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")
+INTERVAL = Type("interval")
 AB = [column(0, "a"), column(1, "b")]
 
 
@@ -129,6 +140,116 @@ def test_a_rename_to_a_name_that_is_taken_is_an_error() -> None:
     assert "columns of both names" in problem(given(a="integer"), renames={"b": "a"})
 
 
+@pytest.mark.parametrize("new", ["x", "X"])
+def test_two_columns_do_not_become_one(new: str) -> None:
+    text = problem(given(x="integer"), renames={"a": "x", "b": new})
+    assert "column_renames has several renames to x" in text
+
+
+LAT_LON = record_of(Type("double"), Type("double"))
+RECORD = "struct<`lat`:double,`lon`:double>"
+
+
+def of_spark(kind: Type, before: str, now: str, policy: OnSchemaChange = "fail") -> str:
+    """The type in which a column is read after a run; or what is wrong with it."""
+    old = [Column(0, "a", kind, before)]
+    [found] = evolved(NODE, old, [Given("a", kind, now)], 1, Evolution(policy))
+    assert (found.tag, found.kind) == (0, kind)
+    return found.spark
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("kind", "around", "path"),
+    [
+        (LAT_LON, "{}", "a"),
+        (list_of(LAT_LON), "array<{}>", r"a\[\]"),
+        (map_of(TEXT, LAT_LON), "map<string,{}>", "a.value"),
+        (record_of(TEXT, list_of(LAT_LON)), "struct<`x`:string,`y`:array<{}>>", r"a\.y\[\]"),
+    ],
+    ids=str,
+)
+def test_fields_are_not_taken_for_each_other(
+    kind: Type, around: str, path: str, policy: OnSchemaChange
+) -> None:
+    turned = around.format("struct<`lon`:double,`lat`:double>")
+    said = f"column {path} has the fields lat, lon in the shard and lon, lat in the model"
+    with pytest.raises(ConfigError, match=said):
+        of_spark(kind, around.format(RECORD), turned, policy)
+    in_capitals = around.format(
+        RECORD.upper().replace("STRUCT", "struct").replace("DOUBLE", "double")
+    )
+    assert of_spark(kind, around.format(RECORD), in_capitals, policy) == around.format(RECORD)
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "decimal(10,2)",
+        "struct<>",
+        "struct<`a:b,<`:int,```x`:map<string,array<decimal(3,0)>>>",
+        "interval day to second",
+    ],
+)
+def test_ddl_is_read_back(ddl: str) -> None:
+    assert parsed(ddl).ddl == ddl
+    assert "<" not in parsed(ddl).name
+
+
+def test_parts_of_a_range_go_by_place() -> None:
+    bound = "struct<`{}`:boolean,`{}`:date>"
+    before = f"struct<`lower`:{bound.format('i', 'b')},`upper`:{bound.format('i', 'b')}>"
+    now = f"struct<`x`:{bound.format('p', 'q')},`y`:{bound.format('p', 'q')}>"
+    assert of_spark(range_of(Type("date")), before, now) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "now", "expected"),
+    [
+        (UINT8, "int", "decimal(20,0)", "decimal(20,0)"),
+        (UINT8, "decimal(20,0)", "int", "decimal(20,0)"),
+        (UINT8, "int", "bigint", "bigint"),
+        (list_of(UINT8), "array<int>", "array<bigint>", "array<bigint>"),
+        (
+            record_of(UINT8),
+            "struct<`a ``b`:int>",
+            "struct<`A ``b`:bigint>",
+            "struct<`a ``b`:bigint>",
+        ),
+        (INTERVAL, "interval year", "interval month", "interval year to month"),
+        (INTERVAL, "interval day to hour", "interval second", "interval day to second"),
+        (Type("time"), "time(0)", "time(6)", "time(6)"),
+    ],
+)
+def test_a_type_of_sparks_that_holds_both_is_taken_over(
+    kind: Type, before: str, now: str, expected: str
+) -> None:
+    assert of_spark(kind, before, now, "append_new_columns") == expected
+    if expected != before:
+        with pytest.raises(ConfigError, match="on_schema_change: ignore keeps types as they are"):
+            of_spark(kind, before, now, "ignore")
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "now"),
+    [
+        (INTERVAL, "interval day to second", "interval year to month"),
+        (INTERVAL, "interval", "interval day to second"),
+        (Type("uuid"), "string", "binary"),
+        (UINT8, "decimal(10,0)", "bigint"),
+    ],
+)
+def test_types_of_sparks_of_which_none_holds_both(kind: Type, before: str, now: str) -> None:
+    with pytest.raises(ConfigError, match="does not hold all of its values"):
+        of_spark(kind, before, now, "sync_all_columns")
+
+
+def test_a_wider_type_is_read_in_one_that_holds_both() -> None:
+    old = [Column(0, "a", Type("uint4"), "bigint")]
+    [found] = evolved(NODE, old, [Given("a", UINT8, "int")], 1)
+    assert (found.kind, found.spark) == (UINT8, "bigint")
+
+
 names = st.sampled_from(["a", "b", "c", "d"])
 models = st.dictionaries(names, st.sampled_from(["integer", "text"]), min_size=1, max_size=4)
 
@@ -154,7 +275,6 @@ def test_a_tag_is_never_used_twice(steps: list[tuple[dict[str, str], OnSchemaCha
 NUMERIC = {
     (p, s): Type("numeric", precision=p, scale=s) for p, s in [(5, 2), (9, 2), (9, 4), (7, 4)]
 }
-INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_times_without_changes_take_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "names"), [(8, []), (9, ["one"]), (18, ["one"]), (19, ["one", "two"])]
+    ("moment", "names"), [(9, ["one"]), (10, ["one"]), (18, ["one"]), (19, ["one", "two"])]
 )
 def test_batches_until_a_time(moment: int, names: list[str]) -> None:
     found = shard().batches_until(moment)
@@ -50,6 +50,13 @@ def test_batches_until_a_time(moment: int, names: list[str]) -> None:
 def test_a_time_that_is_not_reached_can_not_be_read() -> None:
     with pytest.raises(ShardError, match="written up to 19; as of 20"):
         shard().batches_until(20)
+
+
+def test_there_is_nothing_to_read_before_the_first_batch() -> None:
+    with pytest.raises(ShardError, match=r"written since 9 \(1970.*nothing to read as of 8 \("):
+        shard().batches_until(8)
+    # When the first run was is not known where it had no rows.
+    assert new_shard([A]).appended(batch(0, 10)).batches_until(8) == ()
 
 
 def test_columns_change_from_a_time_on() -> None:
@@ -96,6 +103,33 @@ def test_compaction_of_what_has_changed_is_an_error() -> None:
         shard().compacted(old, batch(0, 20, "new"), 19)
 
 
+def test_runs_without_changes_do_not_undo_a_compaction() -> None:
+    old = shard().appended(batch(20, 30)).batches
+    later = shard().appended(batch(20, 30)).with_columns([A, B], 35)
+    later = later.appended(batch(30, 40, schema=1)).appended(batch(40, 50, "three", schema=1))
+    state = later.compacted(old, batch(0, 30, "new"), 29)
+    assert state.batches == (
+        batch(0, 30, "new"),
+        batch(30, 40, schema=1),
+        batch(40, 50, "three", schema=1),
+    )
+    assert (state.since, state.schema_at(29).columns) == (29, (A,))
+    with pytest.raises(ShardError, match="another run has compacted"):
+        shard().compacted(old, batch(0, 30, "new"), 29)
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ([column(0, "x"), column(1, "X")], "several columns named x"),
+        ([column(0, "x"), column(0, "y")], "several columns of one tag"),
+    ],
+)
+def test_two_columns_of_one_name_or_tag_are_no_schema(columns: list[Column], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        new_shard(columns)
+
+
 def test_compaction_keeps_the_schemas_that_readers_need() -> None:
     state = shard().with_columns([A, B], 20).appended(batch(20, 30, "three", schema=1))
     state = state.with_columns([B], 30).appended(batch(30, 40, "four", schema=2))
@@ -131,7 +165,13 @@ def test_a_state_that_is_none_can_not_be_made(change: dict[str, object]) -> None
 def states(draw: st.DrawFn) -> ShardState:
     kinds = draw(st.lists(types, min_size=1, max_size=3))
     columns = [
-        Column(tag, draw(st.text(max_size=5)), kind, draw(st.text(max_size=9)), draw(st.binary()))
+        Column(
+            tag,
+            f"{tag}{draw(st.text(max_size=5))}",
+            kind,
+            draw(st.text(max_size=9)),
+            draw(st.binary()),
+        )
         for tag, kind in enumerate(kinds)
     ]
     state = new_shard(columns)

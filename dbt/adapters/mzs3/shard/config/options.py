@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.copy.config.size import parse_size
 from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
-from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange
+from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.parse import parse_type
 
@@ -136,7 +136,10 @@ def column_names(value: Any) -> tuple[str, ...]:
 def _names_by_name(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(new, str) for new in value.values()):
         raise ValueError(f"must be a mapping of old names to new ones, not {value!r}")
-    return {str(old): new for old, new in value.items()}
+    renames = {str(old): new for old, new in value.items()}
+    for problem in repeated_names(renames):
+        raise ValueError(f"has {problem}")
+    return renames
 
 
 def _types_by_name(value: Any) -> dict[str, Type]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.executor.batch.widen import widened_datum
 from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.spark_types import differing_fields, holding_both, parsed
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.widening import is_wider
 
@@ -80,6 +81,7 @@ def _key(name: str) -> str:
 def _renamed(
     columns: Sequence[Column], renames: Mapping[str, str], problems: list[str]
 ) -> list[Column]:
+    problems += [f"column_renames has {problem}" for problem in repeated_names(renames)]
     names = {_key(column.name) for column in columns}
     wanted = {_key(old): new for old, new in renames.items()}
     for old, new in renames.items():
@@ -101,6 +103,17 @@ def _renamed(
     ]
 
 
+def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with renames that take one column twice, or make two columns one."""
+    for what, names in (("from", list(renames)), ("to", list(renames.values()))):
+        lower = [_key(name) for name in names]
+        for name in sorted({name for name in lower if lower.count(name) > 1}):
+            yield (
+                f"several renames {what} {name}, and no two columns have one name, in whatever "
+                "case; leave one of them"
+            )
+
+
 def _widened(
     columns: Sequence[Column],
     given: Sequence[Given],
@@ -116,25 +129,50 @@ def _widened(
 def _with_type(
     column: Column, given: Given | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
-    if given is None or is_wider(column.kind, given.kind):
-        return column  # the model's values are widened as they are written
-    name = column.name
-    if not is_wider(given.kind, column.kind):
+    if given is None:
+        return column
+    # What is narrower in the model is widened as it is written.
+    kind = column.kind if is_wider(column.kind, given.kind) else given.kind
+    spark = holding_both(parsed(column.spark), parsed(given.spark))
+    if not is_wider(kind, column.kind) or spark is None:
+        problems.append(_type_problem(column, given))
+        return column
+    found = list(_field_problems(column, given))
+    problems += found
+    if found or (kind, spark.ddl) == (column.kind, column.spark):
+        return column
+    if policy in ("ignore", "fail"):
         problems.append(
-            f"column {name} is {column.spark} ({column.kind}) in the shard and {given.spark} "
-            f"({given.kind}) in the model, which does not hold all of its values; cast it, or "
-            "drop the column in one run with on_schema_change: sync_all_columns and add it in the "
-            "next one"
-        )
-    elif policy in ("ignore", "fail"):
-        problems.append(
-            f"column {name} is {column.spark} in the shard and {given.spark} in the model; "
+            f"column {column.name} is {column.spark} in the shard and {given.spark} in the model; "
             f"on_schema_change: {policy} keeps types as they are"
         )
-    else:
-        default = widened_datum(column.default, column.kind, given.kind)
-        return replace(column, kind=given.kind, spark=given.spark, default=default)
-    return column
+        return column
+    default = widened_datum(column.default, column.kind, kind)
+    return replace(column, kind=kind, spark=spark.ddl, default=default)
+
+
+_DROP = (
+    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
+)
+
+
+def _type_problem(column: Column, given: Given) -> str:
+    return (
+        f"column {column.name} is {column.spark} ({column.kind}) in the shard and {given.spark} "
+        f"({given.kind}) in the model, which does not hold all of its values; cast it, or {_DROP}"
+    )
+
+
+def _field_problems(column: Column, given: Given) -> Iterator[str]:
+    """A shard knows the fields of a struct by their order; other names may be other values."""
+    types = parsed(column.spark), parsed(given.spark)
+    for path, before, now in differing_fields(column.name, *types, column.kind):
+        yield (
+            f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
+            "in the model, and a shard knows fields by their order; select them in the shard's "
+            "order and under its names, as named_struct does (a cast goes by the order too), or "
+            f"select the column under another name, or {_DROP}"
+        )
 
 
 def _without_dropped(

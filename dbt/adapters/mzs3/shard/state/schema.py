@@ -37,11 +37,22 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in the order of users' tables, in force from the time `since` on."""
+    """Columns in the order of users' tables, in force from the time `since` on.
+
+    No two have one name or one tag, whatever the case of letters; else ValueError.
+    """
 
     id: int
     since: int
     columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        names = [column.name.lower() for column in self.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"schema {self.id} has several columns named {', '.join(twice)}")
+        if len({column.tag for column in self.columns}) < len(names):
+            raise ValueError(f"schema {self.id} has several columns of one tag")
 
     def find(self, name: str) -> Column | None:
         """The column that a name means, in any case of letters, as in Spark."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.batch import Batch, Retired
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
+from dbt.adapters.mzs3.shard.state.times import shown_time
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,29 @@ class ShardState:
         earlier = [schema for schema in self.schemas if schema.since <= moment]
         return earlier[-1] if earlier else self.schemas[0]
 
+    @property
+    def first_moment(self) -> int:
+        """The first time that can be read.
+
+        Of a shard whose first runs had no rows it is not known when they were.
+        """
+        first = self.batches[0].moment if self.batches and self.batches[0].files else 0
+        return max(self.since, first)
+
     def batches_until(self, moment: int) -> tuple[Batch, ...]:
         """The batches with the changes up to a time, that time included.
 
-        Raises ShardError for a time before `since`, or one that the shard has not reached.
+        Raises ShardError for a time before `first_moment`, or one that is not reached.
         """
         if moment < self.since:
             raise ShardError(
                 f"the shard can be read as of {self.since} and later, as what was before has been "
                 f"compacted; {moment} is before that"
+            )
+        if moment < self.first_moment:
+            raise ShardError(
+                f"the shard has been written since {shown_time(self.first_moment)}; there is "
+                f"nothing to read as of {shown_time(moment)}, which is before that"
             )
         if moment >= self.upper:
             raise ShardError(
@@ -107,14 +122,17 @@ class ShardState:
     def compacted(self, old: Sequence[Batch], new: Batch, since: int, now: int = 0) -> ShardState:
         """The shard with one batch for the oldest ones, to be read from `since` on.
 
-        Files of the old ones are retired from `now` on, in ms since the epoch.
-        Raises ShardError if the old ones are not the shard's first any more.
+        Runs in which nothing changed may have moved the end of the last of them meanwhile; these
+        times then have a batch without files. Files of the old ones are retired from `now` on, in
+        ms since the epoch. Raises ShardError if the old ones are not the shard's first any more.
         """
-        if not old or self.batches[: len(old)] != tuple(old):
+        found = self.batches[: len(old)]
+        later = _moved_end(tuple(old), found)
+        if not old or (found != tuple(old) and not later):
             raise ShardError("another run has compacted the shard in the meantime")
         if (new.lower, new.upper, since) != (old[0].lower, old[-1].upper, new.moment):
             raise ShardError("the new batch is not of the times of the old ones")
-        batches = (new, *self.batches[len(old) :])
+        batches = (new, *later, *self.batches[len(old) :])
         used = {batch.schema for batch in batches} | {self.schema.id}
         needed = self.schema_at(max(self.since, since)).id
         schemas = tuple(s for s in self.schemas if s.id in used or s.id >= needed)
@@ -135,6 +153,16 @@ class ShardState:
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
+
+
+def _moved_end(old: tuple[Batch, ...], found: tuple[Batch, ...]) -> tuple[Batch, ...]:
+    """The times that were added to the last of the old batches, as a batch; none if none were."""
+    if not old or len(found) < len(old) or found[:-1] != old[:-1]:
+        return ()
+    last, now = old[-1], found[-1]
+    if last.files or now.files or now.lower != last.lower or now.upper <= last.upper:
+        return ()
+    return (replace(now, lower=last.upper),)
 
 
 def new_shard(columns: Sequence[Column]) -> ShardState:
