@@ -10,7 +10,8 @@ from dbt.adapters.mzs3.copy.script import python_literal, python_text
 _TEMPLATE = '''\
 # The shard of {node}, compiled by dbt-mzs3.
 # Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
-# epoch) and `cancelled` (an event). It names an AWS connection of the profile, and no secret.
+# epoch), `cancelled` (an event) and `tell` (called with what a user should look into). It names an
+# AWS connection of the profile, and no secret.
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 
 QUERY = """
@@ -27,6 +28,7 @@ result = persist_shard(
     connections=aws_connections,
     as_of=as_of,
     cancelled=cancelled,
+    tell=tell,
 )
 '''
 

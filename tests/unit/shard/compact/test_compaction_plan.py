@@ -79,17 +79,19 @@ def test_a_batch_is_written_again_in_another_way(how: dict[str, Any]) -> None:
     assert plan.sort_by == ((B, A) if "encoding" in how else (A,) if how["sort_by"] else ())
 
 
-def test_a_run_of_fewer_columns_is_sorted_by_those_that_are_left() -> None:
+def test_what_was_sorted_last_stays_sorted_by_the_columns_that_are_left() -> None:
     plan = compaction_plan(compacted(), CompactionRequest(since="latest"))
     assert plan is not None
-    assert (plan.schema.columns, plan.sort_by) == ((B, C), ())  # the newest batch is not sorted
-    with_files = shard().compacted(
-        shard().batches[:2], replace(batch(0, 20, "new"), sort_by=(1, 0)), 19
-    )
-    emptied = replace(with_files, batches=(with_files.batches[0], batch(20, 30, schema=1)))
-    plan = compaction_plan(emptied, CompactionRequest(since="latest"))
+    # What a run has added since is not sorted, which is no wish to have nothing sorted.
+    assert (plan.schema.columns, plan.sort_by) == ((B, C), (B,))
+    plan = compaction_plan(compacted(), CompactionRequest(since="latest", sort_by=()))
     assert plan is not None
-    assert plan.sort_by == (B,)
+    assert plan.sort_by == ()
+    sorted_again = replace(batch(20, 30, "three", schema=1), sort_by=(2,))
+    state = replace(compacted(), batches=(compacted().batches[0], sorted_again))
+    plan = compaction_plan(state, CompactionRequest(since="latest"))
+    assert plan is not None
+    assert plan.sort_by == (C,)
 
 
 def test_arguments_of_the_run_operation() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 from shard_states import batch, column
 
@@ -123,3 +124,12 @@ def test_files_of_a_batch_that_lost_a_race_go_unless_it_did_not(
 ) -> None:
     assert remove_uncommitted(place, store, [BatchFile(name, 0, "", 0)]) is is_part
     assert (name in names(place)) is is_part
+
+
+def test_what_can_not_be_removed_hides_no_other_error(place: Place, store: StateStore) -> None:
+    def throttled(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "SlowDown", "Message": "No."}}, "DeleteObject")
+
+    place.client.delete_object = throttled
+    assert remove_uncommitted(place, store, [BatchFile("batches/crashed", 0, "", 0)]) is False
+    assert "batches/crashed" in names(place)

@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 from moto import mock_aws
 from shard_states import batch, column
 
@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state import store as module
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
-from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
+from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore, UnknownWriteError
 
 LOCATION = parse_location("s3://acme/shards/orders")
 KEY = "shards/orders/_shard.json"
@@ -35,7 +35,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture
 def store(client: Any, monkeypatch: pytest.MonkeyPatch) -> StateStore:
-    monkeypatch.setattr(module, "_pause", lambda _: None)
+    monkeypatch.setattr(module, "pause", lambda _: None)
     return StateStore(client, LOCATION)
 
 
@@ -147,6 +147,66 @@ def test_an_answer_that_was_lost_is_no_lost_race(store: StateStore, client: Any)
     client.put_object = put_twice
     changed = store.replace(created, with_batch(NEW))
     assert store.read() == changed
+
+
+def failing(code: str, status: int, retries: int = 0) -> ClientError:
+    answer = {"HTTPStatusCode": status, "RetryAttempts": retries}
+    said: Any = {"Error": {"Code": code, "Message": "No."}, "ResponseMetadata": answer}
+    return ClientError(said, "PutObject")
+
+
+UNCLEAR = [
+    ReadTimeoutError(endpoint_url="https://s3"),
+    failing("InternalError", 500, 9),
+    failing("AccessDenied", 403, 1),  # of the second request; the first may have come through
+]
+
+
+@pytest.mark.parametrize("failure", UNCLEAR, ids=str)
+def test_a_write_without_an_answer_is_looked_for(
+    store: StateStore, client: Any, failure: Exception
+) -> None:
+    created = store.create(NEW)
+    put = client.put_object
+
+    def put_and_fail(**request: Any) -> Any:
+        put(**request)
+        raise failure
+
+    client.put_object = put_and_fail
+    changed = store.replace(created, with_batch(NEW))
+    assert store.read() == changed
+
+
+@pytest.mark.parametrize("failure", UNCLEAR, ids=str)
+@pytest.mark.parametrize("can_read", [True, False])
+def test_a_write_of_which_nothing_is_known_says_so(
+    store: StateStore, client: Any, failure: Exception, can_read: bool
+) -> None:
+    created = store.create(NEW)
+
+    def fail(**_: Any) -> Any:
+        raise failure
+
+    client.put_object = fail
+    if not can_read:
+        client.get_object = fail
+    said = r"may have been written nevertheless.*describe_shard.*\{location: s3://acme/shards"
+    with pytest.raises(UnknownWriteError, match=said):
+        store.replace(created, with_batch(NEW))
+
+
+@pytest.mark.parametrize("failure", [failing("AccessDenied", 403), NoCredentialsError()], ids=str)
+def test_a_refusal_is_one(store: StateStore, client: Any, failure: Exception) -> None:
+    created = store.create(NEW)
+
+    def fail(**_: Any) -> Any:
+        raise failure
+
+    client.put_object = fail
+    with pytest.raises(S3Error) as caught:
+        store.replace(created, with_batch(NEW))
+    assert not isinstance(caught.value, UnknownWriteError)
 
 
 def test_a_store_that_heeds_no_conditions_is_an_error(store: StateStore, client: Any) -> None:

@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.clock import s3_now
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, compaction_plan
 from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
 from dbt.adapters.mzs3.shard.compact.sweep import Swept, sweep
@@ -25,11 +26,11 @@ from dbt.adapters.mzs3.shard.rows.runs import (
 )
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.state import ShardState
-from dbt.adapters.mzs3.shard.state.store import Read, StateStore
-from dbt.adapters.mzs3.shard.write.commit import remove_uncommitted
+from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
+from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
+from dbt.adapters.mzs3.shard.write.commit import is_committed, remove_uncommitted
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
-from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
@@ -74,7 +75,6 @@ class _Compaction:
 
     def carried_out(self, before: Read, plan: CompactionPlan) -> Batch:
         """The batch that now is in the place of the old ones."""
-        now = s3_now(self.place.client, self.place.location)
         new = self._written(plan)
 
         def change(state: ShardState) -> ShardState:
@@ -83,14 +83,26 @@ class _Compaction:
                     f"another compaction removed files of {self.place.uri} in the meantime, which "
                     "may be those of this one; run it again"
                 )
-            return state.compacted(plan.old, new, plan.since, now)
+            # From now on, not from when the work began, only earlier readers need the old files.
+            return state.compacted(plan.old, new, plan.since, self._now())
 
         try:
             self.store.change(change)
-        except ShardError:
+        except UnknownWriteError:
+            # What is on its way may name the files yet.
+            if not is_committed(self.store, new.files):
+                raise
+        except Mzs3Error:
             if not remove_uncommitted(self.place, self.store, new.files):
                 raise
         return new
+
+    def _now(self) -> int:
+        try:
+            return s3_now(self.place.client, self.place.location)
+        except AwsFailure as exc:
+            doing = f"asking {self.place.uri} what time it is"
+            raise S3Error(describe(exc, doing, "s3:ListBucket")) from exc
 
     def _written(self, plan: CompactionPlan) -> Batch:
         """The batch, in files that no state names yet."""
@@ -100,13 +112,10 @@ class _Compaction:
             return empty
         columns = plan.schema.columns
         spec = batch_spec(self.shelf, columns, plan.encoding, plan.since, self.request)
-        try:
+        with cleaned_up(self.place, spec.prefix, f"compacting {self.place.uri}") as opened:
             uploaded = upload(self._parts(plan), spec)
-        except Exception as exc:
-            raise ShardError(
-                f"compacting {self.place.uri} failed: {explain(exc)}. The shard is what it was"
-            ) from exc
-        files = make_visible(self.place, uploaded.files)
+            opened += uploaded.files
+            files = make_visible(self.place, uploaded.files)
         return Batch(
             empty.lower,
             empty.upper,

@@ -49,7 +49,7 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     written = [batch for batch in old if batch.files]
     last = written[-1] if written else old[-1]
     encoding = request.encoding or cast(Encoding, last.encoding)
-    plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, last))
+    plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
     return None if _is_done(plan, state) else plan
 
 
@@ -66,10 +66,14 @@ def _frontier(state: ShardState, request: CompactionRequest) -> int:
     return max(int(request.since), state.since)
 
 
-def _sort_columns(schema: Schema, request: CompactionRequest, last: Batch) -> tuple[Column, ...]:
+def _sort_columns(
+    schema: Schema, request: CompactionRequest, old: tuple[Batch, ...]
+) -> tuple[Column, ...]:
     if request.sort_by is None:
+        # Only compactions sort from file to file, and what runs have added since is no choice.
         by_tag = {column.tag: column for column in schema.columns}
-        return tuple(by_tag[tag] for tag in last.sort_by if tag in by_tag)
+        newest = next((batch.sort_by for batch in reversed(old) if batch.sort_by), ())
+        return tuple(by_tag[tag] for tag in newest if tag in by_tag)
     found = {name: schema.find(name) for name in request.sort_by}
     missing = [name for name, column in found.items() if column is None]
     if missing:

@@ -29,8 +29,8 @@ class CompactionRequest:
     """Which batches become one, and how it is written; sizes in bytes.
 
     `since` is a time in ms since the epoch, `latest`, or None for the one that the shard has.
-    `encoding` and `sort_by` are None for those of the newest batch that becomes part of it. Files
-    that no batch names stay for `keep_ms`.
+    `encoding` is None for that of the newest batch that becomes part of it, `sort_by` for that of
+    the newest one that is sorted. Files that no batch names stay for `keep_ms`.
     """
 
     since: int | str | None = None

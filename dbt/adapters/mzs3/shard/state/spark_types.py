@@ -94,8 +94,9 @@ def differing_fields(
     inside = {"array": ["[]"], "map": [".key", ".value"]}.get(
         one.name, [f".{name}" for name in one.fields]
     )
-    for step, *types in zip(inside, one.children, other.children, kind.children, strict=False):
-        yield from differing_fields(path + step, *types)
+    pairs = zip(one.children, other.children, kind.children, strict=True)
+    for step, (mine, theirs, child) in zip(inside, pairs, strict=False):
+        yield from differing_fields(path + step, mine, theirs, child)
 
 
 def _type_at(ddl: str, place: int) -> tuple[SparkType, int]:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from botocore.exceptions import ClientError
+
+from dbt.adapters.mzs3.aws.clock import time_of
+from dbt.adapters.mzs3.aws.failures import (
+    DENIED_CODES,
+    REFUSED_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+)
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state.document import from_document, to_document
@@ -37,16 +48,23 @@ class LostRaceError(ShardError):
     """Another writer has changed the shard since it was read."""
 
 
+class UnknownWriteError(S3Error):
+    """A write had no answer, or none that says whether it came through; it still may."""
+
+
 class StateStore:
     """Reads and changes the state of the shard at a location.
 
     Of writers that have read the same state, one comes through; the others get LostRaceError.
-    Every method raises S3Error where S3 refuses.
+    Every method raises S3Error where S3 refuses; those that write UnknownWriteError, which is
+    one, where it is not known whether they did. `clock` is S3's time when it last answered, in ms
+    since the epoch, or None.
     """
 
     def __init__(self, client: S3Client, location: S3Location) -> None:
         self._client = client
         self._location = location
+        self.clock: int | None = None
 
     @property
     def uri(self) -> str:
@@ -91,7 +109,7 @@ class StateStore:
             try:
                 return self.replace(before, state)
             except LostRaceError:
-                _pause(attempt)
+                pause(attempt)
         raise LostRaceError(
             f"{self.uri} was changed by others {ATTEMPTS} times while this run tried to; run it "
             "again when fewer runs write to the shard"
@@ -102,9 +120,11 @@ class StateStore:
             found = self._client.get_object(
                 Bucket=self._location.bucket, Key=self._location.key(STATE)
             )
+            self.clock = time_of(found)
             return found["Body"].read(), found["ETag"]
         except AwsFailure as exc:
             if _is_no_object(exc):
+                self.clock = time_of(getattr(exc, "response", {}))
                 return None
             raise S3Error(describe(exc, f"reading {self.uri}", "s3:GetObject")) from exc
 
@@ -113,16 +133,34 @@ class StateStore:
         try:
             return Read(state, self._put(document, condition))
         except AwsFailure as exc:
-            # An answer that was lost is asked for again, and then our own write is in its way.
-            lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
-            found = self._get() if lost else None
-            if found is not None and found[0] == document:
-                return Read(state, found[1])
-            if lost:
-                raise LostRaceError(
-                    f"{self.uri} has been changed by another run since this one read it"
-                ) from exc
-            raise S3Error(describe(exc, f"writing {self.uri}", "s3:PutObject")) from exc
+            return self._after_failure(exc, state, document)
+
+    def _after_failure(self, exc: Exception, state: ShardState, document: bytes) -> Read:
+        """The state, if it was written nevertheless: an answer that is lost is asked for again,
+        and then our own write may be in its way."""
+        lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
+        text = describe(exc, f"writing {self.uri}", "s3:PutObject")
+        if not lost and _is_refusal(exc):
+            raise S3Error(text) from exc
+        try:
+            found = self._get()
+        except S3Error as unread:
+            raise self._unknown(f"{text}, and {unread}") from exc
+        if found is not None and found[0] == document:
+            return Read(state, found[1])
+        if lost:
+            raise LostRaceError(
+                f"{self.uri} has been changed by another run since this one read it"
+            ) from exc
+        raise self._unknown(text) from exc
+
+    def _unknown(self, text: str) -> UnknownWriteError:
+        uri = self._location.uri
+        return UnknownWriteError(
+            f"{text}. The batch may have been written nevertheless, or may be yet: look with "
+            f"`dbt run-operation describe_shard --args '{{location: {uri}}}'` before you run it "
+            "again, as mode: append would add its rows twice"
+        )
 
     def _put(self, document: bytes, condition: dict[str, str]) -> str:
         put: Any = self._client.put_object
@@ -143,7 +181,8 @@ class StateStore:
             if error_code(exc) in _LOST_CODES or _is_no_object(exc):
                 return
             raise S3Error(describe(exc, f"writing {self.uri}", "s3:PutObject")) from exc
-        self._client.delete_object(Bucket=self._location.bucket, Key=self._location.key(STATE))
+        with contextlib.suppress(*AwsFailure):
+            self._client.delete_object(Bucket=self._location.bucket, Key=self._location.key(STATE))
         raise ShardError(
             f"the store of {self.uri} does not heed If-Match, without which two runs at once "
             "could lose each other's batches; shards need a store that does, such as Amazon S3"
@@ -154,6 +193,17 @@ def _is_no_object(exc: Exception) -> bool:
     return is_missing(exc) and error_code(exc) != "NoSuchBucket"
 
 
-def _pause(attempt: int) -> None:
+def _is_refusal(exc: Exception) -> bool:
+    """Whether S3 said no, and to the first request: an earlier one may have come through."""
+    if not isinstance(exc, ClientError):
+        return error_code(exc) in REFUSED_CODES  # not sent at all
+    answer: Mapping[str, Any] = exc.response.get("ResponseMetadata", {})
+    status = int(answer.get("HTTPStatusCode", 0))
+    refused = 400 <= status < 500 or error_code(exc) in DENIED_CODES | REFUSED_CODES
+    return refused and status != 408 and not int(answer.get("RetryAttempts", 0))
+
+
+def pause(attempt: int) -> None:
+    """Wait before a race is run again: longer each time, and not as long as others do."""
     longest = min(0.05 * 2.0**attempt, _LONGEST_WAIT_S)
     Event().wait(random.random() * longest)  # noqa: S311

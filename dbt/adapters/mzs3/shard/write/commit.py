@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 
+from dbt.adapters.mzs3.aws.failures import AwsFailure
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import Mzs3Error
@@ -14,18 +16,44 @@ from dbt.adapters.mzs3.shard.state.store import StateStore
 def remove_uncommitted(place: Place, store: StateStore, files: Sequence[BatchFile]) -> bool:
     """Whether the batch of these files is or was part of the shard; if not, they are removed.
 
-    A write whose answer is lost may have come through, and others may have changed the state
-    since. Where that can't be told, the files stay, and the answer is no.
+    To be called when a write was refused. One whose answer is lost may have come through, and
+    others may have changed the state since. Where that can't be told, the files stay, and the
+    answer is no. Raises nothing, as another error is on its way: what can't be removed stays,
+    for `compact_shard` to remove.
     """
+    found = _has(store, files)
+    if found is False:
+        remove(place, [place.key(file.name) for file in files])
+    return bool(found)
+
+
+def is_committed(store: StateStore, files: Sequence[BatchFile]) -> bool:
+    """Whether the batch of these files is known to be, or to have been, part of the shard."""
+    return bool(_has(store, files))
+
+
+def remove(place: Place, keys: Iterable[str]) -> list[str]:
+    """Remove objects as far as S3 lets us; those that may still be there."""
+
+    def one(key: str) -> str | None:
+        with contextlib.suppress(*AwsFailure):
+            place.delete(key)
+            return None
+        return key
+
+    return [key for key in each(keys, one) if key is not None]
+
+
+def _has(store: StateStore, files: Sequence[BatchFile]) -> bool | None:
+    """None where it can't be told."""
+    if not files:
+        return None
     try:
         found = store.read()
     except Mzs3Error:
-        return False
-    if found is None or not files:
+        return None
+    if found is None:
         return False
     names = {file.name for file in files}
     retired = {file.name for file in found.state.retired}
-    if names <= found.state.file_names or names <= retired:
-        return True
-    each(files, lambda file: place.delete(place.key(file.name)))
-    return False
+    return names <= found.state.file_names or names <= retired

@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.events import CopyEvent, CopyWarning, Tell
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
-from dbt.adapters.mzs3.copy.rows.shapes import column_problems
-from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
+from dbt.adapters.mzs3.shard.config.problems import Problems
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
-from dbt.adapters.mzs3.shard.rows.given_types import fits
-from dbt.adapters.mzs3.shard.rows.kinds import ddl_of, given_columns
+from dbt.adapters.mzs3.shard.rows.kinds import given_columns
 from dbt.adapters.mzs3.shard.rows.runs import sorted_inside
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
-from dbt.adapters.mzs3.shard.state.store import LostRaceError, Read, StateStore
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.write.commit import remove_uncommitted
+from dbt.adapters.mzs3.shard.state.store import (
+    LostRaceError,
+    Read,
+    StateStore,
+    UnknownWriteError,
+    pause,
+)
+from dbt.adapters.mzs3.shard.write.check import checked_frame, sort_problems, type_problems
+from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
+from dbt.adapters.mzs3.shard.write.clock import clock_warning
+from dbt.adapters.mzs3.shard.write.commit import is_committed, remove_uncommitted
 from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_datums, model_rows
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
-from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
-_ATTEMPTS = 3
+# A compaction at the same time changes the state twice.
+_ATTEMPTS = 8
+
+
+def _tell_nobody(_: CopyEvent) -> None:
+    """For runs that nobody watches."""
 
 
 def persist_shard(
@@ -49,24 +59,40 @@ def persist_shard(
     connections: Mapping[str, AwsConnection],
     as_of: int,
     cancelled: threading.Event | None = None,
+    tell: Tell = _tell_nobody,
 ) -> CopyResult:
     """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
 
     The changes are of the time `as_of`, in ms since the epoch, or the first one after the shard's
     last. Another run that writes at the same time makes this one begin again; after some such
-    races it fails. Raises an Mzs3Error; the shard is then what it was.
+    races it fails. `tell` hears of what a user should look into. Raises an Mzs3Error; the shard is
+    then what it was, unless it is an UnknownWriteError.
     """
     parsed = parse_shard_options(node, options, connections)
-    frame = _checked_frame(spark, node, query, parsed.column_types)
-    location = resolve_location(spark, node, parsed.location, as_of)
-    connection = connections[parsed.aws_connection]
-    run = _Run(spark, node, frame, parsed, Shelf(connection, location), as_of, cancelled)
+    problems = Problems(node)
+    frame = location = None
+    with problems.gathered():
+        frame = checked_frame(spark, node, query)
+        problems.found += [why for _, why in type_problems(frame.schema, parsed.column_types)]
+    types_are_wrong = list(problems.found)
+    with problems.gathered():
+        location = resolve_location(spark, node, parsed.location, as_of)
+    if frame is None or location is None:
+        problems.raise_if_any()
+        raise AssertionError
+    shelf = Shelf(connections[parsed.aws_connection], location)
+    run = _Run(spark, node, frame, parsed, shelf, as_of, cancelled, tell, tuple(types_are_wrong))
     for attempt in range(_ATTEMPTS):
         try:
-            return run.once()
-        except LostRaceError:
+            return run.once(first=attempt == 0)
+        except LostRaceError as exc:
             if attempt == _ATTEMPTS - 1:
-                raise
+                raise ShardError(
+                    f"{node}: {_ATTEMPTS} times another run changed the shard while this one "
+                    f"wrote: {exc}. The shard has nothing of this run; run it again when fewer "
+                    "write to the shard"
+                ) from exc
+            pause(attempt)
     raise AssertionError
 
 
@@ -79,18 +105,26 @@ class _Run:
     shelf: Shelf
     as_of: int
     cancelled: threading.Event | None
+    tell: Tell
+    type_problems: tuple[str, ...]
 
-    def once(self) -> CopyResult:
+    def once(self, *, first: bool) -> CopyResult:
         """One attempt; raises LostRaceError if another run was faster."""
         place = Place(s3_client(self.shelf.connection), self.shelf.location)
         store = StateStore(place.client, self.shelf.location)
         before = store.read()
+        if first:
+            self._look_at_clocks(store, before)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
         batch = self._batch(place, state, moment)
         try:
             _write(store, before, state.appended(batch))
-        except LostRaceError:
+        except UnknownWriteError:
+            # What is on its way may name the files yet.
+            if not is_committed(store, batch.files):
+                raise
+        except Mzs3Error:
             if not remove_uncommitted(place, store, batch.files):
                 raise
         return CopyResult(
@@ -103,36 +137,46 @@ class _Run:
         )
 
     def _state(self, before: Read | None) -> ShardState:
-        """The shard as it is, with the columns that it has from this run on."""
-        given = given_columns(self.frame.schema, self.options.column_types)
-        options = self.options
-        defaults = default_datums(self.spark, self.node, options.column_defaults, given)
-        if before is None:
-            return new_shard(first_columns(given))
-        evolution = Evolution(options.on_schema_change, options.column_renames, defaults)
-        state = before.state
-        columns = evolved(self.node, state.schema.columns, given, state.next_tag, evolution)
-        return state.with_columns(columns, self.as_of)
+        """The shard as it is, with the columns that it has from this run on.
+
+        Raises ConfigError with all that is wrong with the options that name columns.
+        """
+        options, schema = self.options, self.frame.schema
+        given = given_columns(schema, options.column_types)
+        problems = Problems(self.node, self.type_problems)
+        wrong = {name for name, _ in type_problems(schema, options.column_types)}
+        usable = {n: sql for n, sql in options.column_defaults.items() if n.lower() not in wrong}
+        defaults: dict[str, bytes] = {}
+        with problems.gathered():
+            defaults = default_datums(self.spark, self.node, usable, given)
+        state = new_shard(first_columns(given)) if before is None else before.state
+        columns = state.schema.columns
+        names = [*(column.name for column in columns), *(column.name for column in given)]
+        if before is not None:
+            evolution = Evolution(options.on_schema_change, options.column_renames, defaults)
+            with problems.gathered():
+                columns = evolved(self.node, columns, given, state.next_tag, evolution)
+                names = [column.name for column in columns]
+        problems.found += sort_problems(options.sort_by, list(dict.fromkeys(names)))
+        problems.raise_if_any()
+        return state if before is None else state.with_columns(columns, self.as_of)
 
     def _batch(self, place: Place, state: ShardState, moment: int) -> Batch:
         """What changed, in files that no state names yet."""
         columns, options = state.schema.columns, self.options
         spec = batch_spec(self.shelf, columns, options.encoding, moment, options)
         parts = self._parts(state, moment)
-        try:
+        with cleaned_up(place, spec.prefix, f"{self.node}: writing to {place.uri}") as opened:
             uploaded = upload(parts, spec)
-        except Exception as exc:
-            raise ShardError(
-                f"{self.node}: writing to {place.uri} failed: {explain(exc)}. The shard is what "
-                "it was"
-            ) from exc
-        self._stop_if_cancelled()
+            opened += uploaded.files
+            self._stop_if_cancelled()
+            files = make_visible(place, uploaded.files)
         return Batch(
             state.upper,
             moment + 1,
             state.schema.id,
             self.options.encoding,
-            make_visible(place, uploaded.files),
+            files,
             uploaded.additions,
             uploaded.retractions,
         )
@@ -156,20 +200,19 @@ class _Run:
 
     def _sort_keys(self, state: ShardState) -> list[str]:
         columns = state.schema.columns
-        found = {name: state.schema.find(name) for name in self.options.sort_by}
-        known = ", ".join(column.name for column in columns)
-        problems = [
-            f"sort_by has {name}, which the shard lacks; it has {known}"
-            for name, column in found.items()
-            if column is None
-        ]
-        if problems:
-            raise ConfigError(self.node, problems)
-        return [f"c{columns.index(column)}" for column in found.values() if column is not None]
+        found = [state.schema.find(name) for name in self.options.sort_by]
+        return [f"c{columns.index(column)}" for column in found if column is not None]
+
+    def _look_at_clocks(self, store: StateStore, before: Read | None) -> None:
+        upper = before.state.upper if before is not None else 0
+        warning = clock_warning(self.as_of, upper, store.clock)
+        if warning is not None:
+            uri = self.shelf.location.uri
+            self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {warning}"))
 
     def _stop_if_cancelled(self) -> None:
         if self.cancelled is not None and self.cancelled.is_set():
-            raise ShardError(f"{self.node}: cancelled. The shard is what it was")
+            raise ShardError("the run was cancelled")
 
 
 def _write(store: StateStore, before: Read | None, state: ShardState) -> None:
@@ -177,33 +220,3 @@ def _write(store: StateStore, before: Read | None, state: ShardState) -> None:
         store.create(state)
     else:
         store.replace(before, state)
-
-
-def _checked_frame(
-    spark: SparkSession, node: str, query: str, types: Mapping[str, Type]
-) -> DataFrame:
-    try:
-        frame = spark.sql(query)
-        schema = frame.schema
-    except PySparkException as exc:
-        raise explain(exc) from exc
-    problems = column_problems(schema, ())
-    names = [name.lower() for name in schema.fieldNames()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    problems += [f"the query has several columns named {name}; rename them" for name in twice]
-    problems += _type_problems(schema, types)
-    if problems:
-        raise ConfigError(node, problems)
-    return frame
-
-
-def _type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[str]:
-    found = {field.name.lower(): field.dataType for field in schema.fields}
-    for name, kind in types.items():
-        if name not in found:
-            yield f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
-        elif not fits(found[name], kind):
-            yield (
-                f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
-                "be taken for it"
-            )

@@ -1,0 +1,56 @@
+"""What a run that failed has left in S3: aborted and removed, or else told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.copy.commit.abort import abort_all
+from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
+from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.shard.write.commit import remove
+from dbt.adapters.mzs3.spark.failure import explain
+
+
+@contextmanager
+def cleaned_up(place: Place, folder: str, doing: str) -> Iterator[list[PendingFile]]:
+    """Put around the writing of a batch: of a failure nothing is left in the run's own folder.
+
+    `folder` is the prefix of the batch's keys. The block adds its uploads to the list once it
+    knows them. Raises ShardError with what `doing` failed of and, where cleaning up failed too,
+    what is left.
+    """
+    files: list[PendingFile] = []
+    try:
+        yield files
+    except Exception as exc:
+        left = _left_of_files(place, files) if files else _left_by_tasks(place, folder)
+        text = f"{doing} failed: {explain(exc)}. The shard is what it was"
+        raise ShardError(f"{text}. {left}" if left else text) from exc
+
+
+def _left_of_files(place: Place, files: Sequence[PendingFile]) -> str | None:
+    """Aborts uploads, and removes the objects that they have become; what may be left."""
+    problems = abort_all(place, [(file.key, file.upload_id) for file in files])
+    objects = remove(place, [file.key for file in files])
+    if objects:
+        listed = ", ".join(place.uri_of(key) for key in objects)
+        problems.append(f"{listed} may be left, which no reader sees and compact_shard removes")
+    return "; ".join(problems) or None
+
+
+def _left_by_tasks(place: Place, folder: str) -> str | None:
+    """Aborts what tasks have open, of whose uploads nothing is known, until none opens more."""
+    below = Place(place.client, S3Location(place.location.bucket, folder))
+    try:
+        with proof_of_writing(below) as probe:
+            return Sweeper(below, probe, take_over=True).sweep_until_quiet()
+    except S3Error as exc:
+        return (
+            f"Open uploads may be left below {below.uri}, which cost storage but are not visible; "
+            f"looking for them failed too: {exc}"
+        )

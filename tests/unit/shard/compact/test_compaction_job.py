@@ -1,0 +1,111 @@
+"""What becomes of a compaction's batch, whatever happens while Spark works. Spark has no part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from shard_states import batch, column
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.shard.compact import job, sweep
+from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
+from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
+from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.state.batch import Retired
+from dbt.adapters.mzs3.shard.state.state import new_shard
+from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+
+CONNECTION = AwsConnection(access_key_id="a", secret_access_key="b", region="us-east-1")
+LOCATION = parse_location("s3://acme/orders")
+NEW = batch(0, 20, "batches/new")
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        client.put_object(Bucket="acme", Key="orders/batches/new")
+        state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
+        StateStore(client, LOCATION).create(state.appended(batch(10, 20, "two")))
+        monkeypatch.setattr(job, "s3_client", lambda _: client)
+        monkeypatch.setattr(job._Compaction, "_written", lambda *_: NEW)
+        yield client
+
+
+def compacted() -> Compacted:
+    return compact_shard(None, Shelf(CONNECTION, LOCATION), CompactionRequest("latest"))  # type: ignore[arg-type]
+
+
+def files(client: Any) -> list[str]:
+    found = client.list_objects_v2(Bucket="acme", Prefix="orders/batches/")
+    return [one["Key"] for one in found.get("Contents", [])]
+
+
+def test_files_are_kept_from_when_they_go_out_of_use(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1_000]
+
+    def work(*_: Any) -> Any:
+        clock[0] += 5 * 3_600_000
+        return NEW
+
+    monkeypatch.setattr(job._Compaction, "_written", work)
+    for module in (job, sweep):
+        monkeypatch.setattr(module, "s3_now", lambda *_: clock[0])
+    state = compacted().swept.state
+    assert state.batches == (NEW,)
+    assert state.retired == (Retired("one", clock[0]), Retired("two", clock[0]))
+
+
+def test_a_run_without_changes_meanwhile_is_no_other_compaction(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = StateStore(client, LOCATION)
+    store.change(lambda state: state.appended(batch(20, 30)))
+
+    def work(*_: Any) -> Any:
+        store.change(lambda state: state.appended(batch(30, 40)))
+        return batch(0, 30, "batches/new")
+
+    monkeypatch.setattr(job._Compaction, "_written", work)
+    state = compacted().swept.state
+    assert state.batches == (batch(0, 30, "batches/new"), batch(30, 40))
+
+
+def test_a_clock_that_can_not_be_asked_is_an_error(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "ListObjectsV2")
+
+    monkeypatch.setattr(job, "s3_now", refused)
+    with pytest.raises(S3Error, match=r"asking s3://acme/orders/ what time.*needs s3:ListBucket"):
+        compacted()
+    assert files(client) == []
+
+
+def test_files_that_may_be_named_yet_stay(client: Any) -> None:
+    def unclear(**_: Any) -> Any:
+        raise ClientError(
+            {
+                "Error": {"Code": "InternalError", "Message": "No."},
+                "ResponseMetadata": {"HTTPStatusCode": 500},
+            },
+            "PutObject",
+        )
+
+    client.put_object = unclear
+    with pytest.raises(UnknownWriteError):
+        compacted()
+    assert files(client) == ["orders/batches/new"]

@@ -1,0 +1,95 @@
+"""A run that fails leaves nothing in its own folder, or says what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.copy.commit import sweep
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
+from dbt.adapters.mzs3.shard.write.upload import make_visible
+
+OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setattr(sweep, "_QUIET_S", 0.0)
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        yield Place(client, parse_location("s3://acme/orders"))
+
+
+def opened(place: Place, folder: str, part: int) -> PendingFile:
+    key = f"{folder}part-{part:04d}-0001.parquet"
+    upload_id = place.client.create_multipart_upload(Bucket="acme", Key=key)["UploadId"]
+    sent = place.client.upload_part(
+        Bucket="acme", Key=key, UploadId=upload_id, PartNumber=1, Body=b"x"
+    )
+    return PendingFile(part, 1, key, upload_id, (sent["ETag"],), 1, 1, "")
+
+
+def left(place: Place) -> list[str]:
+    return [key for key, _ in place.uploads()] + [one.key for one in place.objects()]
+
+
+def failed(place: Place, files: list[PendingFile]) -> str:
+    """A run that knows of these uploads when it fails; what it says."""
+    work = cleaned_up(place, OURS, "model.a.b: writing to s3://acme/orders/")
+    with pytest.raises(ShardError) as caught, work as known:
+        known += files
+        raise ValueError("out of the blue")
+    return str(caught.value)
+
+
+SAID = "model.a.b: writing to s3://acme/orders/ failed: out of the blue. The shard is what it was"
+
+
+def test_uploads_of_tasks_are_aborted_and_those_of_others_are_not(place: Place) -> None:
+    opened(place, OURS, 0)
+    opened(place, OURS, 1)
+    other = opened(place, THEIRS, 0)
+    assert failed(place, []) == SAID
+    assert left(place) == [other.key]
+
+
+def test_uploads_that_are_known_go_and_so_do_their_objects(place: Place) -> None:
+    files = [opened(place, OURS, 0), opened(place, OURS, 1)]
+    make_visible(place, files[:1])
+    assert failed(place, files) == SAID
+    assert left(place) == []
+
+
+def test_what_can_not_be_cleaned_up_is_told(place: Place) -> None:
+    files = [opened(place, OURS, 0)]
+
+    def denied(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "Any")
+
+    place.client.abort_multipart_upload = denied  # type: ignore[method-assign]
+    place.client.delete_object = denied  # type: ignore[method-assign]
+    said = failed(place, files)
+    assert f"aborting the upload of s3://acme/{files[0].key} failed: AccessDenied" in said
+    assert f"s3://acme/{files[0].key} may be left, which no reader sees" in said
+    place.client.create_multipart_upload = denied  # type: ignore[method-assign]
+    said = failed(place, [])
+    assert f"Open uploads may be left below s3://acme/{OURS}" in said
+
+
+def test_nothing_is_done_of_a_run_that_succeeds(place: Place) -> None:
+    file = opened(place, OURS, 0)
+    with cleaned_up(place, OURS, "writing") as known:
+        known.append(file)
+    assert left(place) == [file.key]
