@@ -120,3 +120,11 @@ def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
         f"{expected}, not 5",
         f"{expected}, not None",
     ]
+
+
+def test_a_compaction_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
+    how = {"since": 20260131, "encoding": "protobuf"}
+    problems = refused(run_operations.compact, adapter, "orders", "lake", how)
+    words = [problem.split()[0] for problem in problems]
+    assert words == ["aws_connection", "location", "since", "encoding"]
+    assert adapter.connections.opened == 0

@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.shard_jobs import compile_shard_job
-from dbt.adapters.mzs3.shard_sources import read_shards_for_node
+from dbt.adapters.mzs3.shard_sources import make_shard_relation, read_shards_for_node
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node
@@ -229,6 +229,11 @@ class Mzs3Adapter(SparkAdapter):
         """The PySpark job of a `persist_shard` model; fails on any option that is wrong."""
         return compile_shard_job(self.config.credentials, node, query, options, on_schema_change)
 
+    @available.parse(lambda *_args, **_kwargs: False)
+    def is_sample(self) -> bool:
+        """Whether models see but a part of what they read (`--sample`); dbt tells no macro."""
+        return getattr(self.config.args, "SAMPLE", None) is not None
+
     # --- run-operations --------------------------------------------------------------------
 
     @available.parse_none
@@ -290,9 +295,11 @@ class Mzs3Adapter(SparkAdapter):
             read_shards_for_node(self, config.model)
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns; an S3 CSV source that was never ingested gets its relations for that."""
+        """The columns; a source that was never ingested or read gets its relations for that."""
         columns: list[SparkColumn] = super().get_columns_in_relation(relation)
-        if not columns and make_source_relation(self, relation):
+        if columns:
+            return columns
+        if make_source_relation(self, relation) or make_shard_relation(self, relation):
             columns = super().get_columns_in_relation(relation)
         return columns
 

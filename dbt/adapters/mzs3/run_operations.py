@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction
+from dbt.adapters.mzs3.shard.config.problems import Problems
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.store import StateStore
@@ -99,10 +100,18 @@ def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) 
         )
     with _operation(operation, location=location, aws_connection=aws_connection):
         connections = adapter.config.credentials.connections
-        connection, place = named_target(
-            operation, connections, "aws_connection", aws_connection, location
-        )
-        request = parse_compaction(how)
+        problems = Problems(operation)
+        target = request = None
+        with problems.gathered():
+            target = named_target(
+                operation, connections, "aws_connection", aws_connection, location
+            )
+        with problems.gathered():
+            request = parse_compaction(how)
+        problems.raise_if_any()
+        if target is None or request is None:
+            raise AssertionError
+        connection, place = target
         with adapter.connections.exception_handler(f"compacting {place.uri}"):
             session = adapter.connections.get_thread_connection().handle.session
             done = compact_shard(session, Shelf(connection, place), request)

@@ -64,10 +64,14 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
     return list(chosen.values())
 
 
-def source_of(manifest: Any, relation: Any) -> Any:
-    """The node of the S3 CSV source that is this relation; None if the relation is none."""
+def source_of(manifest: Any, relation: Any, wanted: Callable[[Any], bool] | None = None) -> Any:
+    """The node of the source that is this relation; None if the relation is none.
+
+    Of those that are `wanted`, which are S3 CSV sources unless it says otherwise.
+    """
+    is_wanted = wanted or _is_ours
     place = (relation.schema, relation.identifier)
-    nodes = (node for node in manifest.sources.values() if _is_ours(node))
+    nodes = (node for node in manifest.sources.values() if is_wanted(node))
     return next((node for node in nodes if (node.schema, node.identifier) == place), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,10 +60,10 @@ def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..
 
 @pytest.fixture
 def compact(spark: Any, connection: AwsConnection, location: str) -> Callable[..., Compacted]:
-    """`compact(**arguments)`, those of the run-operation; into two parts."""
+    """`compact(**arguments)`, those of the run-operation, `since` any time; into two parts."""
 
-    def run(**arguments: Any) -> Compacted:
-        request = parse_compaction({"parts": 2, **arguments})
+    def run(since: Any = None, **arguments: Any) -> Compacted:
+        request = replace(parse_compaction({"parts": 2, **arguments}), since=since)
         return compact_shard(spark, Shelf(connection, parse_location(location)), request)
 
     return run

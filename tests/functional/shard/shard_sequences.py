@@ -247,8 +247,10 @@ class Trial:
         if arguments["sort_by"] == ["none"]:
             arguments = {**arguments, "sort_by": None}
         given = {key: value for key, value in arguments.items() if value is not None}
+        since = given.pop("since", None)  # times of trials are smaller than those of users
+        request = replace(parse_compaction(given), since=since)
         shelf = Shelf(self.connection, self.location)
-        return compaction.compact_shard(self.spark, shelf, parse_compaction(given))
+        return compaction.compact_shard(self.spark, shelf, request)
 
     # What came of it.
 

@@ -18,6 +18,7 @@ ORDERS = f"{CONFIG} select id, concat('order ', id) as name from range(5)"
 FEWER = f"{CONFIG} select id, concat('order ', id) as name, 1 as added from range(1, 5)"
 WRONG = "{{ config(materialized='persist_shard', encodng='dual', mode='x') }} select 1 as id"
 
+OTHERS = ["wrong", "reader", "early", "too_early"]
 SOURCES = """
 sources:
   - name: lake
@@ -26,6 +27,20 @@ sources:
       - name: orders_now
         external: {type: persist_shard, location: 's3://shard-model/orders', validate: true}
         columns: [{name: name}]
+      - name: orders_later
+        external: {type: persist_shard, location: 's3://shard-model/later'}
+        columns: [{name: id, data_type: bigint}, {name: tags, data_type: array<string>}]
+      - name: untyped_later
+        external: {type: persist_shard, location: 's3://shard-model/later'}
+        columns: [{name: id, data_type: bigint}, {name: tags}]
+unit_tests:
+  - name: reads_rows
+    model: reader
+    given:
+      - input: source('lake', 'orders_now')
+        rows: [{name: a}, {name: b}]
+    expect:
+      rows: [{name: a}, {name: b}]
 """
 
 
@@ -41,6 +56,8 @@ class TestShardModel:
             "wrong.sql": WRONG,
             "sources.yml": SOURCES,
             "reader.sql": "select * from {{ source('lake', 'orders_now') }}",
+            "early.sql": "select id, tags from {{ source('lake', 'orders_later') }}",
+            "too_early.sql": "select id, tags from {{ source('lake', 'untyped_later') }}",
             "downstream.sql": "select count(*) as n from {{ ref('orders') }}",
         }
 
@@ -49,11 +66,13 @@ class TestShardModel:
     ) -> None:
         run_dbt(["run", "--empty", "--select", "orders"])
         assert s3.list_objects_v2(Bucket="shard-model").get("Contents", []) == []
-        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", "wrong", "reader"])
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", *OTHERS])
         assert "OK created sql persist_shard model" in log
         assert "[COPY 5 in " in log
         [row] = project.run_sql("select n from {schema}.downstream", fetch="all")
         assert row[0] == 5
+        [sampled] = run_dbt(["run", "--sample", "1 day", "--select", "orders"])
+        assert sampled.message == "SKIP COPY (--sample)"
         write_file(FEWER, project.project_root, "models", "orders.sql")
         [result] = run_dbt(["run", "--select", "orders"])
         # A column more makes other rows of all that stay.
@@ -64,6 +83,20 @@ class TestShardModel:
         assert (before.columns, before.count()) == (["id", "name"], 5)
         now = read_shard(spark, connection, location)
         assert (now.columns, now.count()) == (["id", "name", "added"], 4)
+
+    def test_a_unit_test_needs_no_table(self, project: Any) -> None:
+        results = run_dbt(["test", "--select", "reader,test_type:unit"])
+        assert [str(result.status) for result in results] == ["pass"]
+        assert project.run_sql("select * from shard_lake.orders_now", fetch="all") == []
+
+    def test_without_a_shard_an_empty_run_has_the_declared_columns(self, project: Any) -> None:
+        run_dbt(["run", "--empty", "--select", "early"])
+        assert project.run_sql("select id, size(tags) from {schema}.early", fetch="all") == []
+        [result] = run_dbt(["run", "--empty", "--select", "too_early"], expect_pass=False)
+        assert "no shard at s3://shard-model/later/ yet" in result.message
+        assert "give a data_type to tags" in result.message
+        [result] = run_dbt(["run", "--select", "early"], expect_pass=False)
+        assert "run the model that writes it first" in result.message
 
     def test_a_source_reads_the_columns_it_names(self, project: Any) -> None:
         run_dbt(["run", "--select", "reader"])

@@ -110,8 +110,60 @@ def test_values_that_are_none_of_a_type_are_refused(persist: Callable[..., Any])
     assert "column_types has o, which the query lacks; it has n, s" in str(caught.value)
     with pytest.raises(ShardError, match="'0011' is no UUID"):
         persist("select '0011' as u", 10, column_types={"u": "uuid"})
-    with pytest.raises(ShardError, match="column n holds a value that is none of its type"):
+    with pytest.raises(ShardError, match="-1 is no uint4, which is from 0 to 4294967295"):
         persist("select -1 as n", 10, column_types={"n": "uint4"})
+    with pytest.raises(ConfigError, match=r"has uint8 for n, whose values, decimal\(3,2\), can't"):
+        persist("select 1.50BD as n", 10, column_types={"n": "uint8"})
+
+
+def test_numbers_out_of_range_are_refused_without_ansi_too(
+    spark: Any, persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with pytest.raises(ShardError, match="5000000000 is no uint4"):
+            persist("select array(1L, 5000000000L) as n", 10, column_types={"n": "list<uint4>"})
+        with pytest.raises(ShardError, match="18446744073709551616 is no uint8"):
+            persist("select 18446744073709551616BD as n", 10, column_types={"n": "uint8"})
+        persist("select 18446744073709551615BD as n", 10, column_types={"n": "uint8"})
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+    assert [int(row[0]) for row in rows()] == [18446744073709551615]
+
+
+def test_a_wider_type_of_sparks_is_taken_over(
+    persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    types = {"column_types": {"n": "uint8"}}
+    persist("select 1 as n, interval '5' day as i", 10, **types)
+    persist("select 5000000000BD as n, interval '1 02' day to hour as i", 20, **types)
+    found = [(int(n), str(i)) for n, i in rows()]
+    assert found == [(5_000_000_000, "1 day, 2:00:00")]
+    with pytest.raises(ConfigError, match="does not hold all of its values"):
+        persist("select 1 as n, interval '5' month as i", 30, **types)
+
+
+def test_all_options_that_name_columns_are_wrong_at_once(persist: Callable[..., Any]) -> None:
+    persist("select 1 as id, named_struct('lat', 1d, 'lon', 2d) as at", 10)
+    with pytest.raises(ConfigError) as caught:
+        persist(
+            "select 1 as id, named_struct('lon', 2d, 'lat', 1d) as at",
+            20,
+            column_types={"id": "uuid"},
+            column_defaults={"x": 1, "at": "no_such_function()"},
+            column_renames={"y": "z"},
+            sort_by=["w"],
+        )
+    text = str(caught.value)
+    for problem in (
+        "column_types has uuid for id",
+        "column_defaults has x, which the model lacks",
+        "column_defaults has no_such_function() for at, which fails",
+        "column_renames has y: z, but the shard has no column y",
+        "column at has the fields lat, lon in the shard and lon, lat in the model",
+        "sort_by has w, which the shard lacks; it has id, at",
+    ):
+        assert problem in text
 
 
 def _texts(frame: Any) -> list[str]:

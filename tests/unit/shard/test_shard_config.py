@@ -80,6 +80,10 @@ def test_yamls_own_values_are_expressions() -> None:
         ("2023-11-14 23:13:20+01:00", 1700000000000),
         (dt.datetime(2023, 11, 14, 22, 13, 20), 1700000000000),
         (dt.date(1970, 1, 2), 86_400_000),
+        ("20231114", 1699920000000),
+        (0, 0),
+        ("0", 0),
+        (100_000_000_000, 100_000_000_000),
     ],
 )
 def test_moments(value: Any, expected: int | str) -> None:
@@ -88,16 +92,24 @@ def test_moments(value: Any, expected: int | str) -> None:
     assert moment(value) == expected
 
 
-@pytest.mark.parametrize("value", ["yesterday", True, 1.5, [1]])
+@pytest.mark.parametrize("value", [20231114, 1700000000, "1700000000", 5, -1])
+def test_a_number_that_may_be_a_day_or_seconds_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"write a day in quotes.*and seconds times 1000"):
+        moment(value)
+
+
+@pytest.mark.parametrize("value", ["yesterday", True, 1.5, [1], "20231399", ""])
 def test_what_is_no_moment(value: Any) -> None:
     with pytest.raises(ValueError, match="must be latest, a number of ms"):
         moment(value)
 
 
 def test_a_source() -> None:
-    external = {"type": "persist_shard", "location": "s3://a/b", "as_of": 5, "validate": True}
+    external = {"type": "persist_shard", "location": "s3://a/b", "as_of": 1700000000000}
+    external |= {"validate": True}
     found = parse_shard_source("lake.orders", external, ["id"], ["default"])
-    assert (found.location.uri, found.as_of, found.validate) == ("s3://a/b/", 5, True)
+    assert (found.location.uri, found.as_of) == ("s3://a/b/", 1700000000000)
+    assert found.validate
     assert found.columns == ("id",)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,8 @@ from dbt.adapters.mzs3.errors import ConfigError
 TYPE = "persist_shard"
 LATEST = "latest"
 _KNOWN = ("type", "location", "aws_connection", "as_of", "validate")
-_LONGEST_DATE = 8  # digits: 20260131 is a day, and a number of ms has more
+_DAY = re.compile(r"[0-9]{8}")
+_LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -60,11 +62,18 @@ def parse_shard_source(
 
 
 def moment(value: Any) -> int | str:
-    """`latest`, ms since the epoch, or those of a timestamp, which is UTC unless it says."""
-    if value == LATEST or (isinstance(value, int) and not isinstance(value, bool)):
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, str) and value.isdecimal() and len(value) > _LONGEST_DATE:
-        return int(value)  # what Jinja has made of a number
+    """`latest`, ms since the epoch, or those of a timestamp, which is UTC unless it says.
+
+    A number so small that it may be a day such as 20260131, or seconds, is none of them.
+    """
+    if value == LATEST:
+        return LATEST
+    if isinstance(value, str) and _DAY.fullmatch(value):
+        value = f"{value[:4]}-{value[4:6]}-{value[6:]}"  # Python 3.10 wants the hyphens
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)  # what Jinja has made of a number
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _as_ms(value)
     try:
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value.replace("Z", "+00:00"))
@@ -78,4 +87,13 @@ def moment(value: Any) -> int | str:
     raise ValueError(
         f"must be {LATEST}, a number of ms since 1970, or a timestamp such as "
         f"'2026-01-31 12:00:00', not {value!r}"
+    )
+
+
+def _as_ms(number: int) -> int:
+    if number == 0 or number >= _LEAST_MS:
+        return number
+    raise ValueError(
+        f"has {number}, which as ms since 1970 is before 1973, and may be meant as a day or as "
+        "seconds: write a day in quotes, such as '2026-01-31', and seconds times 1000"
     )

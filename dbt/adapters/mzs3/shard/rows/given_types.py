@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -12,21 +14,23 @@ from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.table import RECORDS
 from dbt.adapters.mzs3.shard.types.widening import is_wider
 
-_WHOLE_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DecimalType)
-_UNSIGNED = ("uint4", "uint8", "mz_timestamp")
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_LARGEST = {"uint4": 2**32 - 1, "uint8": 2**64 - 1, "mz_timestamp": 2**64 - 1}
 _UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
 
 
 def fits(data_type: T.DataType, kind: Type) -> bool:
     """Whether values of a Spark type may be taken for the type's.
 
-    A UUID is a text or bytes, an unsigned number a number. Ranges, PostgreSQL's arrays and the
-    like are structs of their parts, in order, a vector is an array.
+    A UUID is a text or bytes, an unsigned number a whole number. Ranges, PostgreSQL's arrays and
+    the like are structs of their parts, in order, a vector is an array.
     """
     if kind.name == "uuid":
         return isinstance(data_type, (T.StringType, T.BinaryType))
-    if kind.name in _UNSIGNED:
-        return isinstance(data_type, _WHOLE_NUMBERS)
+    if kind.name in _LARGEST:
+        if isinstance(data_type, T.DecimalType):
+            return bool(data_type.scale == 0)
+        return isinstance(data_type, _INTEGERS)
     if kind.name in RECORDS:
         fields = data_type.fields if isinstance(data_type, T.StructType) else []
         inside = [field.dataType for field in fields]
@@ -41,9 +45,15 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
 
 
 def in_wire_type(column: Column, data_type: T.DataType, kind: Type) -> Column:
-    """Normalised values, now of `data_type`, in wire form; a text that is no UUID fails."""
-    if not _has_uuid(kind):
+    """Normalised values, now of `data_type`, in wire form.
+
+    A text that is no UUID fails, and so does a number that an unsigned type does not have:
+    whatever `spark.sql.ansi.enabled` is, none is made NULL or another one.
+    """
+    if not _is_checked(kind):
         return column.cast(wire_spark_type(kind))
+    if kind.name in _LARGEST:
+        return _in_range(column, kind)
     if kind.name == "uuid":
         return _uuid_bytes(column) if isinstance(data_type, T.StringType) else column
     if isinstance(data_type, T.ArrayType):
@@ -59,8 +69,16 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type) -> Column:
     return F.when(column.isNotNull(), F.struct(*parts))
 
 
-def _has_uuid(kind: Type) -> bool:
-    return kind.name == "uuid" or any(map(_has_uuid, kind.children))
+def _is_checked(kind: Type) -> bool:
+    return kind.name in ("uuid", *_LARGEST) or any(map(_is_checked, kind.children))
+
+
+def _in_range(number: Column, kind: Type) -> Column:
+    largest = _LARGEST[kind.name]
+    said = f" is no {kind.name}, which is from 0 to {largest}"
+    wrong = F.raise_error(F.concat(number.cast("string"), F.lit(said)))
+    is_one = number.isNull() | number.between(F.lit(Decimal(0)), F.lit(Decimal(largest)))
+    return F.when(is_one, number.cast(wire_spark_type(kind))).otherwise(wrong)
 
 
 def _uuid_bytes(text: Column) -> Column:

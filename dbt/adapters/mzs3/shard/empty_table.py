@@ -1,0 +1,41 @@
+"""The table of a source whose shard is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.config.source import ShardSource
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+
+
+def write_empty_table(
+    spark: SparkSession,
+    source: ShardSource,
+    columns: Sequence[tuple[str, str | None]],
+    schema: str,
+    identifier: str,
+) -> None:
+    """Replace the table `schema.identifier` by one without rows, of names and types in SQL.
+
+    Raises ShardError if there are none, or one has no type.
+    """
+    untyped = [name for name, kind in columns if not kind]
+    if untyped or not columns:
+        what = f"give a data_type to {', '.join(untyped)}" if untyped else "declare the columns"
+        raise ShardError(
+            f"there is no shard at {source.location.uri} yet, and a table without rows is made of "
+            f"the declared columns: {what} under the source's columns, or run the model that "
+            "writes the shard first"
+        )
+    ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
+    try:
+        spark.sql(f"create schema if not exists {quote_identifier(schema)}")
+        table = f"{quote_identifier(schema)}.{quote_identifier(identifier)}"
+        rows = spark.createDataFrame([], ddl)
+        rows.write.mode("overwrite").format("parquet").saveAsTable(table)
+    except SPARK_FAILURES as exc:
+        raise explain(exc) from exc

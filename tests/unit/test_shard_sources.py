@@ -1,0 +1,126 @@
+"""What a node's shards come to: each read once a run, several at a time. Spark has no part."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import reset_invocation_id
+
+from dbt.adapters.mzs3 import shard_sources
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.errors import ShardError
+
+
+def source(table: str, kind: str = "persist_shard") -> Any:
+    external = {"type": kind, "location": f"s3://lake/{table}"}
+    column = SimpleNamespace(name="id", data_type="bigint")
+    return SimpleNamespace(
+        unique_id=f"source.acme.lake.{table}",
+        source_name="lake",
+        name=table,
+        schema="raw",
+        identifier=table,
+        external=SimpleNamespace(to_dict=lambda omit_none: external),
+        columns={"id": column},
+    )
+
+
+SOURCES = {
+    node.unique_id: node
+    for node in [*map(source, ["orders", "items"]), source("files", "s3_csv_source")]
+}
+NODE = SimpleNamespace(resource_type="model", depends_on=SimpleNamespace(nodes=list(SOURCES)))
+
+
+@pytest.fixture
+def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
+    reset_invocation_id()
+    handle = SimpleNamespace(cancelled=threading.Event())
+    credentials = SimpleNamespace(
+        method="session", connections={"default": AwsConnection()}, server_side_parameters={}
+    )
+    session = SimpleNamespace(interruptAll=int)
+    monkeypatch.setattr(shard_sources, "isolated_session", lambda _: session)
+    return SimpleNamespace(
+        config=SimpleNamespace(
+            credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
+        ),
+        connections=SimpleNamespace(get_thread_connection=lambda: SimpleNamespace(handle=handle)),
+        get_macro_resolver=lambda: SimpleNamespace(sources=SOURCES, nodes={}),
+    )
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Puts a function of (source's name, whether empty) in the place of reading."""
+
+    def put(action: Any) -> None:
+        def write(_: Any, source: Any, connection: Any, *place: str, empty: bool) -> None:
+            action(source.name, empty)
+
+        monkeypatch.setattr(shard_sources, "write_source_table", write)
+
+    return put
+
+
+def test_the_shards_of_a_node_are_read_at_the_same_time_and_once(
+    adapter: Any, reading: Any
+) -> None:
+    meet, read = threading.Barrier(2), []
+
+    def action(name: str, empty: bool) -> None:
+        meet.wait(60)
+        read.append((name, empty))
+
+    reading(action)
+    for _ in range(2):
+        shard_sources.read_shards_for_node(adapter, NODE)
+    assert sorted(read) == [("lake.items", False), ("lake.orders", False)]
+
+
+def test_the_errors_of_all_shards_are_told(adapter: Any, reading: Any) -> None:
+    def action(name: str, _: bool) -> None:
+        if name == "lake.items":
+            raise ShardError("it is gone")
+        raise RuntimeError("out of the blue")
+
+    reading(action)
+    with pytest.raises(DbtRuntimeError) as raised:
+        shard_sources.read_shards_for_node(adapter, NODE)
+    first, second = str(raised.value.msg).splitlines()
+    assert first == "lake.items: it is gone"
+    assert second.startswith("lake.orders: RuntimeError: out of the blue. This is a defect")
+
+
+def test_a_clone_and_a_unit_test_read_nothing(adapter: Any, reading: Any) -> None:
+    def action(name: str, _: bool) -> None:
+        raise AssertionError(name)
+
+    reading(action)
+    unit_test = SimpleNamespace(**{**vars(NODE), "resource_type": "unit_test"})
+    shard_sources.read_shards_for_node(adapter, unit_test)
+    adapter.config.args.which = "clone"
+    shard_sources.read_shards_for_node(adapter, NODE)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_making_a_relation_needs_no_shard(
+    adapter: Any, reading: Any, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    reading(lambda name, empty: made.append((name, empty)))
+    store = SimpleNamespace(read=lambda: object() if there else None)
+    monkeypatch.setattr(shard_sources, "s3_client", lambda _: None)
+    monkeypatch.setattr(shard_sources, "StateStore", lambda *_: store)
+    monkeypatch.setattr(shard_sources, "write_empty_table", lambda *how: made.append(how[2:]))
+    relation = SimpleNamespace(schema="raw", identifier="orders")
+    assert shard_sources.make_shard_relation(adapter, relation)
+    assert made == [("lake.orders", True) if there else ([("id", "bigint")], "raw", "orders")]
+    for other in ("files", "none"):
+        relation = SimpleNamespace(schema="raw", identifier=other)
+        assert not shard_sources.make_shard_relation(adapter, relation)
