@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutErro
 from moto import mock_aws
 from shard_states import batch, column
 
+from dbt.adapters.mzs3.aws.failures import RoleError
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state import store as module
@@ -196,7 +197,11 @@ def test_a_write_of_which_nothing_is_known_says_so(
         store.replace(created, with_batch(NEW))
 
 
-@pytest.mark.parametrize("failure", [failing("AccessDenied", 403), NoCredentialsError()], ids=str)
+@pytest.mark.parametrize(
+    "failure",
+    [failing("AccessDenied", 403), NoCredentialsError(), RoleError(reason="no such role")],
+    ids=str,
+)
 def test_a_refusal_is_one(store: StateStore, client: Any, failure: Exception) -> None:
     created = store.create(NEW)
 

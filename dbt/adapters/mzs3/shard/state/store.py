@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.aws.failures import (
     DENIED_CODES,
     REFUSED_CODES,
     AwsFailure,
+    RoleError,
     describe,
     error_code,
     is_missing,
@@ -196,7 +197,7 @@ def _is_no_object(exc: Exception) -> bool:
 def _is_refusal(exc: Exception) -> bool:
     """Whether S3 said no, and to the first request: an earlier one may have come through."""
     if not isinstance(exc, ClientError):
-        return error_code(exc) in REFUSED_CODES  # not sent at all
+        return isinstance(exc, RoleError) or error_code(exc) in REFUSED_CODES  # not sent at all
     answer: Mapping[str, Any] = exc.response.get("ResponseMetadata", {})
     status = int(answer.get("HTTPStatusCode", 0))
     refused = 400 <= status < 500 or error_code(exc) in DENIED_CODES | REFUSED_CODES
