@@ -189,7 +189,7 @@ def _without_dropped(
         problems.append(
             f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
             "on_schema_change to sync_all_columns, which drops them, or to append_new_columns, "
-            "which leaves them NULL in new rows"
+            "which has them NULL in the rows of the model (with mode: diff in all rows)"
         )
     return list(columns)
 
