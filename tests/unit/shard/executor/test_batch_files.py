@@ -143,6 +143,13 @@ def test_nan_is_no_difference_between_encodings() -> None:
     assert read(data, [Wanted(0, DOUBLE)], validate=True).num_rows == 2
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_value_that_cannot_be_read_is_told_with_its_column(encoding: Encoding) -> None:
+    [data] = written(BatchLayout(tagged(BIGINT), encoding), [rows_of([BIGINT], [[2**40]])])
+    with pytest.raises(BatchError, match=r"^column amount \(tag 0\) can't be read: .*restore"):
+        read(data, [Wanted(0, INTEGER, name="amount")])
+
+
 def test_nothing_but_an_untrusted_structure_is_an_error() -> None:
     layout = BatchLayout(tagged(*KINDS), "structured", version=2)
     [data] = written(layout, [rows_of(KINDS, ROWS)])

@@ -179,9 +179,8 @@ class _Reader:
         try:
             yield
         except (pa.ArrowException, ValueError) as error:
-            raise BatchError(
-                f"{self._shown(tag)} can't be read: {error}. {_IF_DAMAGED}"
-            ) from error
+            text = f"{self._shown(tag)} can't be read: {error}. {_IF_DAMAGED}"
+            raise BatchError(text) from error
 
     def _shown(self, tag: int) -> str:
         """The column as its users know it; one that is not asked for has a tag alone."""
