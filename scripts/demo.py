@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import boto3
 from demo_data import csv_objects, exported_flights
-from demo_exports import DemoFailed, Export, as_of_shard, read_exports, require_rows
+from demo_exports import (
+    DemoFailed,
+    Export,
+    as_of_shard,
+    read_exports,
+    require_growth,
+    require_rows,
+)
 from moto.server import ThreadedMotoServer
 
 if TYPE_CHECKING:
@@ -77,6 +84,7 @@ def _run(endpoint: str) -> None:
     now = f'{{"through_month": 12, "planes_flown_as_of": {first}}}'
     dbt("run --select planes_flown fleet_growth --vars", environment, now)
     dbt("show --inline", environment, "select * from {{ ref('fleet_growth') }}")
+    require_growth(Path(environment["WAREHOUSE"]))
     dbt("run-operation describe_shard --args", environment, f"{{location: {SHARD}}}")
     _where_next()
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -56,6 +58,21 @@ def as_of_shard(run_results: Path, model: str) -> int:
         if str(result["unique_id"]).endswith(f".{model}"):
             return int(result["adapter_response"]["as_of"])
     raise DemoFailed(f"{model} was not run")
+
+
+def require_growth(warehouse: Path) -> None:
+    """Raises DemoFailed unless `fleet_growth` has one row, with more planes and flights now."""
+    found = [
+        row
+        for folder in warehouse.glob("*/fleet_growth")
+        for row in pq.read_table(folder).to_pylist()
+    ]
+    grew = [
+        0 < row["planes_then"] < row["planes_now"] and 0 < row["flights_then"] < row["flights_now"]
+        for row in found
+    ]
+    if grew != [True]:
+        raise DemoFailed(f"fleet_growth should have one row, with more of everything now: {found}")
 
 
 def require_rows(export: Export, expected: Counter[tuple[str, ...]]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_objects import MemoryClient, problem_of, read_all, stored
 
+from dbt.adapters.mzs3.arrow import parquet as batches
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet, random_access
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
@@ -70,7 +71,7 @@ def tables(draw):
 )
 def test_any_table_is_read_as_it_was_written(table, group, batch, compression):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "BATCH_ROWS", batch)
+        patch.setattr(batches, "BATCH_ROWS", batch)
         data = file_of(table, row_group_size=group, compression=compression)
         assert read_all(FORM, data) == rows_of(table)
 
@@ -157,7 +158,7 @@ def test_batches_of_wide_rows_are_short():
     decoder = FORM.decoder(("x",), (Column("x"),))
     sizes = [records.batch.nbytes for records in decoder.records(stored(data))]
     assert len(sizes) > 1
-    assert max(sizes) < 2 * parquet.BATCH_BYTES
+    assert max(sizes) < 2 * batches.BATCH_BYTES
 
 
 def test_a_bad_value_is_named_by_its_record_and_column():

@@ -3,6 +3,8 @@ from collections import Counter
 
 import boto3
 import demo_exports
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from moto import mock_aws
 
@@ -87,3 +89,28 @@ def test_any_other_rows_fail_the_demo(tmp_path, rows):
     expected = Counter({("a", "1"): 2, ("b", ""): 1})
     with pytest.raises(demo_exports.DemoFailed, match=r"rows are missing|are not those"):
         demo_exports.require_rows(export_of(tmp_path / "f.csv", *rows), expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "good"),
+    [
+        ([(1, 2, 10, 30)], True),
+        ([(2, 2, 10, 30)], False),
+        ([(1, 2, 30, 30)], False),
+        ([(0, 2, 0, 30)], False),
+        ([], False),
+        ([(1, 2, 10, 30)] * 2, False),
+    ],
+)
+def test_growth_is_of_planes_and_flights(tmp_path, rows, good):
+    names = ("planes_then", "planes_now", "flights_then", "flights_now")
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
+    folder = tmp_path / "analytics.db" / "fleet_growth"
+    folder.mkdir(parents=True)
+    pq.write_table(table, folder / "part-0.parquet")
+    if good:
+        demo_exports.require_growth(tmp_path)
+    else:
+        with pytest.raises(demo_exports.DemoFailed, match="fleet_growth should have one row"):
+            demo_exports.require_growth(tmp_path)

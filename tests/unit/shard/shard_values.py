@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.arrow.floats import float_bits
 from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM as ACL_ITEM
 from dbt.adapters.mzs3.shard.types.kind import (
     INT2VECTOR,
@@ -34,7 +35,7 @@ def unsigned(bits: int) -> st.SearchStrategy[int]:
 
 
 def floats(width: int) -> st.SearchStrategy[float]:
-    return st.floats(width=width, allow_nan=False)
+    return st.floats(width=width) | st.just(-0.0)
 
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.just("")
@@ -127,6 +128,12 @@ def columns(draw: st.DrawFn, kinds: st.SearchStrategy[Type] = types) -> tuple[Ty
 
 def wire_array(values: list[Any], kind: Type) -> pa.Array:
     return pa.array(values, wire_type(kind))
+
+
+def same(one: pa.Array, other: pa.Array) -> None:
+    """Both are of one type and have the same values: NaN for NaN, and zeros of the same sign."""
+    assert one.type == other.type
+    assert float_bits(one).equals(float_bits(other))
 
 
 def every_scalar() -> Iterator[Type]:

@@ -47,6 +47,11 @@ OTHER_REGION_CODES = frozenset(
     }
 )
 
+READS_OBJECT = (
+    "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
+)
+"""For `describe`, of objects that may be missing: their permission, and why it may not be that."""
+
 AwsFailure = (ClientError, BotoCoreError)
 """What boto3 raises: `except AwsFailure as exc`."""
 

@@ -89,3 +89,25 @@ class Counting(io.BytesIO):
         found = super().read(size)
         self.count += len(found)
         return found
+
+
+class Holding(Counting):
+    """Knows how many of the bytes that were read were held at once, at most."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.held = self.most = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = _Held(super().read(size))
+        found.holder = self
+        self.held += len(found)
+        self.most = max(self.most, self.held)
+        return found
+
+
+class _Held(bytes):
+    holder: Holding
+
+    def __del__(self) -> None:
+        self.holder.held -= len(self)

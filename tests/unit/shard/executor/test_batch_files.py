@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shard_files import Counting, batch_of, opened, read, rows_of, tagged, written
-from shard_values import columns, wire_array
+from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagged, written
+from shard_values import columns, same, wire_array
 
+from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
+from dbt.adapters.mzs3.copy.executor.parquet.file import ROW_GROUPS_PER_FILE
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch.layout import (
     ENCODINGS,
@@ -24,7 +26,7 @@ from dbt.adapters.mzs3.shard.executor.batch.layout import (
 )
 from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM, Type, list_of, map_of, record_of
 
 INTEGER, BIGINT, TEXT, DOUBLE = Type("integer"), Type("bigint"), Type("text"), Type("double")
 NUMERIC = Type("numeric", precision=10, scale=2)
@@ -64,7 +66,7 @@ def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding
     assert layout_of(opened(data).schema_arrow.metadata) == layout
     if len(values):
         found = read(data, [Wanted(7, kind)], validate=encoding == "dual").column("7")
-        assert found.combine_chunks().equals(pa.chunked_array([values]).combine_chunks())
+        same(found.combine_chunks(), pa.concat_arrays([values]))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -109,14 +111,43 @@ def test_structured_columns_of_a_trusted_version_are_what_is_read() -> None:
 def test_validation_compares_the_encodings() -> None:
     [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
     wrong = _with_structure_of_other_rows(data)
-    with pytest.raises(BatchError, match="encodings differ in the column with tag 0"):
-        read(wrong, [Wanted(0, INTEGER)], validate=True)
+    with pytest.raises(BatchError, match=r"encodings differ in column amount \(tag 0\)"):
+        read(wrong, [Wanted(0, INTEGER, name="amount")], validate=True)
     assert read(data, [Wanted(0, INTEGER)], validate=True).num_rows == 3
+
+
+def test_validation_compares_columns_that_are_not_read() -> None:
+    one, other = (
+        written(BatchLayout(tagged(INTEGER, TEXT)), [rows_of([INTEGER, TEXT], [[n], ["a"]])])
+        for n in (1, 2)
+    )
+    wrong = _with_structure_of(one[0], other[0])
+    assert read(wrong, [Wanted(1, TEXT)]).column("1").to_pylist() == ["a"]
+    with pytest.raises(BatchError, match="encodings differ in the column with tag 0"):
+        read(wrong, [Wanted(1, TEXT)], validate=True)
+
+
+@pytest.mark.parametrize("kind", [DOUBLE, Type("real"), record_of(list_of(DOUBLE))], ids=str)
+def test_zeros_of_both_signs_are_a_difference_between_encodings(kind: Type) -> None:
+    def file(zero: float) -> bytes:
+        value = {"0": [zero, None]} if kind.children else zero
+        return written(BatchLayout(tagged(kind)), [rows_of([kind], [[value, None]])])[0]
+
+    assert read(file(-0.0), [Wanted(0, kind)], validate=True).num_rows == 2
+    with pytest.raises(BatchError, match="encodings differ"):
+        read(_with_structure_of(file(0.0), file(-0.0)), [Wanted(0, kind)], validate=True)
 
 
 def test_nan_is_no_difference_between_encodings() -> None:
     [data] = written(BatchLayout(tagged(DOUBLE)), [rows_of([DOUBLE], [[float("nan"), -0.0]])])
     assert read(data, [Wanted(0, DOUBLE)], validate=True).num_rows == 2
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_value_that_cannot_be_read_is_told_with_its_column(encoding: Encoding) -> None:
+    [data] = written(BatchLayout(tagged(BIGINT), encoding), [rows_of([BIGINT], [[2**40]])])
+    with pytest.raises(BatchError, match=r"^column amount \(tag 0\) can't be read: .*restore"):
+        read(data, [Wanted(0, INTEGER, name="amount")])
 
 
 def test_nothing_but_an_untrusted_structure_is_an_error() -> None:
@@ -148,6 +179,13 @@ def _named(name: str, kind: pa.DataType, version: int, type_name: str = "integer
     return pa.field(name, kind, metadata={"ARROW:extension:name": extension})
 
 
+def _with_structure_of(data: bytes, other: bytes) -> bytes:
+    """The first file, but `k_s` is that of the other."""
+    table, of_other = (pq.read_table(pa.BufferReader(found)) for found in (data, other))
+    place = table.schema.get_field_index("k_s")
+    return _file(table.set_column(place, table.schema.field("k_s"), of_other.column("k_s")))
+
+
 def _with_structure_of_other_rows(data: bytes) -> bytes:
     """The same file, but `k_s` has the rows the other way round."""
     table = pq.read_table(pa.BufferReader(data))
@@ -172,13 +210,20 @@ def test_what_is_no_batch_is_an_error(data: bytes) -> None:
         read(data, [])
 
 
-def test_damaged_pages_are_errors() -> None:
+@pytest.mark.parametrize("bit", range(0, 8, 3))
+def test_one_bit_that_is_wrong_in_a_page_is_an_error(bit: int) -> None:
     [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
-    hurt = bytearray(data)
-    for place in range(4, 200):
-        hurt[place] ^= 0x55
-    with pytest.raises(BatchError):
-        read(bytes(hurt), [Wanted(0, INTEGER), Wanted(1, TEXT)], validate=True)
+    group = opened(data).metadata.row_group(0)
+    chunks = [group.column(place) for place in range(group.num_columns)]
+    read_ones = [c for c in chunks if c.path_in_schema.split(".")[0] in ("t", "d", "k", "k_s")]
+    assert len(read_ones) == 7
+    for chunk in read_ones:
+        begin = chunk.dictionary_page_offset or chunk.data_page_offset
+        hurt = bytearray(data)
+        hurt[begin + chunk.total_compressed_size - 1] ^= 1 << bit  # the last byte of its last page
+        wanted = [Wanted(place, kind) for place, kind in enumerate(KINDS)]
+        with pytest.raises(BatchError, match=r"checksum verification failed.* restore the object"):
+            read(bytes(hurt), wanted, validate=True)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -231,12 +276,74 @@ def test_two_of_forty_columns_are_less_than_a_tenth_of_the_bytes() -> None:
     assert source.count < len(data) / 10
 
 
+def test_messages_are_not_fetched_for_a_column_that_a_file_lacks() -> None:
+    numbers = random.Random(1)
+    found = [f"{numbers.random()}" for _ in range(40_000)]
+    [data] = written(BatchLayout(tagged(TEXT), "codec"), [rows_of([TEXT], [found])])
+    source = Counting(data)
+    table = pa.Table.from_batches(list(read_batch(source, [Wanted(9, TEXT)])))
+    assert table.column("9").null_count == 40_000
+    assert source.count < len(data) / 3
+
+
+def test_batches_of_wide_rows_are_short() -> None:
+    wide = [f"{number:>01000000}" for number in range(45)]
+    [data] = written(BatchLayout(tagged(TEXT), "structured"), [rows_of([TEXT], [wide])])
+    batches = list(read_batch(pa.BufferReader(data), [Wanted(0, TEXT)]))
+    assert [v for batch in batches for v in batch.column("0").to_pylist()] == wide
+    assert max(batch.nbytes for batch in batches) < 2 * BATCH_BYTES
+
+
+def test_of_a_row_group_nothing_is_held_after_its_turn() -> None:
+    layout, rows = _many(30_000, "dual")
+    [data] = written(layout, [rows], limit=5_000_000)
+    assert opened(data).metadata.num_row_groups > 4
+    source = Holding(data)
+    for _ in read_batch(source, [Wanted(0, INTEGER), Wanted(2, list_of(TEXT))]):
+        pass
+    assert source.most < source.count / 2
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("kind", [list_of(Type("tinyint")), NUMERIC], ids=str)
+def test_a_row_group_is_bounded_in_memory_whatever_is_made_of_rows(
+    kind: Type, encoding: Encoding
+) -> None:
+    values: list[Any] = [Decimal(n) if kind is NUMERIC else [n % 100] * 50 for n in range(20_000)]
+    limit = 1_000_000
+    files = written(BatchLayout(tagged(kind), encoding), [rows_of([kind], [values])], limit)
+    for file in map(opened, files):
+        for number in range(file.num_row_groups):
+            assert file.read_row_group(number).nbytes < 1.25 * limit / ROW_GROUPS_PER_FILE
+
+
 def test_text_that_is_not_utf_8_is_an_error_that_names_the_column() -> None:
     text = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
     )
     with pytest.raises(ExecutorError, match=r"column name of 0 holds .* UTF"):
         written(BatchLayout(tagged(TEXT)), [batch_of([text], 1)])
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Type("uint4"), 2**33),
+        (Type("uint4"), -1),
+        (Type("uint8"), Decimal(2**64)),
+        (Type("mz_timestamp"), Decimal(-1)),
+        (ACL_ITEM, {"0": 1, "1": 2**32, "2": Decimal(0)}),
+        (list_of(Type("uint4")), [1, 2**32]),
+        (map_of(TEXT, Type("uint4")), [{"0": "a", "1": 2**32}]),
+    ],
+    ids=str,
+)
+def test_numbers_out_of_range_are_errors_in_every_encoding(
+    kind: Type, value: Any, encoding: Encoding
+) -> None:
+    with pytest.raises(ExecutorError, match="column name of 0 holds a value that is none of its"):
+        written(BatchLayout(tagged(kind), encoding), [rows_of([kind], [[None, value]])])
 
 
 def test_an_empty_file_has_its_schema() -> None:

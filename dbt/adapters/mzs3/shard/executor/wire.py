@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types.table import SCALARS
 
 
 def as_wire(values: pa.Array, kind: Type) -> pa.Array:
@@ -19,6 +20,7 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     if values.type != target:
         values = values.view(_by_place(values.type, kind)).cast(target)
     values.validate(full=True)  # Spark does not check that its texts are UTF-8
+    _require_range(values, kind)
     return values
 
 
@@ -39,6 +41,29 @@ def with_times(
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
     return restore
+
+
+def _require_range(values: pa.Array, kind: Type) -> None:
+    """Raise ArrowInvalid for a number that only the wire form of an unsigned type has.
+
+    Each encoding would refuse others of them, and then a shard could not change its encoding.
+    """
+    if not _has_unsigned(kind):
+        return
+    if kind.name in SCALARS:
+        values.cast(SCALARS[kind.name].storage)
+        return
+    inside = values.flatten()
+    parts = inside.flatten() if kind.name == "map" else inside
+    parts = parts if isinstance(parts, list) else [parts]
+    for part, inner in zip(parts, kind.children, strict=True):
+        _require_range(part, inner)
+
+
+def _has_unsigned(kind: Type) -> bool:
+    if kind.name in SCALARS:
+        return bool(pa.types.is_unsigned_integer(SCALARS[kind.name].storage))
+    return any(map(_has_unsigned, kind.children))
 
 
 def _has_times(data_type: pa.DataType) -> bool:

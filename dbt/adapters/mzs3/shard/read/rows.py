@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -18,6 +20,9 @@ from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
+
+# Spark's driver has work with each task, and a shard may have tens of thousands of files.
+MOST_TASKS = 500
 
 
 @dataclass(frozen=True)
@@ -88,18 +93,36 @@ def _read(
     schema = T.StructType(
         [T.StructField("t", T.LongType()), T.StructField("d", T.LongType()), *fields]
     )
-    files = [
-        (shelf.location.key(file.name), file.size, file.etag)
-        for batch in batches
-        for file in batch.files
-    ]
+    files = [file for batch in batches for file in batch.files]
     if not files:
         return spark.createDataFrame([], schema)
     ship_executor_code()
-    wanted = tuple(Wanted(column.tag, column.kind, column.default) for column in columns)
+    wanted = tuple(
+        Wanted(column.tag, column.kind, column.default, column.name) for column in columns
+    )
     spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, validate, every)
-    listed = spark.createDataFrame(files, FILES_DDL).repartition(len(files), "key")
-    return listed.mapInArrow(read_files(spec), schema)
+    tasks = spread([file.size for file in files], MOST_TASKS)
+    listed = [
+        (task, shelf.location.key(file.name), file.size, file.etag)
+        for task, file in zip(tasks, files, strict=True)
+    ]
+    apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
+    return apart.mapInArrow(read_files(spec), schema)
+
+
+def spread(sizes: Sequence[int], most: int) -> list[int]:
+    """Which of at most `most` tasks reads each file, so that each has about as many bytes.
+
+    Each file has a task of its own if there are no more of them.
+    """
+    heap = [(0, task) for task in range(min(most, len(sizes)))]
+    tasks = [0] * len(sizes)
+    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        held, task = heap[0]
+        tasks[place] = task
+        # One byte more: files are never free, so that empty ones are spread too.
+        heapq.heapreplace(heap, (held + sizes[place] + 1, task))
+    return tasks
 
 
 def _are_mixed(batches: Sequence[Batch]) -> bool:

@@ -9,8 +9,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.copy.rows.nested import Change
+from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 DIFF = "d"
+# So many copies of a row are made at once, and so often.
+STEP = 1 << 10
+_ANY_PARTITIONS = 1 << 30
 
 
 def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -27,9 +31,38 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def repeated(rows: DataFrame) -> DataFrame:
-    """Each row as often as its `d` says, without `d`."""
-    times = F.explode(F.array_repeat(F.lit(0), F.col(DIFF).cast("int")))
-    return rows.select("*", times.alias("_mz_times")).drop("_mz_times", DIFF)
+    """Each row as often as its `d` says, without `d`; Spark holds some thousand copies of a row.
+
+    Fails with what is wrong for a row that went more often than it came.
+    """
+    negative = F.concat(
+        F.lit("a row of the shard went more often than it came: its changes come to "),
+        F.col(DIFF).cast("string"),
+        F.lit(
+            "; a file of it was removed or written by something other than dbt-mzs3. Restore it, "
+            "or read the shard as of an earlier time"
+        ),
+    )
+    count = F.when(F.col(DIFF) < 0, F.raise_error(negative)).otherwise(F.col(DIFF))
+    rows = rows.withColumn(DIFF, count)
+    for size in (STEP * STEP, STEP):
+        # The generated code of a stage holds what it makes of one row until it takes the next.
+        # A stage ends where there are fewer partitions, even if there are none too many.
+        rows = _exploded(rows, _slices(size)).coalesce(_ANY_PARTITIONS)
+    return _exploded(rows, F.array_repeat(F.lit(0), F.col(DIFF).cast("int"))).drop(DIFF)
+
+
+def _slices(size: int) -> Column:
+    """Numbers that add up to `d`, each at most `size`: one of 0 if it is 0."""
+    last = F.greatest(F.col(DIFF) - 1, F.lit(0))
+    starts = F.sequence(F.lit(0).cast("bigint"), last, F.lit(size).cast("bigint"))
+    return F.transform(starts, lambda start: F.least(F.col(DIFF) - start, F.lit(size)))
+
+
+def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
+    """A row for each of the numbers, which is its `d`."""
+    others = [F.col(quote_identifier(name)) for name in rows.columns if name != DIFF]
+    return rows.select(*others, F.explode(numbers).alias(DIFF))
 
 
 def _is_float(kind: T.DataType) -> bool:

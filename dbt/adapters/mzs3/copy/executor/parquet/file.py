@@ -89,12 +89,20 @@ class Limits:
 
 
 class ParquetFile:
-    """One file.
+    """One file; with `checksums`, each of its pages has one.
 
     Memory: a row group twice, as rows and as columns, and the pages of one column.
     """
 
-    def __init__(self, sink: Sink, schema: pa.Schema, compression: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        schema: pa.Schema,
+        compression: str,
+        limits: Limits,
+        *,
+        checksums: bool = False,
+    ) -> None:
         self._sink = sink
         self._schema = schema
         self._limits = limits
@@ -103,7 +111,7 @@ class ParquetFile:
         self._footer = limits.footer + limits.footer_of_group
         self._full = False
         self._output = SinkFile(sink)
-        self._writer = _writer(self._output, schema, compression)
+        self._writer = _writer(self._output, schema, compression, checksums=checksums)
 
     def take(self, piece: Piece, start: int) -> int:
         """The rows up to the end of the row group after which the file is full."""
@@ -177,7 +185,9 @@ def limits_of(schema: pa.Schema, max_file_size: int) -> Limits:
     return Limits(max_file_size, row_group, data.size, columns * _FOOTER_BYTES)
 
 
-def _writer(output: Any, schema: pa.Schema, compression: str) -> pq.ParquetWriter:
+def _writer(
+    output: Any, schema: pa.Schema, compression: str, *, checksums: bool = False
+) -> pq.ParquetWriter:
     """Every choice that makes a difference to the bytes, or to who can read them."""
     return pq.ParquetWriter(
         output,
@@ -188,6 +198,7 @@ def _writer(output: Any, schema: pa.Schema, compression: str) -> pq.ParquetWrite
         compression_level=_LEVELS.get(compression),
         use_dictionary=True,
         write_statistics=True,
+        write_page_checksum=checksums,
         store_schema=True,
         use_compliant_nested_type=False,  # lists' elements are called `item`, as in Materialize's
     )

@@ -29,6 +29,9 @@ def row_ends(rows: pa.RecordBatch) -> memoryview:
 def _sizes(values: pa.Array) -> Any:
     """The sizes of values, or the size that each of them has."""
     data_type = values.type
+    if pa.types.is_map(data_type):
+        values = values.cast(pa.list_(pa.struct([data_type.key_field, data_type.item_field])))
+        data_type = values.type
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         return pc.add(_list_sizes(values), _OFFSET_BYTES)
     if pa.types.is_struct(data_type):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.random_access import ObjectFile
+from dbt.adapters.mzs3.csv_source.executor.formats.random_access import open_object
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedColumns
 from dbt.adapters.mzs3.csv_source.executor.formats.types import own_type
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
@@ -19,9 +20,6 @@ from dbt.adapters.mzs3.csv_source.executor.reading import SUBSET, Reading
 
 # Of each column this much is held as it is in the file, and not the rest of its row group.
 COLUMN_BYTES = 1024 * 1024
-# A batch has this many rows, fewer where they are so wide that this many bytes are in fewer.
-BATCH_ROWS = 8 * 1024
-BATCH_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class ParquetRecords:
 @contextlib.contextmanager
 def _opened(stored: StoredObject) -> Iterator[pq.ParquetFile]:
     """The object as a Parquet file; what pyarrow can't make of it is a CsvProblem."""
-    source = ObjectFile(stored)
+    source = open_object(stored)
     try:
         with pq.ParquetFile(
             source,
@@ -103,9 +101,7 @@ def _fields(file: pq.ParquetFile) -> tuple[Field, ...]:
 def _batches(file: pq.ParquetFile, names: list[str] | None) -> Iterator[pa.RecordBatch]:
     """The rows in their order, of the columns with these names; None is all columns."""
     for number in range(file.num_row_groups):
-        group = file.metadata.row_group(number)
-        row_bytes = group.total_byte_size // max(1, group.num_rows)
-        rows = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, row_bytes)))
+        rows = batch_rows(file.metadata.row_group(number))
         yield from file.iter_batches(
             batch_size=rows, row_groups=[number], columns=names, use_threads=False
         )

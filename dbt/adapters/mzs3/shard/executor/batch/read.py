@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dbt.adapters.mzs3.arrow.floats import float_bits
+from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.batch.widen import widened
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import (
@@ -21,7 +23,9 @@ from dbt.adapters.mzs3.shard.types.storage import (
     storage_fields_inside,
 )
 
-BATCH_ROWS = 16 * 1024
+_IF_DAMAGED = (
+    "If it is damaged, restore the object, or read the shard as of a time before its batch"
+)
 
 
 class BatchError(ValueError):
@@ -32,12 +36,14 @@ class BatchError(ValueError):
 class Wanted:
     """A column to read: its tag, the type to have it in, and its value where a file lacks it.
 
-    `default` is a message `Datum`; an empty one is NULL.
+    `default` is a message `Datum`; an empty one is NULL. `name` is what users call the column,
+    for errors alone.
     """
 
     tag: int
     kind: Type
     default: bytes = b""
+    name: str = ""
 
 
 def read_batch(
@@ -47,33 +53,46 @@ def read_batch(
 
     `source` is a file that can be read anywhere; of the columns that are not wanted nothing is
     read where the file has its rows as structured columns of a version that is trusted. Otherwise
-    they are decoded from messages. With `validate`, both are, and compared. Raises BatchError.
+    they are decoded from messages, if one of them is in the file. With `validate`, all columns of
+    a file that has both are, and compared. Holds what is wanted of one row group, as it is in the
+    file, and some rows. Raises BatchError.
     """
     try:
-        with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
+        with _opened(source) as file:
             layout = layout_of(file.schema_arrow.metadata)
-            reader = _Reader(file, layout, wanted, validate=validate)
-            yield from reader.batches()
+            reader = _Reader(source, file, layout, wanted, validate=validate)
+        yield from reader.batches()
     except BatchError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise BatchError(f"it can't be read: {error}") from error
+        raise BatchError(f"it can't be read: {error}. {_IF_DAMAGED}") from error
+
+
+def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """The file; what it fetches ahead, all that is wanted of the row groups read, it keeps."""
+    return pq.ParquetFile(
+        source, metadata=metadata, pre_buffer=True, page_checksum_verification=True
+    )
 
 
 class _Reader:
     def __init__(
         self,
+        source: Any,
         file: pq.ParquetFile,
         layout: BatchLayout,
         wanted: Sequence[Wanted],
         *,
         validate: bool,
     ) -> None:
-        self._file = file
+        self._source = source
+        self._metadata = file.metadata
+        self._schema = file.schema_arrow
         self._layout = layout
         self._wanted = wanted
+        validate = validate and layout.is_trusted and layout.has_codec
         there = {column.tag: column for column in layout.columns}
-        tags = {want.tag for want in wanted}
+        tags = there.keys() if validate else {want.tag for want in wanted}
         self._columns = [column for tag, column in there.items() if tag in tags]
         self._structure = layout.is_trusted and self._names_are_known()
         if not self._structure and not layout.has_codec:
@@ -82,7 +101,7 @@ class _Reader:
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
                 "that wrote it, or a later one"
             )
-        self._codec = layout.has_codec and (validate or not self._structure)
+        self._codec = validate or (not self._structure and bool(self._columns))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some at a time."""
@@ -91,12 +110,20 @@ class _Reader:
             names.append("k")
         if self._structure:
             names += [f"k_s.{column.tag}" for column in self._columns]
-        for batch in self._file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+        for batch in self._read(names):
             found = self._decoded(batch)
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
             tags = [str(want.tag) for want in self._wanted]
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
+
+    def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        for number in range(self._metadata.num_row_groups):
+            rows = batch_rows(self._metadata.row_group(number))
+            with _opened(self._source, self._metadata) as file:
+                yield from file.iter_batches(
+                    rows, row_groups=[number], columns=names, use_threads=False
+                )
 
     def _decoded(self, batch: pa.RecordBatch) -> dict[int, tuple[Type, pa.Array]]:
         structured = self._from_structure(batch) if self._structure else None
@@ -114,7 +141,11 @@ class _Reader:
             return []
         stored = batch.column("k_s")
         children = dict(zip((field.name for field in stored.type), stored.flatten(), strict=True))
-        return [unstored(children[str(column.tag)], column.kind) for column in self._columns]
+        arrays = []
+        for column in self._columns:
+            with self._told_of(column.tag):
+                arrays.append(unstored(children[str(column.tag)], column.kind))
+        return arrays
 
     def _from_codec(self, batch: pa.RecordBatch) -> list[pa.Array]:
         columns = self._layout.columns
@@ -124,21 +155,41 @@ class _Reader:
 
     def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
         for column, one, other in zip(self._columns, structured, messages, strict=True):
-            if not _same(one, other, column.kind):
-                raise BatchError(f"its two encodings differ in the column with tag {column.tag}")
+            # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
+            if not float_bits(one).equals(float_bits(other)):
+                raise BatchError(
+                    f"its two encodings differ in {self._shown(column.tag)}. One of the two is "
+                    "wrong: if the object is what was written, report it with the versions of "
+                    "dbt-mzs3 and pyarrow; without `validate`, its structured columns are read"
+                )
 
     def _values(
         self, want: Wanted, found: dict[int, tuple[Type, pa.Array]], rows: int
     ) -> pa.Array:
-        if want.tag in found:
-            kind, values = found[want.tag]
-            return widened(values, kind, want.kind)
-        one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
+        with self._told_of(want.tag):
+            if want.tag in found:
+                kind, values = found[want.tag]
+                return widened(values, kind, want.kind)
+            one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
+
+    @contextlib.contextmanager
+    def _told_of(self, tag: int) -> Iterator[None]:
+        """Errors of values, as errors of their column."""
+        try:
+            yield
+        except (pa.ArrowException, ValueError) as error:
+            text = f"{self._shown(tag)} can't be read: {error}. {_IF_DAMAGED}"
+            raise BatchError(text) from error
+
+    def _shown(self, tag: int) -> str:
+        """The column as its users know it; one that is not asked for has a tag alone."""
+        names = [want.name for want in self._wanted if want.tag == tag and want.name]
+        return f"column {names[0]} (tag {tag})" if names else f"the column with tag {tag}"
 
     def _names_are_known(self) -> bool:
         """Whether every wanted column is stored as this version knows it, nested ones too."""
-        structure = self._file.schema_arrow.field("k_s").type
+        structure = self._schema.field("k_s").type
         return all(_is_known(structure.field(str(c.tag)), c.kind) for c in self._columns)
 
 
@@ -147,8 +198,3 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
     name = (field.metadata or {}).get(EXTENSION_KEY, b"").decode()
     inside = storage_fields_inside(field.type, kind)
     return name == extension_name(kind) and all(_is_known(f, k) for f, k in inside)
-
-
-def _same(one: pa.Array, other: pa.Array, kind: Type) -> bool:
-    """Whether the values are the same; as messages, as Arrow takes no NaN for equal to any."""
-    return bool(one.equals(other) or datums(one, kind).equals(datums(other, kind)))

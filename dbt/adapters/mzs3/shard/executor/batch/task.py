@@ -11,12 +11,12 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout
-from dbt.adapters.mzs3.shard.executor.batch.object_file import ObjectFile, StoredFile
+from dbt.adapters.mzs3.shard.executor.batch.object_file import StoredFile, open_file
 from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat
 from dbt.adapters.mzs3.shard.executor.wire import for_spark
 
-FILES_DDL = "key string, size bigint, etag string"
+FILES_DDL = "task int, key string, size bigint, etag string"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def read_files(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: their `t`, `d` and the wanted columns c0, c1, ….
 
-    Raises ExecutorError, which names the file.
+    Raises ExecutorError, which names the file, and the column if it is one.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -59,7 +59,7 @@ def read_files(
         for batch in listed:
             for row in batch.to_pylist():
                 file = StoredFile(row["key"], row["size"], row["etag"])
-                source = ObjectFile(client, spec.bucket, file)
+                source = open_file(client, spec.bucket, file)
                 try:
                     found = read_batch(source, spec.wanted, validate=spec.validate)
                     for rows in _sampled(found, spec.every):

@@ -28,8 +28,8 @@ class BatchFormat:
     """A batch's files: Parquet, with the rows in each encoding that the layout asks for.
 
     `names` are what users call the columns, for errors alone: files have none of them. Row groups
-    and the ends of files are as an export's are. The same rows give the same bytes, with the same
-    version of pyarrow.
+    are bounded in bytes of the columns that are written, and files end as an export's do. Each
+    page has a checksum. The same rows give the same bytes, with the same version of pyarrow.
     """
 
     suffix = ".parquet"
@@ -51,11 +51,14 @@ class BatchFormat:
             yield from self.pieces(rows.slice(0, half))
             yield from self.pieces(rows.slice(half))
         else:
-            yield Piece(self._file_columns(rows), row_ends(rows))
+            columns = self._file_columns(rows)
+            # In both encodings a row may be several times as large as it came.
+            ends = row_ends(pa.RecordBatch.from_arrays(columns, self._schema.names))
+            yield Piece(columns, ends)
 
     def open(self, sink: Sink) -> OpenFile:
         """Begin a file."""
-        return ParquetFile(sink, self._schema, COMPRESSION, self._limits)
+        return ParquetFile(sink, self._schema, COMPRESSION, self._limits, checksums=True)
 
     def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         moment, change = (values.cast(pa.int64()) for values in rows.columns[:2])

@@ -1,0 +1,110 @@
+"""What a source that reads a shard leaves behind, whether its read succeeds or fails."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.shard.config.source import ShardSource
+from dbt.adapters.mzs3.shard.read.table import write_source_table
+from dbt.adapters.mzs3.shard.state.store import StateStore
+
+pytestmark = pytest.mark.spark
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def schema() -> str:
+    return f"shard_tables_{next(_numbers)}"
+
+
+@pytest.fixture
+def write(spark: Any, connection: Any, location: str, schema: str) -> Callable[..., None]:
+    """`write(empty=…)`: the source `orders`, as of the shard's last time."""
+
+    def run(**how: Any) -> None:
+        source = ShardSource("lake.orders", parse_location(location))
+        write_source_table(spark, source, connection, schema, "Orders", **how)
+
+    return run
+
+
+@pytest.fixture
+def tables(spark: Any, schema: str) -> Callable[[], list[str]]:
+    def shown() -> list[str]:
+        return sorted(row["tableName"] for row in spark.sql(f"show tables in {schema}").collect())
+
+    return shown
+
+
+def damage(s3: Any, location: str) -> None:
+    """Other bytes under the key of the newest batch's file."""
+    place = parse_location(location)
+    found = StateStore(s3, place).read()
+    assert found is not None
+    file = found.state.batches[-1].files[0]
+    s3.put_object(Bucket=place.bucket, Key=place.key(file.name), Body=b"x" * file.size)
+
+
+def test_a_read_that_fails_leaves_the_rows_of_the_one_before(
+    spark: Any,
+    s3: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    tables: Callable[[], list[str]],
+    location: str,
+    schema: str,
+) -> None:
+    def ids() -> list[Any]:
+        return sorted(row[0] for row in spark.table(f"{schema}.orders").collect())
+
+    persist("select id from range(3)", 10)
+    write()
+    assert ids() == [0, 1, 2]
+    before = tables()
+    persist("select id from range(5)", 20)
+    damage(s3, location)
+    with pytest.raises(Mzs3Error, match="is not the file that the shard's state named"):
+        write()
+    assert ids() == [0, 1, 2]
+    assert tables() == before
+    write(empty=True)
+    assert ids() == []
+    [table] = [name for name in tables() if name != "orders"]
+    assert table not in before
+
+
+def test_tables_of_runs_that_were_killed_are_dropped(
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    tables: Callable[[], list[str]],
+    schema: str,
+) -> None:
+    persist("select 1 as id", 10)
+    write()
+    old, running = "orders__shard_1700000000000_00c0ffee", "orders__shard_9900000000000_00c0ffee"
+    others = "orders__shard_of_others"
+    for name in (old, running, others):
+        spark.sql(f"create table {schema}.{name} (id int) using parquet")
+    write()
+    assert {running, others, "orders"} < set(tables())
+    assert old not in tables()
+    assert len(tables()) == 4
+
+
+def test_what_others_made_is_not_replaced(
+    spark: Any, persist: Callable[..., Any], write: Callable[..., None], schema: str
+) -> None:
+    persist("select 1 as id", 10)
+    spark.sql(f"create schema {schema}")
+    spark.sql(f"create table {schema}.orders using parquet as select 'mine' as id")
+    with pytest.raises(ShardError, match=r"Orders was not made by this source\. Drop it"):
+        write()
+    assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
