@@ -23,7 +23,9 @@ test: .venv/.test lint ## All checks and tests
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" --durations 20
 
 test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events
-	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_SEQUENCES=512 MZS3_SHARD_SEQUENCES=40 $(BIN)/python -m pytest -m long
+	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_SHARD_SEQUENCES=40 $(BIN)/python -m pytest -m long
+	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 MZS3_SEQUENCES=530 $(BIN)/python -m pytest -n 2 \
+	  -m long tests/functional/csv_source/test_ingest_model.py
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .

@@ -38,7 +38,7 @@ _attempts = Attempts()
 
 
 def read_shards_for_node(adapter: Any, node: Any) -> None:
-    """Every shard that the node reads as a source is a table: as of this run, or as declared.
+    """Every shard that the node reads as a source is a view: as of this run, or as declared.
 
     As many of them are read at a time as the profile has threads. Raises DbtRuntimeError with the
     errors of its sources, to every node that needs them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import boto3
@@ -34,7 +35,7 @@ class Lake:
     external: dict[str, Any] = field(default_factory=dict)
     columns: list[dict[str, str]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def client(self) -> Any:
         return s3_client(self.connection)
 

@@ -187,7 +187,7 @@ class SourceModel:
             self._hear(told)
         tasks, notes, refused = self._decide(told)
         if refused:
-            self._refuse(refused, step)
+            self._refuse(refused, tasks, step)
         self.clock += 1
         waiting_now = self._throttled(tasks)
         waiting = len(tasks) - len(waiting_now)
@@ -266,7 +266,13 @@ class SourceModel:
             return Known(state="fetched", etag=known.etag_of_rows)
         return Known(state="removed", etag=known.etag or known.tried)
 
-    def _refuse(self, refused: list[Task], step: Step) -> None:
+    def _refuse(self, refused: list[Task], tasks: list[Task], step: Step) -> None:
+        """With the rest of what was to be taken: no message tells of it again."""
+        forgotten = [task for task in tasks if not self._is_remembered(task)]
+        if forgotten and not self.settings.scan:
+            self.clock += 1
+            step("note")
+            self._note({}, forgotten)
         if any(self.objects[task.name].tried != task.etag for task in refused):
             step("fail")
             for task in refused:
@@ -292,6 +298,10 @@ class SourceModel:
     def _is_noted(self, task: Task) -> bool:
         known = self.objects.get(task.name, Known())
         return known.waits and known.etag == task.etag
+
+    def _is_remembered(self, task: Task) -> bool:
+        known = self.objects.get(task.name, Known())
+        return self._is_noted(task) or (known.is_open and known.shown_etag == task.etag)
 
     def _note(self, notes: Mapping[str, Known], backlog: list[Task]) -> None:
         for name, noted in notes.items():

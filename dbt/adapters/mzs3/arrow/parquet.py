@@ -11,5 +11,5 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 def batch_rows(group: pq.RowGroupMetaData) -> int:
     """How many rows of a row group are read at once; batches of several groups are not bounded."""
-    row_bytes = group.total_byte_size // max(1, group.num_rows)
+    row_bytes: int = group.total_byte_size // max(1, group.num_rows)
     return max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, row_bytes)))
