@@ -128,7 +128,7 @@ def test_doors_exist(door: str) -> None:
     assert (PACKAGE / door).exists()
 
 
-@pytest.mark.parametrize("path", filter(is_shipped, modules()), ids=name_of)
+@pytest.mark.parametrize("path", list(filter(is_shipped, modules())), ids=name_of)
 def test_what_travels_imports_its_own_at_the_top(path: Path) -> None:
     """A module that a function imports is not seen when the function is made to travel."""
     functions = (
