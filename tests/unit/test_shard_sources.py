@@ -46,6 +46,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     )
     session = SimpleNamespace(interruptAll=int)
     monkeypatch.setattr(shard_sources, "isolated_session", lambda _: session)
+    monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(
             credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
@@ -124,3 +125,33 @@ def test_making_a_relation_needs_no_shard(
     for other in ("files", "none"):
         relation = SimpleNamespace(schema="raw", identifier=other)
         assert not shard_sources.make_shard_relation(adapter, relation)
+
+
+def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
+    adapter: Any, reading: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one node reads the source, another one asks for its columns."""
+    begun, asked, made = threading.Event(), threading.Event(), []
+    exists = threading.Event()
+
+    def action(name: str, empty: bool) -> None:
+        begun.set()
+        assert asked.wait(60)
+        made.append((name, empty))
+        exists.set()
+
+    reading(action)
+    monkeypatch.setattr(shard_sources, "source_exists", lambda *_: exists.is_set())
+    node = SimpleNamespace(
+        **{**vars(NODE), "depends_on": SimpleNamespace(nodes=["source.acme.lake.orders"])}
+    )
+    whole = threading.Thread(target=shard_sources.read_shards_for_node, args=(adapter, node))
+    whole.start()
+    assert begun.wait(60)
+    relation = SimpleNamespace(schema="raw", identifier="orders")
+    missing = threading.Thread(target=shard_sources.make_shard_relation, args=(adapter, relation))
+    missing.start()
+    asked.set()
+    whole.join(60)
+    missing.join(60)
+    assert made == [("lake.orders", False)]

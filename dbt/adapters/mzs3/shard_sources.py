@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Sequence
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,9 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.attempts import Attempts
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.shard.config.source import TYPE, parse_shard_source
+from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.empty_table import write_empty_table
-from dbt.adapters.mzs3.shard.read.table import write_source_table
+from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,
@@ -32,9 +33,13 @@ from dbt.adapters.mzs3.spark.session import isolated_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+
 logger = AdapterLogger("mzs3")
 
 _attempts = Attempts()
+_locks: dict[tuple[str, str], threading.Lock] = {}
+_locks_guard = threading.Lock()
 
 
 def read_shards_for_node(adapter: Any, node: Any) -> None:
@@ -51,7 +56,8 @@ def read_shards_for_node(adapter: Any, node: Any) -> None:
     if getattr(args, "which", None) == "clone":
         return
     empty = bool(getattr(args, "EMPTY", False))
-    _read_all(adapter, needed_sources(manifest, node, is_shard), empty=empty)
+    how = _How.EMPTY if empty else _How.WHOLE
+    _read_all(adapter, needed_sources(manifest, node, is_shard), how)
 
 
 def make_shard_relation(adapter: Any, relation: Any) -> bool:
@@ -64,7 +70,7 @@ def make_shard_relation(adapter: Any, relation: Any) -> bool:
     source = None if manifest is None else source_of(manifest, relation, is_shard)
     if source is None:
         return False
-    _read_all(adapter, [source], empty=True)
+    _read_all(adapter, [source], _How.IF_MISSING)
     return True
 
 
@@ -73,10 +79,18 @@ def is_shard(node: Any) -> bool:
     return declared_external(node).get("type") == TYPE
 
 
-def _read_all(adapter: Any, sources: Sequence[Any], *, empty: bool) -> None:
+class _How(Enum):
+    """What a source is to have: the shard's rows, none, or none if it does not exist yet."""
+
+    WHOLE = "whole"
+    EMPTY = "empty"
+    IF_MISSING = "if missing"
+
+
+def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
     if not sources:
         return
-    reading = _Reading(adapter, empty)
+    reading = _Reading(adapter, how)
     run_together(
         [partial(reading.read, source) for source in sources],
         threads=adapter.config.threads,
@@ -90,9 +104,9 @@ def _read_all(adapter: Any, sources: Sequence[Any], *, empty: bool) -> None:
 class _Reading:
     """The shards of one node, each in a session of its own; they stop as its connection does."""
 
-    def __init__(self, adapter: Any, empty: bool) -> None:
+    def __init__(self, adapter: Any, how: _How) -> None:
         self._credentials = adapter.config.credentials
-        self._empty = empty
+        self._how = how
         self._sessions: list[SparkSession] = []
         self.errors: list[str] = []
         self.cancelled = threading.Event()
@@ -106,7 +120,7 @@ class _Reading:
 
     def read(self, source: Any) -> None:
         """One attempt at the source in this run of dbt; its error is kept for everybody."""
-        key = (source.unique_id, self._empty)
+        key = (source.unique_id, self._how)
         error = _attempts.once(get_invocation_id(), key, partial(self._error_of, source))
         if error is not None:
             self.errors.append(error)
@@ -136,9 +150,22 @@ class _Reading:
         session = isolated_session(credentials.server_side_parameters)
         self._sessions.append(session)
         place = (node.schema, node.identifier)
-        if self._empty and StateStore(s3_client(connection), source.location).read() is None:
+        # One at a time: no rows must not come in the place of those that another has just read.
+        with _locks_guard:
+            lock = _locks.setdefault(place, threading.Lock())
+        with lock:
+            if self._how is _How.IF_MISSING and source_exists(session, *place):
+                return
+            self._write(session, node, source, connection)
+
+    def _write(
+        self, session: SparkSession, node: Any, source: ShardSource, connection: AwsConnection
+    ) -> None:
+        place = (node.schema, node.identifier)
+        empty = self._how is not _How.WHOLE
+        if empty and StateStore(s3_client(connection), source.location).read() is None:
             # As in a new project, of which `--empty` has not written the shard either.
             columns = [(column.name, column.data_type) for column in node.columns.values()]
             write_empty_table(session, source, columns, *place)
         else:
-            write_source_table(session, source, connection, *place, empty=self._empty)
+            write_source_table(session, source, connection, *place, empty=empty)

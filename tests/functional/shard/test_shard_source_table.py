@@ -11,7 +11,9 @@ import pytest
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
-from dbt.adapters.mzs3.shard.read.table import write_source_table
+from dbt.adapters.mzs3.shard.empty_table import write_empty_table
+from dbt.adapters.mzs3.shard.read import table as module
+from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 pytestmark = pytest.mark.spark
@@ -108,3 +110,43 @@ def test_what_others_made_is_not_replaced(
     with pytest.raises(ShardError, match=r"Orders was not made by this source\. Drop it"):
         write()
     assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
+    source = ShardSource("lake.orders", parse_location("s3://acme/none"))
+    with pytest.raises(ShardError, match=r"Orders was not made by this source\. Drop it"):
+        write_empty_table(spark, source, [("id", "int")], schema, "Orders")
+    assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
+
+
+def test_a_source_without_a_shard_has_its_rows_once_there_is_one(
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    tables: Callable[[], list[str]],
+    schema: str,
+) -> None:
+    source = ShardSource("lake.orders", parse_location("s3://acme/none"))
+    assert not source_exists(spark, schema, "Orders")
+    for _ in range(2):
+        write_empty_table(spark, source, [("id", "int")], schema, "Orders")
+    assert source_exists(spark, schema, "Orders")
+    assert spark.table(f"{schema}.orders").collect() == []
+    persist("select 1 as id", 10)
+    write()
+    assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [(1,)]
+    assert len(tables()) == 2
+
+
+def test_nothing_is_left_where_the_view_can_not_be_changed(
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    tables: Callable[[], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ShardError("no")
+
+    persist("select 1 as id", 10)
+    monkeypatch.setattr(module, "_point", fail)
+    with pytest.raises(ShardError, match="no"):
+        write()
+    assert tables() == []

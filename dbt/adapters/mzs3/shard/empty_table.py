@@ -1,4 +1,4 @@
-"""The table of a source whose shard is not there yet."""
+"""A source whose shard is not there yet."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
+from dbt.adapters.mzs3.shard.read.table import replace_source
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
@@ -19,9 +20,10 @@ def write_empty_table(
     schema: str,
     identifier: str,
 ) -> None:
-    """Replace the table `schema.identifier` by one without rows, of names and types in SQL.
+    """The source `schema.identifier` has no rows, and these columns: names and types in SQL.
 
-    Raises ShardError if there are none, or one has no type.
+    Raises ShardError if there are none, if one has no type, or where the name is another
+    relation's.
     """
     untyped = [name for name, kind in columns if not kind]
     if untyped or not columns:
@@ -33,9 +35,6 @@ def write_empty_table(
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
     try:
-        spark.sql(f"create schema if not exists {quote_identifier(schema)}")
-        table = f"{quote_identifier(schema)}.{quote_identifier(identifier)}"
-        rows = spark.createDataFrame([], ddl)
-        rows.write.mode("overwrite").format("parquet").saveAsTable(table)
+        replace_source(spark, schema, identifier, spark.createDataFrame([], ddl))
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc

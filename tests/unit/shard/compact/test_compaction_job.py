@@ -106,6 +106,6 @@ def test_files_that_may_be_named_yet_stay(client: Any) -> None:
         )
 
     client.put_object = unclear
-    with pytest.raises(UnknownWriteError):
+    with pytest.raises(UnknownWriteError, match="the same rows either way: run it again"):
         compacted()
     assert files(client) == ["orders/batches/new"]

@@ -192,8 +192,40 @@ def test_a_write_of_which_nothing_is_known_says_so(
     client.put_object = fail
     if not can_read:
         client.get_object = fail
-    said = r"may have been written nevertheless.*describe_shard.*\{location: s3://acme/shards"
-    with pytest.raises(UnknownWriteError, match=said):
+    with pytest.raises(UnknownWriteError, match="may have been written nevertheless, or may be"):
+        store.replace(created, with_batch(NEW))
+
+
+@pytest.mark.parametrize("failure", UNCLEAR, ids=str)
+def test_a_write_that_can_not_come_through_any_more_is_a_lost_race(
+    store: StateStore, client: Any, failure: Exception
+) -> None:
+    created = store.create(NEW)
+    put = client.put_object
+
+    def fail(**_: Any) -> Any:
+        client.put_object = put
+        store.replace(created, with_batch(NEW, "theirs"))
+        raise failure
+
+    client.put_object = fail
+    with pytest.raises(LostRaceError):
+        store.replace(created, with_batch(NEW))
+    assert store.read() is not None
+
+
+@pytest.mark.parametrize(("retries", "is_lost"), [(0, True), (1, False)])
+def test_a_conflict_with_our_own_first_request_is_no_lost_race(
+    store: StateStore, client: Any, retries: int, is_lost: bool
+) -> None:
+    """S3 gives it while a write of the same key is on its way."""
+    created = store.create(NEW)
+
+    def fail(**_: Any) -> Any:
+        raise failing("ConditionalRequestConflict", 409, retries)
+
+    client.put_object = fail
+    with pytest.raises(LostRaceError if is_lost else UnknownWriteError):
         store.replace(created, with_batch(NEW))
 
 

@@ -45,11 +45,11 @@ def left(place: Place) -> list[str]:
     return [key for key, _ in place.uploads()] + [one.key for one in place.objects()]
 
 
-def failed(place: Place, files: list[PendingFile]) -> str:
+def failed(place: Place, files: list[PendingFile] | None) -> str:
     """A run that knows of these uploads when it fails; what it says."""
     work = cleaned_up(place, OURS, "model.a.b: writing to s3://acme/orders/")
     with pytest.raises(ShardError) as caught, work as known:
-        known += files
+        known.files = files
         raise ValueError("out of the blue")
     return str(caught.value)
 
@@ -61,8 +61,17 @@ def test_uploads_of_tasks_are_aborted_and_those_of_others_are_not(place: Place) 
     opened(place, OURS, 0)
     opened(place, OURS, 1)
     other = opened(place, THEIRS, 0)
-    assert failed(place, []) == SAID
+    assert failed(place, None) == SAID
     assert left(place) == [other.key]
+
+
+def test_where_there_were_no_uploads_none_are_looked_for(place: Place) -> None:
+    def denied(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "Any")
+
+    place.client.create_multipart_upload = denied  # type: ignore[method-assign]
+    place.client.list_multipart_uploads = denied  # type: ignore[method-assign]
+    assert failed(place, []) == SAID
 
 
 def test_uploads_that_are_known_go_and_so_do_their_objects(place: Place) -> None:
@@ -84,12 +93,13 @@ def test_what_can_not_be_cleaned_up_is_told(place: Place) -> None:
     assert f"aborting the upload of s3://acme/{files[0].key} failed: AccessDenied" in said
     assert f"s3://acme/{files[0].key} may be left, which no reader sees" in said
     place.client.create_multipart_upload = denied  # type: ignore[method-assign]
-    said = failed(place, [])
+    said = failed(place, None)
     assert f"Open uploads may be left below s3://acme/{OURS}" in said
+    assert "a lifecycle rule of the bucket" in said
 
 
 def test_nothing_is_done_of_a_run_that_succeeds(place: Place) -> None:
     file = opened(place, OURS, 0)
     with cleaned_up(place, OURS, "writing") as known:
-        known.append(file)
+        known.files = [file]
     assert left(place) == [file.key]

@@ -58,10 +58,15 @@ def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest)
         raise ShardError(f"there is no shard at {place.uri}")
     plan = compaction_plan(before.state, request)
     new = None
-    if plan is not None:
-        work = _Compaction(spark, shelf, place, store, request)
-        new = work.carried_out(before, plan)
-    swept = sweep(place, store, request.keep_ms)
+    try:
+        if plan is not None:
+            work = _Compaction(spark, shelf, place, store, request)
+            new = work.carried_out(before, plan)
+        swept = sweep(place, store, request.keep_ms)
+    except UnknownWriteError as exc:
+        raise UnknownWriteError(
+            f"{exc}. Readers find the same rows either way: run it again"
+        ) from exc
     return Compacted(plan.old if plan else (), new, swept.state.since, swept)
 
 
@@ -114,7 +119,7 @@ class _Compaction:
         spec = batch_spec(self.shelf, columns, plan.encoding, plan.since, self.request)
         with cleaned_up(self.place, spec.prefix, f"compacting {self.place.uri}") as opened:
             uploaded = upload(self._parts(plan), spec)
-            opened += uploaded.files
+            opened.files = uploaded.files
             files = make_visible(self.place, uploaded.files)
         return Batch(
             empty.lower,

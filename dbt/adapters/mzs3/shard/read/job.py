@@ -38,6 +38,7 @@ def read_shard(
         )
     state = found.state
     moment = state.upper - 1 if as_of is None else as_of
+    state.batches_until(moment)  # a time that can't be read is why it may lack a column
     columns = _columns(state.schema_at(moment), names)
     shelf = Shelf(connection, location)
     return rows_at(spark, shelf, state, moment, columns, validate=validate)

@@ -55,10 +55,23 @@ def write_source_table(
             names=source.columns or None,
             validate=source.validate,
         )
-        spark.sql(f"create schema if not exists {quote_identifier(schema)}")
-        _replace(spark, _Names(schema, identifier), frame.limit(0) if empty else frame)
+        replace_source(spark, schema, identifier, frame.limit(0) if empty else frame)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc
+
+
+def replace_source(spark: SparkSession, schema: str, identifier: str, rows: DataFrame) -> None:
+    """The source has these rows, or after any failure those of before; makes the schema too.
+
+    Raises ShardError where the name is another relation's, and else what Spark raises.
+    """
+    spark.sql(f"create schema if not exists {quote_identifier(schema)}")
+    _replace(spark, _Names(schema, identifier), rows)
+
+
+def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
+    """Whether the source was read before, or a relation of its name is there."""
+    return read_properties(spark, _Names(schema, identifier).view, PROPERTY) is not None
 
 
 @dataclass(frozen=True)
@@ -98,16 +111,23 @@ def _replace(spark: SparkSession, names: _Names, rows: DataFrame) -> None:
         # would leave files of which no table knows.
         rows.limit(0).write.format("parquet").saveAsTable(table)
         rows.write.insertInto(table)
+        _point(spark, names, name)
     except BaseException:
-        with contextlib.suppress(*SPARK_FAILURES):
-            spark.sql(f"drop table if exists {table}")
+        with contextlib.suppress(ShardError, *SPARK_FAILURES):
+            if _table_of(spark, names) != name:
+                spark.sql(f"drop table if exists {table}")
         raise
+    if before is not None:
+        spark.sql(f"drop table if exists {names.quoted(before)}")
+
+
+def _point(spark: SparkSession, names: _Names, name: str) -> None:
+    """The view reads the table of that name."""
     properties = properties_sql(PROPERTY, {"table": encoded(name)})
+    table = names.quoted(name)
     spark.sql(
         f"create or replace view {names.view} tblproperties {properties} as select * from {table}"
     )
-    if before is not None:
-        spark.sql(f"drop table if exists {names.quoted(before)}")
 
 
 def _table_of(spark: SparkSession, names: _Names) -> str | None:

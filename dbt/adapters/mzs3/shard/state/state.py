@@ -76,20 +76,23 @@ class ShardState:
 
         Raises ShardError for a time before `first_moment`, or one that is not reached.
         """
-        if moment < self.since:
+        if moment < self.since and self.since > 0:
             raise ShardError(
-                f"the shard can be read as of {self.since} and later, as what was before has been "
-                f"compacted; {moment} is before that"
+                f"the shard can be read as of {shown_time(self.since)} and later, as what was "
+                f"before has been compacted; {shown_time(moment)} is before that. Give a later "
+                "as_of, or leave it out"
             )
         if moment < self.first_moment:
             raise ShardError(
                 f"the shard has been written since {shown_time(self.first_moment)}; there is "
-                f"nothing to read as of {shown_time(moment)}, which is before that"
+                f"nothing to read as of {shown_time(moment)}, which is before that. Give a later "
+                "as_of, or leave it out"
             )
         if moment >= self.upper:
             raise ShardError(
-                f"the shard has been written up to {self.upper - 1}; as of {moment} it may still "
-                "change. Leave as_of out, or give an earlier one"
+                f"the shard has been written up to {shown_time(self.upper - 1)}; as of "
+                f"{shown_time(moment)} it may still change. Leave as_of out, or give an earlier "
+                "one"
             )
         return tuple(batch for batch in self.batches if batch.moment <= moment)
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 STATE = "_shard.json"
 ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
-_LOST_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
+_CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
+_LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
 _NOT_OF_ANY = '"0"'
 
 
@@ -50,7 +51,10 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write had no answer, or none that says whether it came through; it still may."""
+    """A write had no answer, or none that says whether it came through; it still may.
+
+    Its text does not say what to do: that is for who knows what was written.
+    """
 
 
 class StateStore:
@@ -134,9 +138,11 @@ class StateStore:
         try:
             return Read(state, self._put(document, condition))
         except AwsFailure as exc:
-            return self._after_failure(exc, state, document)
+            return self._after_failure(exc, state, document, condition)
 
-    def _after_failure(self, exc: Exception, state: ShardState, document: bytes) -> Read:
+    def _after_failure(
+        self, exc: Exception, state: ShardState, document: bytes, condition: Mapping[str, str]
+    ) -> Read:
         """The state, if it was written nevertheless: an answer that is lost is asked for again,
         and then our own write may be in its way."""
         lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
@@ -149,19 +155,17 @@ class StateStore:
             raise self._unknown(f"{text}, and {unread}") from exc
         if found is not None and found[0] == document:
             return Read(state, found[1])
-        if lost:
+        as_before = (None if found is None else found[1]) == condition.get("IfMatch")
+        # With another state there our write can't come through any more. With the same one, what
+        # conflicts with it may be our own first request.
+        if not as_before or (lost and not _is_conflict_after_retry(exc)):
             raise LostRaceError(
                 f"{self.uri} has been changed by another run since this one read it"
             ) from exc
         raise self._unknown(text) from exc
 
     def _unknown(self, text: str) -> UnknownWriteError:
-        uri = self._location.uri
-        return UnknownWriteError(
-            f"{text}. The batch may have been written nevertheless, or may be yet: look with "
-            f"`dbt run-operation describe_shard --args '{{location: {uri}}}'` before you run it "
-            "again, as mode: append would add its rows twice"
-        )
+        return UnknownWriteError(f"{text}. It may have been written nevertheless, or may be yet")
 
     def _put(self, document: bytes, condition: dict[str, str]) -> str:
         put: Any = self._client.put_object
@@ -192,6 +196,11 @@ class StateStore:
 
 def _is_no_object(exc: Exception) -> bool:
     return is_missing(exc) and error_code(exc) != "NoSuchBucket"
+
+
+def _is_conflict_after_retry(exc: Exception) -> bool:
+    answer = getattr(exc, "response", {}).get("ResponseMetadata", {})
+    return error_code(exc) in _CONFLICT_CODES and bool(int(answer.get("RetryAttempts", 0)))
 
 
 def _is_refusal(exc: Exception) -> bool:

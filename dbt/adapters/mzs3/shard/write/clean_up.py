@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit.abort import abort_all
@@ -16,19 +17,29 @@ from dbt.adapters.mzs3.shard.write.commit import remove
 from dbt.adapters.mzs3.spark.failure import explain
 
 
+@dataclass
+class Opened:
+    """The uploads of a run; None as long as only its tasks know them."""
+
+    files: Sequence[PendingFile] | None = None
+
+
 @contextmanager
-def cleaned_up(place: Place, folder: str, doing: str) -> Iterator[list[PendingFile]]:
+def cleaned_up(place: Place, folder: str, doing: str) -> Iterator[Opened]:
     """Put around the writing of a batch: of a failure nothing is left in the run's own folder.
 
-    `folder` is the prefix of the batch's keys. The block adds its uploads to the list once it
+    `folder` is the prefix of the batch's keys. The block says which uploads there are once it
     knows them. Raises ShardError with what `doing` failed of and, where cleaning up failed too,
     what is left.
     """
-    files: list[PendingFile] = []
+    opened = Opened()
     try:
-        yield files
+        yield opened
     except Exception as exc:
-        left = _left_of_files(place, files) if files else _left_by_tasks(place, folder)
+        if opened.files is None:
+            left = _left_by_tasks(place, folder)
+        else:
+            left = _left_of_files(place, opened.files)
         text = f"{doing} failed: {explain(exc)}. The shard is what it was"
         raise ShardError(f"{text}. {left}" if left else text) from exc
 
@@ -51,6 +62,7 @@ def _left_by_tasks(place: Place, folder: str) -> str | None:
             return Sweeper(below, probe, take_over=True).sweep_until_quiet()
     except S3Error as exc:
         return (
-            f"Open uploads may be left below {below.uri}, which cost storage but are not visible; "
-            f"looking for them failed too: {exc}"
+            f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
+            "a lifecycle rule of the bucket that aborts incomplete uploads removes them. Looking "
+            f"for them failed too: {exc}"
         )

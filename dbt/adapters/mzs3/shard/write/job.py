@@ -120,10 +120,14 @@ class _Run:
         batch = self._batch(place, state, moment)
         try:
             _write(store, before, state.appended(batch))
-        except UnknownWriteError:
+        except UnknownWriteError as exc:
             # What is on its way may name the files yet.
             if not is_committed(store, batch.files):
-                raise
+                raise UnknownWriteError(
+                    f"{self.node}: {exc}, and the batch with it: look with `dbt run-operation "
+                    f"describe_shard --args '{{location: {place.uri}}}'` before you run it again, "
+                    "as mode: append would add its rows twice"
+                ) from exc
         except Mzs3Error:
             if not remove_uncommitted(place, store, batch.files):
                 raise
@@ -168,7 +172,7 @@ class _Run:
         parts = self._parts(state, moment)
         with cleaned_up(place, spec.prefix, f"{self.node}: writing to {place.uri}") as opened:
             uploaded = upload(parts, spec)
-            opened += uploaded.files
+            opened.files = uploaded.files
             self._stop_if_cancelled()
             files = make_visible(place, uploaded.files)
         return Batch(
