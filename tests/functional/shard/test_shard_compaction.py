@@ -51,7 +51,7 @@ def test_batches_of_all_encodings_and_schemas_become_one(
     done = compact(since=25)
     assert (len(done.old), done.since, done.new.encoding) == (2, 20, "dual")
     assert {moment: rows(moment) for moment in moments} == expected
-    with pytest.raises(ShardError, match="can be read as of 20 and later"):
+    with pytest.raises(ShardError, match=r"can be read as of 20 \(.* and later"):
         rows(19)
 
     done = compact(since="latest", encoding="dual", keep_hours=0)
