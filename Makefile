@@ -20,12 +20,13 @@ demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this 
 
 test: .venv/.test lint ## All checks and tests
 	@# Two processes, each with a Spark of its own; a file's tests stay together.
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" --durations 20
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not light" --durations 20
+	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 2 -m "light and not long"
 
 test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events
-	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_SHARD_SEQUENCES=40 $(BIN)/python -m pytest -m long
-	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 MZS3_SEQUENCES=530 $(BIN)/python -m pytest -n 2 \
-	  -m long tests/functional/csv_source/test_ingest_model.py
+	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 $(BIN)/python -m pytest -m "long and not light"
+	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 MZS3_SEQUENCES=530 MZS3_SHARD_SEQUENCES=40 \
+	  $(BIN)/python -m pytest -n 2 -m "long and light"
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ import pytest
 from drawn_sequences import operations_of, settings_of
 from source_sequences import dead_runs_leave_everything, run_sequence
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.light]
 
 SHORT = 30
 COUNT = int(os.environ.get("MZS3_SEQUENCES", SHORT))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from shard_sequences import STEPS, Trial
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.light]
 
 SHORT = 3
 COUNT = int(os.environ.get("MZS3_SHARD_SEQUENCES", SHORT))
