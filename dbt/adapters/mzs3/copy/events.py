@@ -46,6 +46,10 @@ Tell = Callable[[CopyEvent], None]
 """Whoever wants to know; may be called from another thread than the export's."""
 
 
+def tell_nobody(_: CopyEvent) -> None:
+    """For runs that nobody watches."""
+
+
 @dataclass(frozen=True)
 class CopyStarted(CopyEvent):
     """The location is known, nothing has been asked of it yet."""

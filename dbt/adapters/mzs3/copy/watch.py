@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.copy.events import (
     CopyStarted,
     CopyWarning,
     Tell,
+    tell_nobody,
 )
 from dbt.adapters.mzs3.copy.history.table import TABLE, HistoryRow, Status, append_history
 from dbt.adapters.mzs3.copy.progress import Progress, driver_address
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.copy.export import Export
 
 
-def _tell_nobody(_: CopyEvent) -> None:
-    """For exports that nobody watches."""
-
-
 @dataclass(frozen=True)
 class Audience:
     """Who learns of an export, and as what.
@@ -53,7 +50,7 @@ class Audience:
     schema: str | None = None
     identifier: str | None = None
     invocation_id: str = ""
-    tell: Tell = _tell_nobody
+    tell: Tell = tell_nobody
     scrub: Callable[[str], str] = str
 
 

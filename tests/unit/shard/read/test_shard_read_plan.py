@@ -41,6 +41,6 @@ def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.Monke
     with pytest.raises(S3Error) as caught:
         job.read_shard(spark, AwsConnection(), parse_location("s3://acme/orders"))
     assert str(caught.value).endswith(
-        "failed: AccessDenied: No (needs s3:GetObject). It may also be that there is no shard: "
-        "S3 says so only where s3:ListBucket is allowed"
+        "failed: AccessDenied: No (needs s3:GetObject; or there is no such object, which S3 says "
+        "only where s3:ListBucket is allowed)"
     )

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
-from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
+from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, compaction_plan
 from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
 from dbt.adapters.mzs3.shard.compact.sweep import Swept, sweep
@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
-from dbt.adapters.mzs3.shard.write.commit import is_committed, remove_uncommitted
+from dbt.adapters.mzs3.shard.write.commit import committing
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
@@ -91,15 +91,8 @@ class _Compaction:
             # From now on, not from when the work began, only earlier readers need the old files.
             return state.compacted(plan.old, new, plan.since, self._now())
 
-        try:
+        with committing(self.place, self.store, new.files):
             self.store.change(change)
-        except UnknownWriteError:
-            # What is on its way may name the files yet.
-            if not is_committed(self.store, new.files):
-                raise
-        except Mzs3Error:
-            if not remove_uncommitted(self.place, self.store, new.files):
-                raise
         return new
 
     def _now(self) -> int:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from botocore.exceptions import ClientError
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import is_denied
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.read.rows import Shelf, rows_at
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.store import Read, StateStore
+from dbt.adapters.mzs3.shard.state.store import StateStore
 
 
 def read_shard(
@@ -31,7 +29,7 @@ def read_shard(
     `names` are the columns that are fetched, of those that the shard had at that time; None is
     all of them. With `validate`, both encodings are decoded and compared. Raises ShardError.
     """
-    found = _state(StateStore(s3_client(connection), location))
+    found = StateStore(s3_client(connection), location).read()
     if found is None:
         raise ShardError(
             f"there is no shard at {location.uri}; run the model that writes it first"
@@ -42,18 +40,6 @@ def read_shard(
     columns = _columns(state.schema_at(moment), names)
     shelf = Shelf(connection, location)
     return rows_at(spark, shelf, state, moment, columns, validate=validate)
-
-
-def _state(store: StateStore) -> Read | None:
-    try:
-        return store.read()
-    except S3Error as exc:
-        if isinstance(exc.__cause__, ClientError) and is_denied(exc.__cause__):
-            raise S3Error(
-                f"{exc}. It may also be that there is no shard: S3 says so only where "
-                "s3:ListBucket is allowed"
-            ) from exc
-        raise
 
 
 def _columns(schema: Schema, names: Sequence[str] | None) -> tuple[Column, ...]:

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from dbt.adapters.mzs3.aws.clock import time_of
 from dbt.adapters.mzs3.aws.failures import (
     DENIED_CODES,
+    READS_OBJECT,
     REFUSED_CODES,
     AwsFailure,
     RoleError,
@@ -131,7 +132,7 @@ class StateStore:
             if _is_no_object(exc):
                 self.clock = time_of(getattr(exc, "response", {}))
                 return None
-            raise S3Error(describe(exc, f"reading {self.uri}", "s3:GetObject")) from exc
+            raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
 
     def _write(self, state: ShardState, condition: dict[str, str]) -> Read:
         document = to_document(state, uuid.uuid4().hex)

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.shard.state.batch import BatchFile
-from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+
+
+@contextmanager
+def committing(place: Place, store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
+    """Put around the write that makes these files part of the shard: ends well if they are.
+
+    What the block raises is passed on if they are not, or that can't be told. They are then gone,
+    but after an UnknownWriteError: what is on its way may name them yet.
+    """
+    try:
+        yield
+    except UnknownWriteError:
+        if not _has(store, files):
+            raise
+    except Mzs3Error:
+        if not remove_uncommitted(place, store, files):
+            raise
 
 
 def remove_uncommitted(place: Place, store: StateStore, files: Sequence[BatchFile]) -> bool:
@@ -25,11 +43,6 @@ def remove_uncommitted(place: Place, store: StateStore, files: Sequence[BatchFil
     if found is False:
         remove(place, [place.key(file.name) for file in files])
     return bool(found)
-
-
-def is_committed(store: StateStore, files: Sequence[BatchFile]) -> bool:
-    """Whether the batch of these files is known to be, or to have been, part of the shard."""
-    return bool(_has(store, files))
 
 
 def remove(place: Place, keys: Iterable[str]) -> list[str]:

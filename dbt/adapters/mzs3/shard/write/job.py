@@ -14,10 +14,10 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.events import CopyEvent, CopyWarning, Tell
+from dbt.adapters.mzs3.copy.events import CopyWarning, Tell, tell_nobody
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
-from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.config.problems import Problems
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.shard.state.store import (
 from dbt.adapters.mzs3.shard.write.check import checked_frame, sort_problems, type_problems
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
 from dbt.adapters.mzs3.shard.write.clock import clock_warning
-from dbt.adapters.mzs3.shard.write.commit import is_committed, remove_uncommitted
+from dbt.adapters.mzs3.shard.write.commit import committing
 from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_datums, model_rows
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
@@ -44,10 +44,6 @@ from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 # A compaction at the same time changes the state twice.
 _ATTEMPTS = 8
-
-
-def _tell_nobody(_: CopyEvent) -> None:
-    """For runs that nobody watches."""
 
 
 def persist_shard(
@@ -59,7 +55,7 @@ def persist_shard(
     connections: Mapping[str, AwsConnection],
     as_of: int,
     cancelled: threading.Event | None = None,
-    tell: Tell = _tell_nobody,
+    tell: Tell = tell_nobody,
 ) -> CopyResult:
     """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
 
@@ -74,17 +70,22 @@ def persist_shard(
     with problems.gathered():
         frame = checked_frame(spark, node, query)
         problems.found += [why for _, why in type_problems(frame.schema, parsed.column_types)]
-    types_are_wrong = list(problems.found)
     with problems.gathered():
         location = resolve_location(spark, node, parsed.location, as_of)
     if frame is None or location is None:
         problems.raise_if_any()
         raise AssertionError
     shelf = Shelf(connections[parsed.aws_connection], location)
-    run = _Run(spark, node, frame, parsed, shelf, as_of, cancelled, tell, tuple(types_are_wrong))
+    run = _Run(spark, node, frame, parsed, shelf, as_of, cancelled, tell)
     for attempt in range(_ATTEMPTS):
         try:
             return run.once(first=attempt == 0)
+        except UnknownWriteError as exc:
+            raise UnknownWriteError(
+                f"{node}: {exc}, and the batch with it: look with `dbt run-operation "
+                f"describe_shard --args '{{location: {location.uri}}}'` before you run it again, "
+                "as mode: append would add its rows twice"
+            ) from exc
         except LostRaceError as exc:
             if attempt == _ATTEMPTS - 1:
                 raise ShardError(
@@ -106,7 +107,6 @@ class _Run:
     as_of: int
     cancelled: threading.Event | None
     tell: Tell
-    type_problems: tuple[str, ...]
 
     def once(self, *, first: bool) -> CopyResult:
         """One attempt; raises LostRaceError if another run was faster."""
@@ -118,19 +118,8 @@ class _Run:
         state = self._state(before)
         moment = max(self.as_of, state.upper)
         batch = self._batch(place, state, moment)
-        try:
+        with committing(place, store, batch.files):
             _write(store, before, state.appended(batch))
-        except UnknownWriteError as exc:
-            # What is on its way may name the files yet.
-            if not is_committed(store, batch.files):
-                raise UnknownWriteError(
-                    f"{self.node}: {exc}, and the batch with it: look with `dbt run-operation "
-                    f"describe_shard --args '{{location: {place.uri}}}'` before you run it again, "
-                    "as mode: append would add its rows twice"
-                ) from exc
-        except Mzs3Error:
-            if not remove_uncommitted(place, store, batch.files):
-                raise
         return CopyResult(
             rows=batch.additions + batch.retractions,
             location=place.uri,
@@ -147,8 +136,8 @@ class _Run:
         """
         options, schema = self.options, self.frame.schema
         given = given_columns(schema, options.column_types)
-        problems = Problems(self.node, self.type_problems)
-        wrong = {name for name, _ in type_problems(schema, options.column_types)}
+        wrong = dict(type_problems(schema, options.column_types))
+        problems = Problems(self.node, wrong.values())
         usable = {n: sql for n, sql in options.column_defaults.items() if n.lower() not in wrong}
         defaults: dict[str, bytes] = {}
         with problems.gathered():
