@@ -25,6 +25,7 @@ DOORS = {
     "run_operations.py",
     "shard_jobs.py",
     "shard_sources.py",
+    "sources_of_node.py",
     "source_nodes.py",
     "source_operations.py",
     "staging.py",

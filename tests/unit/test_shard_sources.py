@@ -11,7 +11,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import shard_sources
+from dbt.adapters.mzs3 import shard_sources, sources_of_node
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 
@@ -45,7 +45,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
         method="session", connections={"default": AwsConnection()}, server_side_parameters={}
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(shard_sources, "isolated_session", lambda _: session)
+    monkeypatch.setattr(sources_of_node, "isolated_session", lambda _: session)
     monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(
@@ -61,10 +61,18 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Puts a function of (source's name, whether empty) in the place of reading."""
 
     def put(action: Any) -> None:
-        def write(_: Any, source: Any, connection: Any, *place: str, empty: bool) -> None:
-            action(source.name, empty)
+        def write(_: Any, source: Any, connection: Any, *place: str) -> None:
+            assert place == ("raw", source.name.removeprefix("lake."))
+            action(source.name, False)
+
+        def write_empty(
+            _: Any, source: Any, connection: Any, columns: list[Any], *place: str
+        ) -> None:
+            assert (columns, place[0]) == ([("id", "bigint")], "raw")
+            action(source.name, True)
 
         monkeypatch.setattr(shard_sources, "write_source_table", write)
+        monkeypatch.setattr(shard_sources, "write_empty_table", write_empty)
 
     return put
 
@@ -109,19 +117,20 @@ def test_a_clone_and_a_unit_test_read_nothing(adapter: Any, reading: Any) -> Non
     shard_sources.read_shards_for_node(adapter, NODE)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_making_a_relation_needs_no_shard(
-    adapter: Any, reading: Any, there: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_run_reads_no_rows(adapter: Any, reading: Any) -> None:
     made: list[Any] = []
     reading(lambda name, empty: made.append((name, empty)))
-    store = SimpleNamespace(read=lambda: object() if there else None)
-    monkeypatch.setattr(shard_sources, "s3_client", lambda _: None)
-    monkeypatch.setattr(shard_sources, "StateStore", lambda *_: store)
-    monkeypatch.setattr(shard_sources, "write_empty_table", lambda *how: made.append(how[2:]))
+    adapter.config.args.EMPTY = True
+    shard_sources.read_shards_for_node(adapter, NODE)
+    assert sorted(made) == [("lake.items", True), ("lake.orders", True)]
+
+
+def test_making_a_relation_reads_no_rows(adapter: Any, reading: Any) -> None:
+    made: list[Any] = []
+    reading(lambda name, empty: made.append((name, empty)))
     relation = SimpleNamespace(schema="raw", identifier="orders")
     assert shard_sources.make_shard_relation(adapter, relation)
-    assert made == [("lake.orders", True) if there else ([("id", "bigint")], "raw", "orders")]
+    assert made == [("lake.orders", True)]
     for other in ("files", "none"):
         relation = SimpleNamespace(schema="raw", identifier=other)
         assert not shard_sources.make_shard_relation(adapter, relation)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import traceback
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtRuntimeError
-from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.mzs3.csv_source.attempts import Attempts
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
-from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.full_listing import listed_in_full, sources_to_list
@@ -27,18 +20,12 @@ from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
     selected_sources,
     source_definition,
-    source_name,
     source_of,
 )
 from dbt.adapters.mzs3.source_operations import require_session
-from dbt.adapters.mzs3.spark.session import isolated_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from dbt.adapters.mzs3.sources_of_node import SourcesOfNode
 
 logger = AdapterLogger("mzs3")
-
-_attempts = Attempts()
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
@@ -79,74 +66,46 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
     if not sources:
         return
-    staging = _Staging(adapter, create_only or bool(getattr(adapter.config.args, "EMPTY", False)))
-    run_together(
-        [partial(staging.stage, source) for source in sources],
-        threads=adapter.config.threads,
-        cancelled=staging.cancelled,
-        interrupt=staging.interrupt,
-    )
-    if staging.errors:
-        raise DbtRuntimeError("\n".join(sorted(staging.errors)))
+    create_only = create_only or bool(getattr(adapter.config.args, "EMPTY", False))
+    staging = _Staging(adapter, create_only)
+    staging.run.each(sources, create_only, staging.error_of)
 
 
 class _Staging:
-    """The sources of one node, each in a session of its own; they stop as its connection does."""
+    """The S3 CSV sources of one node."""
 
     def __init__(self, adapter: Any, create_only: bool) -> None:
-        self._credentials = adapter.config.credentials
+        self.run = SourcesOfNode(adapter)
         self._create_only = create_only
         self._told_to_refresh = is_full_refresh(adapter)
         self._afresh = sources_to_refresh(adapter)
         self._in_full = sources_to_list(adapter)
-        self._sessions: list[SparkSession] = []
-        self.errors: list[str] = []
-        self.cancelled = threading.Event()
-        if self._credentials.method == "session":
-            self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
-    def interrupt(self) -> None:
-        """Stop what Spark runs for these sources."""
-        for session in list(self._sessions):
-            session.interruptAll()
-
-    def stage(self, source: Any) -> None:
-        """One attempt at the source in this run of dbt; its error is kept for everybody."""
-        key = (source.unique_id, self._create_only)
-        error = _attempts.once(get_invocation_id(), key, partial(self._error_of, source))
-        if error is not None:
-            self.errors.append(error)
-
-    def _error_of(self, source: Any) -> str | None:
+    def error_of(self, source: Any) -> str | None:
+        """Ingest it."""
         try:
             self._ingest(source)
         except Mzs3Error as exc:
             return str(exc)
-        except Exception as exc:  # noqa: BLE001 - nothing may be tried again for every node
-            logger.debug(traceback.format_exc())
-            return (
-                f"{source_name(source)}: {type(exc).__name__}: {exc}. This is a defect, please "
-                "report it with the log of dbt"
-            )
         return None
 
     def _ingest(self, source: Any) -> None:
-        definition = source_definition(source, self._credentials.connections)
+        credentials = self.run.credentials
+        definition = source_definition(source, credentials.connections)
         if source.unique_id in self._in_full:
             definition = listed_in_full(definition)
-        require_session(self._credentials.method, definition.name)
-        session = isolated_session(self._credentials.server_side_parameters)
-        self._sessions.append(session)
+        require_session(credentials.method, definition.name)
+        session = self.run.session()
         afresh = not self._create_only and source.unique_id in self._afresh
         if self._told_to_refresh and not afresh:
             fire_event(Note(msg=_kept_text(definition)))
         report = ingest(
             session,
             definition,
-            self._credentials.connections[definition.aws_connection],
+            credentials.connections[definition.aws_connection],
             create_only=self._create_only,
             afresh=afresh,
-            cancelled=self.cancelled,
+            cancelled=self.run.cancelled,
             voice=Voice(warn=logger.warning, say=logger.info),
         )
         fire_event(Note(msg=report.line()))

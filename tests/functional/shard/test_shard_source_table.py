@@ -102,7 +102,12 @@ def test_tables_of_runs_that_were_killed_are_dropped(
 
 
 def test_what_others_made_is_not_replaced(
-    spark: Any, persist: Callable[..., Any], write: Callable[..., None], schema: str
+    spark: Any,
+    connection: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    location: str,
+    schema: str,
 ) -> None:
     persist("select 1 as id", 10)
     spark.sql(f"create schema {schema}")
@@ -110,23 +115,25 @@ def test_what_others_made_is_not_replaced(
     with pytest.raises(ShardError, match=r"Orders was not made by this source\. Drop it"):
         write()
     assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
-    source = ShardSource("lake.orders", parse_location("s3://acme/none"))
+    source = ShardSource("lake.orders", parse_location(f"{location}-to-be"))
     with pytest.raises(ShardError, match=r"Orders was not made by this source\. Drop it"):
-        write_empty_table(spark, source, [("id", "int")], schema, "Orders")
+        write_empty_table(spark, source, connection, [("id", "int")], schema, "Orders")
     assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
 
 
 def test_a_source_without_a_shard_has_its_rows_once_there_is_one(
     spark: Any,
+    connection: Any,
     persist: Callable[..., Any],
     write: Callable[..., None],
     tables: Callable[[], list[str]],
+    location: str,
     schema: str,
 ) -> None:
-    source = ShardSource("lake.orders", parse_location("s3://acme/none"))
+    source = ShardSource("lake.orders", parse_location(f"{location}-to-be"))
     assert not source_exists(spark, schema, "Orders")
     for _ in range(2):
-        write_empty_table(spark, source, [("id", "int")], schema, "Orders")
+        write_empty_table(spark, source, connection, [("id", "int")], schema, "Orders")
     assert source_exists(spark, schema, "Orders")
     assert spark.table(f"{schema}.orders").collect() == []
     persist("select 1 as id", 10)

@@ -1,14 +1,17 @@
-"""A source whose shard is not there yet."""
+"""A source without rows, whether its shard is there or not."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
-from dbt.adapters.mzs3.shard.read.table import replace_source
+from dbt.adapters.mzs3.shard.read.job import NoShardError
+from dbt.adapters.mzs3.shard.read.table import replace_source, write_source_table
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
@@ -16,15 +19,19 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier
 def write_empty_table(
     spark: SparkSession,
     source: ShardSource,
+    connection: AwsConnection,
     columns: Sequence[tuple[str, str | None]],
     schema: str,
     identifier: str,
 ) -> None:
-    """The source `schema.identifier` has no rows, and these columns: names and types in SQL.
+    """The source `schema.identifier` has no rows, and the columns of the shard.
 
-    Raises ShardError if there are none, if one has no type, or where the name is another
-    relation's.
+    Where there is no shard yet, as in a new project of which `--empty` has not written it either,
+    it has those declared: `columns`, names and types in SQL. Raises S3Error, or ShardError: if
+    there are none, if one has no type, or where the name is another relation's.
     """
+    with contextlib.suppress(NoShardError):
+        return write_source_table(spark, source, connection, schema, identifier, empty=True)
     untyped = [name for name, kind in columns if not kind]
     if untyped or not columns:
         what = f"give a data_type to {', '.join(untyped)}" if untyped else "declare the columns"

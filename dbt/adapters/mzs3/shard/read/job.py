@@ -15,6 +15,10 @@ from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 
+class NoShardError(ShardError):
+    """There is no shard at the location."""
+
+
 def read_shard(
     spark: SparkSession,
     connection: AwsConnection,
@@ -31,7 +35,7 @@ def read_shard(
     """
     found = StateStore(s3_client(connection), location).read()
     if found is None:
-        raise ShardError(
+        raise NoShardError(
             f"there is no shard at {location.uri}; run the model that writes it first"
         )
     state = found.state

@@ -1,0 +1,82 @@
+"""The sources of one node of dbt: each tried once in a run, several at a time."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import get_invocation_id
+
+from dbt.adapters.mzs3.csv_source.attempts import Attempts
+from dbt.adapters.mzs3.csv_source.together import run_together
+from dbt.adapters.mzs3.source_nodes import source_name
+from dbt.adapters.mzs3.spark.session import isolated_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = AdapterLogger("mzs3")
+
+_attempts = Attempts()
+
+
+class SourcesOfNode:
+    """Sources, each of them in a session of its own; they stop as the node's connection does."""
+
+    def __init__(self, adapter: Any) -> None:
+        self.credentials = adapter.config.credentials
+        self._threads = adapter.config.threads
+        self._sessions: list[SparkSession] = []
+        self._errors: list[str] = []
+        self.cancelled = threading.Event()
+        if self.credentials.method == "session":
+            self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
+
+    def each(
+        self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], str | None]
+    ) -> None:
+        """The action is tried with every source, once in a run of dbt for each `how`.
+
+        It returns the source's error, which is kept for every node. Raises DbtRuntimeError with
+        all errors, after all were tried; what the action raises is an error of ours.
+        """
+        run_together(
+            [partial(self._once, source, how, action) for source in sources],
+            threads=self._threads,
+            cancelled=self.cancelled,
+            interrupt=self._interrupt,
+        )
+        if self._errors:
+            raise DbtRuntimeError("\n".join(sorted(self._errors)))
+
+    def session(self) -> SparkSession:
+        """A new session, which stops with the others."""
+        session = isolated_session(self.credentials.server_side_parameters)
+        self._sessions.append(session)
+        return session
+
+    def _interrupt(self) -> None:
+        for session in list(self._sessions):
+            session.interruptAll()
+
+    def _once(self, source: Any, how: Hashable, action: Callable[[Any], str | None]) -> None:
+        work = partial(_error_of, source, action)
+        error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
+        if error is not None:
+            self._errors.append(error)
+
+
+def _error_of(source: Any, action: Callable[[Any], str | None]) -> str | None:
+    try:
+        return action(source)
+    except Exception as exc:  # noqa: BLE001 - nothing may be tried again for every node
+        logger.debug(traceback.format_exc())
+        return (
+            f"{source_name(source)}: {type(exc).__name__}: {exc}. This is a defect, please report "
+            "it with the log of dbt"
+        )
