@@ -19,8 +19,8 @@ demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this 
 	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
 
 test: .venv/.test lint ## All checks and tests
-	@# Two processes, each with a Spark of its own; a file's tests stay together.
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not light" --durations 20
+	@# Processes with a Spark each, for which they wait half the time; a file's tests stay together.
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "not long and not light" --durations 20
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 2 -m "light and not long"
 
 test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events

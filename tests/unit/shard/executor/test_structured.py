@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
 from dbt.adapters.mzs3.shard.executor.structured.encode import stored
-from dbt.adapters.mzs3.shard.executor.structured.scalars import nearest_doubles
+from dbt.adapters.mzs3.shard.executor.structured.numerics import nearest_doubles
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import storage_type
 from dbt.adapters.mzs3.shard.types.table import SCALARS
@@ -99,6 +99,32 @@ def test_numerics_of_any_scale_sort_together(one: Type, other: Type, data: st.Da
 def test_the_double_is_the_one_next_to_the_number(kind: Type, data: st.DataObject) -> None:
     values = data.draw(st.lists(values_of(kind), max_size=8))
     assert nearest_doubles(wire_array(values, kind)).to_pylist() == [float(v) for v in values]
+
+
+@pytest.mark.parametrize(
+    ("number", "stored_as"),
+    [
+        ("0", b"\x80"),
+        ("0.050", b"\x8005"),
+        ("7", b"\x817"),
+        ("123.450", b"\x8312345"),
+        ("-0.5", b"\x7f\xca\xff"),
+        ("-12", b"\x7d\xce\xcd\xff"),
+        ("9" * 35 + ".999", b"\xa3" + b"9" * 38),
+    ],
+)
+def test_a_numeric_is_its_digits_behind_their_count(number: str, stored_as: bytes) -> None:
+    kind = Type("numeric", precision=38, scale=3)
+    values = stored(wire_array([None, Decimal(number), None], kind), kind)
+    assert values.field("actual").to_pylist() == [None, stored_as, None]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xa712", b"\x82xy", b"\x59\xce\xff", b"\x821\xff"])
+def test_bytes_that_are_no_numeric_are_an_error(damaged: bytes) -> None:
+    kind = Type("numeric", precision=38, scale=3)
+    value = pa.array([{"lossy": 1.0, "actual": damaged}], storage_type(kind))
+    with pytest.raises(ValueError):
+        unstored(value, kind)
 
 
 def test_a_wider_numeric_reads_what_a_narrower_one_stored() -> None:

@@ -29,9 +29,9 @@ from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
 from dbt.adapters.mzs3.shard.write.commit import committing
+from dbt.adapters.mzs3.shard.write.parts import part_count
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class _Compaction:
         rows = consolidated(changes, names)
         time = F.lit(plan.since).cast("bigint").alias("t")
         rows = rows.select(time, "d", *names)
-        parts = self.request.parts or default_parallelism(self.spark)
+        parts = part_count(self.spark, plan.rows, self.request.parts)
         if not plan.sort_by:
             return in_parts(rows, parts)
         parts = min(parts, MOST_PARTS_OF_A_RUN)

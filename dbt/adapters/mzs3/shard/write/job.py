@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,7 @@ from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
 from dbt.adapters.mzs3.shard.write.clock import clock_warning
 from dbt.adapters.mzs3.shard.write.commit import committing
 from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_datums, model_rows
+from dbt.adapters.mzs3.shard.write.parts import parts_of_changes
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
@@ -158,8 +160,11 @@ class _Run:
         """What changed, in files that no state names yet."""
         columns, options = state.schema.columns, self.options
         spec = batch_spec(self.shelf, columns, options.encoding, moment, options)
-        parts = self._parts(state, moment)
-        with cleaned_up(place, spec.prefix, f"{self.node}: writing to {place.uri}") as opened:
+        doing = f"{self.node}: writing to {place.uri}"
+        with (
+            cleaned_up(place, spec.prefix, doing) as opened,
+            self._parts(state, moment) as parts,
+        ):
             uploaded = upload(parts, spec)
             opened.files = uploaded.files
             self._stop_if_cancelled()
@@ -174,22 +179,17 @@ class _Run:
             uploaded.retractions,
         )
 
-    def _changes(self, state: ShardState, moment: int) -> DataFrame:
-        columns = state.schema.columns
-        rows = model_rows(self.frame, columns)
-        if self.options.mode == "diff" and state.batches:
-            changes = changed(rows, changes_in(self.spark, self.shelf, state.batches, columns))
-        else:
-            changes = added(rows)
-        time = F.lit(moment).cast("bigint").alias("t")
-        return changes.select(time, "d", *rows.columns)
-
-    def _parts(self, state: ShardState, moment: int) -> DataFrame:
+    def _parts(self, state: ShardState, moment: int) -> AbstractContextManager[DataFrame]:
         """What changed, in the parts that become files."""
-        parts = self.options.parts or default_parallelism(self.spark)
-        rows = in_parts(self._changes(state, moment), parts)
-        keys = self._sort_keys(state)
-        return sorted_inside(rows, keys) if keys else rows
+        columns, parts = state.schema.columns, self.options.parts
+        rows, keys = model_rows(self.frame, columns), self._sort_keys(state)
+        ordered = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
+        if self.options.mode == "diff" and state.batches:
+            before = changes_in(self.spark, self.shelf, state.batches, columns)
+            changes = changed(rows, before).select(ordered)
+            return parts_of_changes(self.spark, changes, keys, parts)
+        new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
+        return nullcontext(sorted_inside(new, keys) if keys else new)
 
     def _sort_keys(self, state: ShardState) -> list[str]:
         columns = state.schema.columns

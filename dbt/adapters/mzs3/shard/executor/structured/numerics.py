@@ -1,0 +1,104 @@
+"""Decimals in bytes that do not depend on their type, and sort as the numbers do."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.arrow.buffers import (
+    data_of,
+    fixed_width,
+    from_raw,
+    joined,
+    raw_bytes,
+    reinterpreted,
+)
+from dbt.adapters.mzs3.shard.types.table import NUMERIC_STORAGE
+
+_EXACT_DIGITS = 15  # a double holds every integer of so many
+_MOST_DIGITS = 38
+# The first byte of a number that is not negative and has no digits before the point.
+_ZERO = 0x80
+# After the last digit of a negative number: of two that begin alike, the shorter one is larger.
+_END = pa.scalar(b"\xff", pa.binary())
+
+_HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(_MOST_DIGITS + 1)], pa.binary())
+# By the first byte of a number without its sign; what is none of them is no number.
+_EXPONENTS = pa.array(
+    [
+        b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + _MOST_DIGITS else b"?"
+        for head in range(256)
+    ],
+    pa.binary(),
+)
+
+
+def stored_numeric(numbers: pa.Array) -> pa.Array:
+    """Decimals as the double next to each, and bytes that are exact.
+
+    The bytes of a number that is not negative: 128 and the count of its digits before the point,
+    these digits in ASCII, and those after the point, without zeros at either end. Of a negative
+    one: those of its opposite with each bit turned over, and 255. So numbers of any precision
+    and scale are equal, and sort, as their bytes do.
+    """
+    opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
+    actual = _digits(pc.abs(numbers))
+    if opposites.true_count:
+        negative = joined(_turned_over(actual.filter(opposites)), _END)
+        actual = pc.replace_with_mask(actual, opposites, negative)
+    return pa.StructArray.from_arrays(
+        [nearest_doubles(numbers), actual], fields=list(NUMERIC_STORAGE), mask=numbers.is_null()
+    )
+
+
+def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """What `stored_numeric` was given, in a decimal type; ArrowInvalid if it does not fit in."""
+    _, actual = stored.flatten()
+    opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
+    if opposites.true_count:
+        negative = _turned_over(pc.binary_slice(actual.filter(opposites), 0, -1))
+        actual = pc.replace_with_mask(actual, opposites, negative)
+    first = fixed_width(pc.binary_slice(actual, 0, 1), 1)
+    signs = pc.if_else(opposites, _binary(b"-0."), _binary(b"0."))
+    exponents = _EXPONENTS.take(reinterpreted(first, pa.uint8()))
+    # Without an end, `binary_slice` of pyarrow 26 fails.
+    digits = pc.binary_slice(actual, 1, 1 + 2 * _MOST_DIGITS)
+    texts = joined(signs, digits, exponents)
+    return texts.cast(pa.string()).cast(data_type)
+
+
+def nearest_doubles(numbers: pa.Array) -> pa.Array:
+    """The double next to each decimal, so a larger decimal never has a smaller double."""
+    data_type = numbers.type
+    if data_type.precision > _EXACT_DIGITS:
+        return numbers.cast(pa.string()).cast(pa.float64())
+    # Both are exact as doubles, so their quotient is rounded once.
+    unscaled = reinterpreted(numbers, pa.decimal128(data_type.precision, 0))
+    return pc.divide(unscaled.cast(pa.int64()).cast(pa.float64()), 10.0**data_type.scale)
+
+
+def _digits(numbers: pa.Array) -> pa.Array:
+    """The bytes of numbers that are not negative."""
+    precision, scale = numbers.type.precision, numbers.type.scale
+    unscaled = reinterpreted(numbers, pa.decimal128(precision, 0)).cast(pa.string())
+    padded = pc.ascii_lpad(unscaled, scale, "0")
+    whole = pc.ascii_ltrim(pc.utf8_slice_codeunits(padded, 0, -scale) if scale else padded, "0")
+    heads = _HEADS.take(pc.binary_length(whole))
+    if not scale:
+        return joined(heads, whole.cast(pa.binary()))
+    after = pc.ascii_rtrim(pc.utf8_slice_codeunits(padded, -scale), "0")
+    return joined(heads, whole.cast(pa.binary()), after.cast(pa.binary()))
+
+
+def _turned_over(values: pa.Array) -> pa.Array:
+    """`binary` values, at least one and no NULLs, with each bit turned over."""
+    data = data_of(values)
+    bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))
+    offsets = from_raw(pa.int32(), values.buffers()[1].slice(4 * values.offset), len(values) + 1)
+    offsets = pc.subtract(offsets, offsets[0])
+    buffers = [None, raw_bytes(offsets, 4), raw_bytes(bits, 1)]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def _binary(value: bytes) -> pa.Scalar:
+    return pa.scalar(value, pa.binary())

@@ -1,0 +1,76 @@
+"""A diff's changes make few files, in which what went is beside what came instead."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.write import parts
+
+pytestmark = pytest.mark.spark
+
+BEFORE = "select id, 1 as price from range(100)"
+AFTER = "select id, if(id % 10 = 0, 2, 1) as price from range(100)"
+
+
+@pytest.fixture
+def last_files(s3: Any, location: str) -> Callable[[], list[pa.Table]]:
+    """The files of the shard's last batch."""
+
+    def read() -> list[pa.Table]:
+        place = parse_location(location)
+        found = StateStore(s3, place).read()
+        assert found is not None
+        keys = [place.key(file.name) for file in found.state.batches[-1].files]
+        bodies = [s3.get_object(Bucket=place.bucket, Key=key)["Body"].read() for key in keys]
+        return [pq.read_table(io.BytesIO(body)) for body in bodies]
+
+    return read
+
+
+def test_few_changes_are_one_file(
+    persist: Callable[..., Any], last_files: Callable[[], list[pa.Table]]
+) -> None:
+    persist(BEFORE, 10, parts=None)
+    assert persist(AFTER, 20, parts=None).files == 1
+    [file] = last_files()
+    assert file["d"].to_pylist() == [-1, 1] * 10
+    ids = [row["0"] for row in file["k_s"].to_pylist()]
+    assert ids == [id for id in range(0, 100, 10) for _ in range(2)]
+
+
+def test_many_changes_are_spread(
+    persist: Callable[..., Any],
+    rows: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parts, "ROWS_OF_A_PART", 10)
+    persist(BEFORE, 10, parts=None)
+    assert persist(AFTER, 20, parts=None).files == 2
+    assert rows() == sorted(((i, 1 + (i % 10 == 0)) for i in range(100)), key=repr)
+
+
+def test_the_number_of_parts_may_be_given(persist: Callable[..., Any]) -> None:
+    persist(BEFORE, 10, parts=3)
+    assert persist(AFTER, 20, parts=3).files == 3
+
+
+def test_nothing_is_held_after_a_run(persist: Callable[..., Any], spark: Any) -> None:
+    persist(BEFORE, 10, parts=None)
+    persist(AFTER, 20, parts=None)
+    assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+
+
+def test_a_shard_of_few_rows_is_compacted_into_one_file(
+    persist: Callable[..., Any], compact: Callable[..., Any]
+) -> None:
+    for moment, query in ((10, BEFORE), (20, AFTER)):
+        persist(query, moment, parts=2)
+    assert len(compact(since=20, parts=None).new.files) == 1
