@@ -126,7 +126,7 @@ def test_a_reset_promises_no_object_that_the_source_would_not_find(
     ],
 )
 def test_sources_need_a_session(adapter: Any, operation: Any) -> None:
-    assert "lake.orders: S3 CSV sources (type: s3_csv_source) need `method: session`" in error_of(
+    assert "lake.orders: sources with type: s3_csv_source need `method: session`" in error_of(
         operation, adapter
     )
 

@@ -69,7 +69,7 @@ def freshness_from_s3(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
         if tells_pending:
-            require_session(adapter.config.credentials.method, definition.name)
+            require_session(adapter.config.credentials.method, definition.name, TYPE)
             session = isolated_session(adapter.config.credentials.server_side_parameters)
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
@@ -84,7 +84,7 @@ def _freshness(
     discovery = definition.discovery
     if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
-    require_session(credentials.method, definition.name)
+    require_session(credentials.method, definition.name, TYPE)
     session = isolated_session(credentials.server_side_parameters)
     ingested = read_ingested_freshness(session, definition)
     if not discovery.bucket_scan:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.shard.config.source import TYPE, parse_shard_source
+from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.empty_table import write_empty_table
 from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
 from dbt.adapters.mzs3.source_nodes import (
@@ -20,7 +18,8 @@ from dbt.adapters.mzs3.source_nodes import (
     source_of,
 )
 from dbt.adapters.mzs3.source_operations import require_session
-from dbt.adapters.mzs3.sources_of_node import SourcesOfNode
+from dbt.adapters.mzs3.sources_of_node import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 
 _locks: dict[tuple[str, str], threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -32,16 +31,9 @@ def read_shards_for_node(adapter: Any, node: Any) -> None:
     As many of them are read at a time as the profile has threads. Raises DbtRuntimeError with the
     errors of its sources, to every node that needs them.
     """
-    manifest = adapter.get_macro_resolver()
-    args = adapter.config.args
-    # A unit test reads its own rows in place of a source, a clone what another target made.
-    if manifest is None or node.resource_type == "unit_test":
-        return
-    if getattr(args, "which", None) == "clone":
-        return
-    empty = bool(getattr(args, "EMPTY", False))
-    how = _How.EMPTY if empty else _How.WHOLE
-    _read_all(adapter, needed_sources(manifest, node, is_shard), how)
+    if reads_sources(adapter, node):
+        how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
+        _read_all(adapter, needed_sources(adapter.get_macro_resolver(), node, is_shard), how)
 
 
 def make_shard_relation(adapter: Any, relation: Any) -> bool:
@@ -80,20 +72,26 @@ def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
 def _error_of(run: SourcesOfNode, node: Any, how: _How) -> str | None:
     name = source_name(node)
     try:
-        _read(run, node, name, how)
+        source = _parsed(run, node, name)
+    except Mzs3Error as exc:  # which names the source
+        return str(exc)
+    try:
+        _read(run, node, source, how)
     except Mzs3Error as exc:
         return f"{name}: {exc}"
-    except DbtRuntimeError as exc:
-        return str(exc.msg)
+    except SPARK_FAILURES as exc:
+        return f"{name}: {explain(exc)}"
     return None
 
 
-def _read(run: SourcesOfNode, node: Any, name: str, how: _How) -> None:
-    connections = run.credentials.connections
-    require_session(run.credentials.method, name)
+def _parsed(run: SourcesOfNode, node: Any, name: str) -> ShardSource:
+    require_session(run.credentials.method, name, TYPE)
     names = [column.name for column in node.columns.values()]
-    source = parse_shard_source(name, declared_external(node), names, connections)
-    connection = connections[source.aws_connection]
+    return parse_shard_source(name, declared_external(node), names, run.credentials.connections)
+
+
+def _read(run: SourcesOfNode, node: Any, source: ShardSource, how: _How) -> None:
+    connection = run.credentials.connections[source.aws_connection]
     session = run.session()
     place = (node.schema, node.identifier)
     # One at a time: no rows must not come in the place of those that another has just read.

@@ -151,16 +151,16 @@ def _session_and_definition(
 ) -> tuple[SparkSession, SourceDefinition]:
     credentials = adapter.config.credentials
     definition = source_definition(node, credentials.connections)
-    require_session(credentials.method, definition.name)
+    require_session(credentials.method, definition.name, TYPE)
     return isolated_session(credentials.server_side_parameters), definition
 
 
-def require_session(method: str | None, source: str) -> None:
-    """Raises SourceError unless the profile's method is the one sources work with."""
+def require_session(method: str | None, source: str, kind: str) -> None:
+    """Raises SourceError unless the profile's method is the one sources of the type work with."""
     if method != "session":
         raise SourceError(
-            f"{source}: S3 CSV sources (type: {TYPE}) need `method: session` in the profile in "
-            "this version"
+            f"{source}: sources with type: {kind} need `method: session` in the profile in this "
+            "version"
         )
 
 

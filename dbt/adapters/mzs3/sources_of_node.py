@@ -25,6 +25,18 @@ logger = AdapterLogger("mzs3")
 _attempts = Attempts()
 
 
+def reads_sources(adapter: Any, node: Any) -> bool:
+    """Whether the node needs sources' rows: a unit test has its own, a clone another target's."""
+    is_clone = getattr(adapter.config.args, "which", None) == "clone"
+    has_manifest = adapter.get_macro_resolver() is not None
+    return has_manifest and node.resource_type != "unit_test" and not is_clone
+
+
+def is_empty_run(adapter: Any) -> bool:
+    """Whether dbt was told to read no rows, with `--empty`."""
+    return bool(getattr(adapter.config.args, "EMPTY", False))
+
+
 class SourcesOfNode:
     """Sources, each of them in a session of its own; they stop as the node's connection does."""
 

@@ -9,7 +9,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.voice import Voice
@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.source_nodes import (
     source_of,
 )
 from dbt.adapters.mzs3.source_operations import require_session
-from dbt.adapters.mzs3.sources_of_node import SourcesOfNode
+from dbt.adapters.mzs3.sources_of_node import SourcesOfNode, is_empty_run, reads_sources
 
 logger = AdapterLogger("mzs3")
 
@@ -34,11 +34,8 @@ def stage_for_node(adapter: Any, node: Any) -> None:
     As many of them at a time as the profile has threads. Raises DbtRuntimeError with the errors
     of its sources, to every node that needs them.
     """
-    manifest = adapter.get_macro_resolver()
-    # A unit test reads its own rows in place of a source, a clone what another target made.
-    if manifest is None or node.resource_type == "unit_test" or _command(adapter) == "clone":
-        return
-    _stage_all(adapter, needed_sources(manifest, node))
+    if reads_sources(adapter, node):
+        _stage_all(adapter, needed_sources(adapter.get_macro_resolver(), node))
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
@@ -66,7 +63,7 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
     if not sources:
         return
-    create_only = create_only or bool(getattr(adapter.config.args, "EMPTY", False))
+    create_only = create_only or is_empty_run(adapter)
     staging = _Staging(adapter, create_only)
     staging.run.each(sources, create_only, staging.error_of)
 
@@ -94,7 +91,7 @@ class _Staging:
         definition = source_definition(source, credentials.connections)
         if source.unique_id in self._in_full:
             definition = listed_in_full(definition)
-        require_session(credentials.method, definition.name)
+        require_session(credentials.method, definition.name, TYPE)
         session = self.run.session()
         afresh = not self._create_only and source.unique_id in self._afresh
         if self._told_to_refresh and not afresh:
@@ -117,9 +114,3 @@ def _kept_text(definition: SourceDefinition) -> str:
         f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest "
         f"{then}, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
     )
-
-
-def _command(adapter: Any) -> str | None:
-    """What dbt was told to do, such as `run`."""
-    command: str | None = getattr(adapter.config.args, "which", None)
-    return command

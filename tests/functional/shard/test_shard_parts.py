@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write import parts
+from dbt.adapters.mzs3.shard.write import clean_up, job, parts
 
 pytestmark = pytest.mark.spark
 
@@ -51,9 +52,10 @@ def test_many_changes_are_spread(
     rows: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parts, "ROWS_OF_A_PART", 10)
+    monkeypatch.setattr(parts, "ROWS_OF_A_PART", 4)
+    monkeypatch.setattr(parts, "default_parallelism", lambda _: 7)
     persist(BEFORE, 10, parts=None)
-    assert persist(AFTER, 20, parts=None).files == 2
+    assert persist(AFTER, 20, parts=None).files == 5
     assert rows() == sorted(((i, 1 + (i % 10 == 0)) for i in range(100)), key=repr)
 
 
@@ -62,10 +64,41 @@ def test_the_number_of_parts_may_be_given(persist: Callable[..., Any]) -> None:
     assert persist(AFTER, 20, parts=3).files == 3
 
 
-def test_nothing_is_held_after_a_run(persist: Callable[..., Any], spark: Any) -> None:
+def test_rows_of_one_key_are_beside_each_other_too(
+    persist: Callable[..., Any], last_files: Callable[[], list[pa.Table]]
+) -> None:
+    for moment, price in ((10, 1), (20, 2)):
+        query = f"select id, {price} as price, 'a' as kind from range(4)"
+        persist(query, moment, parts=None, sort_by=["kind"])
+    [file] = last_files()
+    assert file["d"].to_pylist() == [-1, 1] * 4
+
+
+def test_nothing_is_held_after_a_run(
+    persist: Callable[..., Any], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = spark.sparkContext._jsc.sc().getPersistentRDDs
     persist(BEFORE, 10, parts=None)
     persist(AFTER, 20, parts=None)
-    assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+    assert not held().size()
+
+    def fails(*_: Any) -> None:
+        assert held().size()
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(job, "upload", fails)
+    with pytest.raises(ShardError, match=r"the disk is full\. The shard is what it was"):
+        persist(BEFORE, 30, parts=None)
+    assert not held().size()
+
+
+def test_a_model_that_fails_has_no_uploads_to_look_for(
+    persist: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    persist(BEFORE, 10, parts=None)
+    monkeypatch.setattr(clean_up, "_left_by_tasks", lambda *_: pytest.fail("there are none"))
+    with pytest.raises(ShardError, match=r"no such price.*\. The shard is what it was"):
+        persist("select id, raise_error('no such price') as price from range(2)", 20, parts=None)
 
 
 def test_a_shard_of_few_rows_is_compacted_into_one_file(

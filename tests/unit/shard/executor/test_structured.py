@@ -107,6 +107,7 @@ def test_the_double_is_the_one_next_to_the_number(kind: Type, data: st.DataObjec
         ("0", b"\x80"),
         ("0.050", b"\x8005"),
         ("7", b"\x817"),
+        ("100", b"\x83100"),
         ("123.450", b"\x8312345"),
         ("-0.5", b"\x7f\xca\xff"),
         ("-12", b"\x7d\xce\xcd\xff"),
@@ -119,12 +120,27 @@ def test_a_numeric_is_its_digits_behind_their_count(number: str, stored_as: byte
     assert values.field("actual").to_pylist() == [None, stored_as, None]
 
 
-@pytest.mark.parametrize("damaged", [b"", b"\xa712", b"\x82xy", b"\x59\xce\xff", b"\x821\xff"])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"\xa712",
+        b"\x82xy",
+        b"\x82\xff1",
+        b"\x59\xce\xff",
+        b"\x7d\xce\xcd\xcc\xcb",  # -12.34 without its end
+        b"\x841",
+        b"\x82001",
+        b"\x80100",
+        b"\x8010",
+        b"\x80" + b"0" * 77 + b"5",
+    ],
+)
 def test_bytes_that_are_no_numeric_are_an_error(damaged: bytes) -> None:
     kind = Type("numeric", precision=38, scale=3)
-    value = pa.array([{"lossy": 1.0, "actual": damaged}], storage_type(kind))
-    with pytest.raises(ValueError):
-        unstored(value, kind)
+    values = [{"lossy": 1.0, "actual": actual} for actual in (b"\x811", damaged, None)]
+    with pytest.raises(ValueError, match=r"bytes of|valid decimal|UTF8"):
+        unstored(pa.array(values, storage_type(kind)), kind)
 
 
 def test_a_wider_numeric_reads_what_a_narrower_one_stored() -> None:

@@ -32,6 +32,7 @@ from dbt.adapters.mzs3.shard.write.commit import committing
 from dbt.adapters.mzs3.shard.write.parts import part_count
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
+from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,9 @@ class _Compaction:
         columns = plan.schema.columns
         spec = batch_spec(self.shelf, columns, plan.encoding, plan.since, self.request)
         with cleaned_up(self.place, spec.prefix, f"compacting {self.place.uri}") as opened:
-            uploaded = upload(self._parts(plan), spec)
+            parts = self._parts(plan)
+            opened.files = None
+            uploaded = upload(parts, spec)
             opened.files = uploaded.files
             files = make_visible(self.place, uploaded.files)
         return Batch(
@@ -133,7 +136,8 @@ class _Compaction:
         rows = consolidated(changes, names)
         time = F.lit(plan.since).cast("bigint").alias("t")
         rows = rows.select(time, "d", *names)
-        parts = part_count(self.spark, plan.rows, self.request.parts)
+        most = default_parallelism(self.spark)
+        parts = self.request.parts or part_count(plan.rows, plan.old, most)
         if not plan.sort_by:
             return in_parts(rows, parts)
         parts = min(parts, MOST_PARTS_OF_A_RUN)

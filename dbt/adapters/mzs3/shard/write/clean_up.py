@@ -19,18 +19,18 @@ from dbt.adapters.mzs3.spark.failure import explain
 
 @dataclass
 class Opened:
-    """The uploads of a run; None as long as only its tasks know them."""
+    """The uploads of a run; None while only its tasks know them."""
 
-    files: Sequence[PendingFile] | None = None
+    files: Sequence[PendingFile] | None = ()
 
 
 @contextmanager
 def cleaned_up(place: Place, folder: str, doing: str) -> Iterator[Opened]:
     """Put around the writing of a batch: of a failure nothing is left in the run's own folder.
 
-    `folder` is the prefix of the batch's keys. The block says which uploads there are once it
-    knows them. Raises ShardError with what `doing` failed of and, where cleaning up failed too,
-    what is left.
+    `folder` is the prefix of the batch's keys. The block says when tasks begin with uploads, and
+    which there are once it knows them. Raises ShardError with what `doing` failed of and, where
+    cleaning up failed too, what is left.
     """
     opened = Opened()
     try:

@@ -165,6 +165,8 @@ class _Run:
             cleaned_up(place, spec.prefix, doing) as opened,
             self._parts(state, moment) as parts,
         ):
+            self._stop_if_cancelled()
+            opened.files = None
             uploaded = upload(parts, spec)
             opened.files = uploaded.files
             self._stop_if_cancelled()
@@ -187,7 +189,7 @@ class _Run:
         if self.options.mode == "diff" and state.batches:
             before = changes_in(self.spark, self.shelf, state.batches, columns)
             changes = changed(rows, before).select(ordered)
-            return parts_of_changes(self.spark, changes, keys, parts)
+            return parts_of_changes(self.spark, changes, keys, parts, state.batches)
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
         return nullcontext(sorted_inside(new, keys) if keys else new)
 

@@ -13,22 +13,18 @@ from dbt.adapters.mzs3.arrow.buffers import (
     raw_bytes,
     reinterpreted,
 )
-from dbt.adapters.mzs3.shard.types.table import NUMERIC_STORAGE
+from dbt.adapters.mzs3.shard.types.table import DIGITS, NUMERIC_STORAGE
 
 _EXACT_DIGITS = 15  # a double holds every integer of so many
-_MOST_DIGITS = 38
 # The first byte of a number that is not negative and has no digits before the point.
 _ZERO = 0x80
 # After the last digit of a negative number: of two that begin alike, the shorter one is larger.
 _END = pa.scalar(b"\xff", pa.binary())
 
-_HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(_MOST_DIGITS + 1)], pa.binary())
+_HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(DIGITS + 1)], pa.binary())
 # By the first byte of a number without its sign; what is none of them is no number.
 _EXPONENTS = pa.array(
-    [
-        b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + _MOST_DIGITS else b"?"
-        for head in range(256)
-    ],
+    [b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + DIGITS else b"?" for head in range(256)],
     pa.binary(),
 )
 
@@ -37,9 +33,9 @@ def stored_numeric(numbers: pa.Array) -> pa.Array:
     """Decimals as the double next to each, and bytes that are exact.
 
     The bytes of a number that is not negative: 128 and the count of its digits before the point,
-    these digits in ASCII, and those after the point, without zeros at either end. Of a negative
-    one: those of its opposite with each bit turned over, and 255. So numbers of any precision
-    and scale are equal, and sort, as their bytes do.
+    these digits in ASCII, of which the first is not 0, and those after the point, of which the
+    last is not 0. Of a negative one: those of its opposite with each bit turned over, and 255.
+    So numbers of any precision and scale are equal, and sort, as their bytes do.
     """
     opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
     actual = _digits(pc.abs(numbers))
@@ -52,18 +48,24 @@ def stored_numeric(numbers: pa.Array) -> pa.Array:
 
 
 def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """What `stored_numeric` was given, in a decimal type; ArrowInvalid if it does not fit in."""
+    """What `stored_numeric` was given, in a decimal type.
+
+    Raises ValueError for bytes that it can't have made, ArrowInvalid, which is one, for a number
+    that does not fit in the type.
+    """
     _, actual = stored.flatten()
     opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
     if opposites.true_count:
-        negative = _turned_over(pc.binary_slice(actual.filter(opposites), 0, -1))
+        negative = _turned_over(actual.filter(opposites))
+        _require(pc.ends_with(negative, b"\0"))
+        negative = pc.binary_slice(negative, 0, -1)
         actual = pc.replace_with_mask(actual, opposites, negative)
-    first = fixed_width(pc.binary_slice(actual, 0, 1), 1)
-    signs = pc.if_else(opposites, _binary(b"-0."), _binary(b"0."))
-    exponents = _EXPONENTS.take(reinterpreted(first, pa.uint8()))
+    heads = reinterpreted(fixed_width(pc.binary_slice(actual, 0, 1), 1), pa.uint8())
     # Without an end, `binary_slice` of pyarrow 26 fails.
-    digits = pc.binary_slice(actual, 1, 1 + 2 * _MOST_DIGITS)
-    texts = joined(signs, digits, exponents)
+    digits = pc.binary_slice(actual, 1, 2 + DIGITS)
+    _require_digits(heads, digits)
+    signs = pc.if_else(opposites, _binary(b"-0."), _binary(b"0."))
+    texts = joined(signs, digits, _EXPONENTS.take(heads))
     return texts.cast(pa.string()).cast(data_type)
 
 
@@ -88,6 +90,21 @@ def _digits(numbers: pa.Array) -> pa.Array:
         return joined(heads, whole.cast(pa.binary()))
     after = pc.ascii_rtrim(pc.utf8_slice_codeunits(padded, -scale), "0")
     return joined(heads, whole.cast(pa.binary()), after.cast(pa.binary()))
+
+
+def _require_digits(heads: pa.Array, digits: pa.Array) -> None:
+    """Raise ValueError where the bytes are not the only ones of their number."""
+    whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
+    count = pc.binary_length(digits)
+    _require(pc.less_equal(whole, count))
+    _require(pc.less_equal(count, DIGITS))
+    _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
+    _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
+
+
+def _require(holds: pa.Array) -> None:
+    if not pc.all(holds, min_count=0).as_py():
+        raise ValueError("a value has not the bytes of a numeric")
 
 
 def _turned_over(values: pa.Array) -> pa.Array:
