@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import dataset
 from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagged, written
 from shard_values import columns, same, wire_array
 
@@ -259,6 +262,28 @@ def test_statistics_are_there_to_prune_by() -> None:
     assert found["k_s.0"] == (1, 3)
     assert found["k_s.1"] == ("a", "b")
     assert found["k_s.2.lossy"] == (-2.25, 1.5)
+
+
+def test_a_reader_of_sorted_files_skips_what_statistics_exclude(tmp_path: Path) -> None:
+    kinds = [INTEGER, TEXT, NUMERIC]
+    numbers = range(60_000)
+    filling = random.Random(1)
+    values = [
+        list(numbers),
+        [f"{number:06}{filling.randbytes(200).hex()}" for number in numbers],
+        [Decimal(number) / 4 for number in numbers],
+    ]
+    path = tmp_path / "part.parquet"
+    layout, rows = BatchLayout(tagged(*kinds)), rows_of(kinds, values)
+    path.write_bytes(written(layout, [rows], limit=40_000_000)[0])
+    assert pq.ParquetFile(path).metadata.num_row_groups > 4
+    [whole] = dataset.dataset(path).get_fragments()
+    for wanted in (
+        pc.field("k_s", "0") == 31_000,
+        pc.field("k_s", "1") < "000100",
+        pc.field("k_s", "2", "lossy") > 14_999.0,
+    ):
+        assert len(whole.split_by_row_group(wanted)) == 1
 
 
 def test_two_of_forty_columns_are_less_than_a_tenth_of_the_bytes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.table import CONTAINERS, NUMERIC_STORAGE, RECORDS, SCALARS
+from dbt.adapters.mzs3.shard.types.table import CONTAINERS, RECORDS, SCALARS
 
 EXTENSION_KEY = b"ARROW:extension:name"
 _NAMESPACE = "materialize.persist"
@@ -79,3 +79,9 @@ def _stored_fields(kind: Type) -> list[pa.Field]:
 
 def _wire_struct(children: tuple[Type, ...]) -> pa.DataType:
     return pa.struct([(str(place), wire_type(child)) for place, child in enumerate(children)])
+
+
+NUMERIC_STORAGE = pa.struct(
+    [storage_field("lossy", Type("double")), storage_field("actual", Type("bytea"))]
+)
+"""Of a numeric: the double next to it, and its digits."""

@@ -43,7 +43,6 @@ class Container:
 INTERVAL_PARTS = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 # Large enough for 64 bits without a sign.
 _UNSIGNED = pa.decimal128(20, 0)
-NUMERIC_STORAGE = pa.struct([pa.field("lossy", pa.float64()), pa.field("actual", pa.binary())])
 
 _SCALARS = (
     Scalar("boolean", pa.bool_(), pa.bool_(), "bool"),

@@ -13,7 +13,8 @@ from dbt.adapters.mzs3.arrow.buffers import (
     raw_bytes,
     reinterpreted,
 )
-from dbt.adapters.mzs3.shard.types.table import DIGITS, NUMERIC_STORAGE
+from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE
+from dbt.adapters.mzs3.shard.types.table import DIGITS
 
 _EXACT_DIGITS = 15  # a double holds every integer of so many
 # The first byte of a number that is not negative and has no digits before the point.
