@@ -106,7 +106,8 @@ class FaultyS3:
     """Forwards to `upstream`; a request for which the rule is true is answered 403 AccessDenied,
     one for which it is a text is answered 404 with that code.
 
-    `watch` is called for every request before it is forwarded; it may block. `seen` holds them.
+    `watch` is called for every request before it is forwarded; it may block. `seen` holds them,
+    `sent` counts the bytes of the answers' bodies.
     `fault` says what befalls a request, or None; it is asked before the body has come.
     """
 
@@ -116,6 +117,8 @@ class FaultyS3:
         self.watch: Callable[[Request], None] = lambda _: None
         self.fault: Callable[[Request], Fault | None] = lambda _: None
         self.seen: list[Request] = []
+        self.sent = 0
+        self._counting = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -129,6 +132,7 @@ class FaultyS3:
         self.watch = lambda _: None
         self.fault = lambda _: None
         self.seen = []
+        self.sent = 0
 
     def __enter__(self) -> FaultyS3:
         self._thread.start()
@@ -199,6 +203,8 @@ class FaultyS3:
                 with contextlib.suppress(ConnectionError):
                     if self.command != "HEAD":
                         self.wfile.write(body)
+                        with proxy._counting:
+                            proxy.sent += len(body)
 
             do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _serve
 

@@ -46,11 +46,12 @@ def test_batches_of_all_encodings_and_schemas_become_one(
     persist("select 9L as id, 9L as n", 50, encoding="dual")
     moments = (20, 29, 30, 45, 50)
     expected = {moment: rows(moment) for moment in moments}
-    running = frame(20)  # has read the state, and no file yet
+    running, short = frame(20), frame(20)  # have read the state, and no file yet
 
     done = compact(since=25)
     assert (len(done.old), done.since, done.new.encoding) == (2, 20, "dual")
     assert {moment: rows(moment) for moment in moments} == expected
+    assert sorted((tuple(row) for row in short.collect()), key=repr) == expected[20]
     with pytest.raises(ShardError, match=r"can be read as of 20 \(.* and later"):
         rows(19)
 

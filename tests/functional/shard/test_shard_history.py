@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
+from spark_values import EVERY_TYPE
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
@@ -139,18 +140,6 @@ def test_two_runs_at_once_lose_no_batch(
     assert rows() == [(0,), (1,), (2,)]
 
 
-TYPES = """
-select id, cast(id as tinyint) as a, cast(id as decimal(38, 10)) / 3 as b,
-  if(id = 0, -0.0d, cast('NaN' as double)) as c, cast(id as float) as d, date '2024-02-29' as e,
-  timestamp '2024-02-29 01:02:03.456789' as f, timestamp_ntz '0001-01-01 00:00:00' as g,
-  time '23:59:59.999999' as h, interval '-3 04:05:06.789' day to second as i,
-  interval '-1-2' year to month as j, parse_json('{"a":[1,null]}') as k, array(1, null) as l,
-  map('a', null, 'x', named_struct('y', id)) as m, named_struct('p q', 1, 'r', array(1.5f)) as n,
-  X'00ff' as o, cast(null as void) as p, id = 1 as q, cast('v' as varchar(3)) as r
-from range(2)
-"""
-
-
 def texts(frame: Any) -> list[Any]:
     """Every value as Spark writes it, as Python has no values for some types."""
     columns = [
@@ -164,9 +153,9 @@ def texts(frame: Any) -> list[Any]:
 def test_every_type_comes_back_and_is_no_change(
     spark: Any, persist: Callable[..., Any], frame: Callable[..., Any], encoding: str
 ) -> None:
-    assert persist(TYPES, 10, encoding=encoding).rows == 2
-    assert persist(TYPES, 20, encoding=encoding).rows == 0
-    expected, found = spark.sql(TYPES), frame(validate=True)
+    assert persist(EVERY_TYPE, 10, encoding=encoding).rows == 2
+    assert persist(EVERY_TYPE, 20, encoding=encoding).rows == 0
+    expected, found = spark.sql(EVERY_TYPE), frame(validate=True)
     assert texts(found) == texts(expected)
     kinds = [kind.replace("void", "string") for _, kind in expected.dtypes]
     assert [kind for _, kind in found.dtypes] == kinds

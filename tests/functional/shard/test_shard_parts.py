@@ -1,4 +1,4 @@
-"""A diff's changes make few files, in which what went is beside what came instead."""
+"""The files of a batch: how many, what is in which, and that they depend on nothing else."""
 
 from __future__ import annotations
 
@@ -98,7 +98,11 @@ def test_a_model_that_fails_has_no_uploads_to_look_for(
     persist(BEFORE, 10, parts=None)
     monkeypatch.setattr(clean_up, "_left_by_tasks", lambda *_: pytest.fail("there are none"))
     with pytest.raises(ShardError, match=r"no such price.*\. The shard is what it was"):
-        persist("select id, raise_error('no such price') as price from range(2)", 20, parts=None)
+        persist(
+            "select id, cast(raise_error('no such price') as int) as price from range(2)",
+            20,
+            parts=None,
+        )
 
 
 def test_a_shard_of_few_rows_is_compacted_into_one_file(
@@ -107,3 +111,63 @@ def test_a_shard_of_few_rows_is_compacted_into_one_file(
     for moment, query in ((10, BEFORE), (20, AFTER)):
         persist(query, moment, parts=2)
     assert len(compact(since=20, parts=None).new.files) == 1
+
+
+def test_files_end_where_they_are_told_to(
+    persist: Callable[..., Any], compact: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    query = "select id, sha2(cast(id as string), 512) as noise from range(20000)"
+    one = persist(query, 10, parts=1)
+    assert one.files == 1
+    limit = one.bytes // 3
+    many = persist(query, 20, parts=1, mode="append", max_file_size=limit)
+    assert 3 <= many.files <= 6
+    new = compact(since=20, parts=1, max_file_size=limit).new
+    assert len(new.files) >= 3
+    assert max(file.size for file in new.files) < 1.3 * limit
+    assert len(rows()) == 40_000
+
+
+@pytest.mark.parametrize("parts", [None, 3])
+def test_files_do_not_depend_on_how_spark_cuts_its_input(
+    persist: Callable[..., Any], spark: Any, s3: Any, location: str, parts: int | None
+) -> None:
+    def bodies() -> list[bytes]:
+        place = parse_location(location)
+        found = StateStore(s3, place).read()
+        assert found is not None
+        keys = [place.key(file.name) for file in found.state.batches[-1].files]
+        got = [s3.get_object(Bucket=place.bucket, Key=key)["Body"].read() for key in keys]
+        for key in [*keys, place.key("_shard.json")]:
+            s3.delete_object(Bucket=place.bucket, Key=key)
+        return got
+
+    first, second = [], []
+    for cut in (1, 7):
+        spark.range(0, 1000, 1, cut).createOrReplaceTempView("cut_into")
+        query = "select id * 7919 % 1000 as id, id % 3 as n, {} as x from cut_into"
+        persist(query.format("id % 5"), 10, parts=parts)
+        state = s3.get_object(Bucket=parse_location(location).bucket, Key="orders/_shard.json")
+        before = state["Body"].read()
+        persist(query.format("id % 7"), 20, parts=parts)
+        second.append(bodies())
+        s3.put_object(
+            Bucket=parse_location(location).bucket, Key="orders/_shard.json", Body=before
+        )
+        first.append(bodies())
+    assert first[0] == first[1]
+    assert second[0] == second[1]
+    assert len(second[0]) == (parts or 1)
+
+
+def test_a_model_is_sorted_inside_of_each_file(
+    persist: Callable[..., Any], last_files: Callable[[], list[pa.Table]]
+) -> None:
+    query = "select id, id * 7919 % 1000 as a, cast(id % 7 as string) as b from range(1000)"
+    for moment, mode in ((10, "diff"), (20, "append")):
+        persist(query, moment, parts=2, sort_by=["b", "a"], mode=mode)
+        files = last_files()
+        assert len(files) == 2
+        for file in files:
+            keys = [(row["2"], row["1"]) for row in file["k_s"].to_pylist()]
+            assert keys == sorted(keys)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from faulty_s3 import FaultyS3
+from spark_values import EVERY_TYPE
 
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.shard.read.job import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 pytestmark = pytest.mark.spark
@@ -173,3 +179,58 @@ def _texts(frame: Any) -> list[str]:
         f"to_json(struct({name}))" if kind.startswith(nested) else f"cast({name} as string)"
         for name, kind in frame.dtypes
     ]
+
+
+def test_two_of_forty_columns_are_less_than_a_tenth_of_what_s3_sends(
+    spark: Any,
+    persist: Callable[..., Any],
+    connection: AwsConnection,
+    s3_endpoint: str,
+    location: str,
+) -> None:
+    names = ", ".join(f"xxhash64(id, {number}) as c{number}" for number in range(40))
+    persist(f"select {names} from range(20000)", 10)
+    with FaultyS3(s3_endpoint) as proxy:
+        there = replace(connection, endpoint=proxy.endpoint)
+
+        def sent(names: list[str] | None) -> int:
+            proxy.reset()
+            frame = read_shard(spark, there, parse_location(location), names=names)
+            frame.write.format("noop").mode("overwrite").save()
+            return proxy.sent
+
+        assert 20_000 * 2 * 8 < sent(["c7", "c31"]) < sent(None) / 10
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_spark_reads_every_type_as_it_is_stored(
+    spark: Any, persist: Callable[..., Any], file: Callable[[], Path], own: bool
+) -> None:
+    persist(EVERY_TYPE if own else GIVEN, 10, column_types={} if own else TYPES, parts=1)
+    path = file()
+    stored = pq.read_table(path).column("k_s").combine_chunks().flatten()
+    frame = spark.read.parquet(str(path))
+    fields = frame.schema["k_s"].dataType
+    found = [
+        [_plain(row[0]) for row in frame.select(f"k_s.`{field.name}`").collect()]
+        for field in fields
+    ]
+    assert found == [[_plain(value.as_py()) for value in column] for column in stored]
+    assert len(found) == len(spark.sql(EVERY_TYPE if own else GIVEN).columns)
+
+
+def _plain(value: Any) -> Any:
+    """What Spark and pyarrow give for a value, in one form."""
+    if hasattr(value, "asDict"):
+        value = value.asDict()
+    if isinstance(value, list) and value and type(value[0]) is tuple:
+        value = dict(value)  # pyarrow's maps
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, float):
+        return repr(value)  # NaN is equal to none
+    return int(value) if isinstance(value, Decimal) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.mzs3.shard.compact.job import Compacted
+from dbt.adapters.mzs3.shard.compact.killed import Aborted
 from dbt.adapters.mzs3.shard.compact.sweep import Swept
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.state.batch import Batch, BatchFile
@@ -37,11 +38,16 @@ def test_a_compaction_in_words() -> None:
     old = (Batch(0, 2, 0, "codec", (BatchFile("x", 3072, '"e"', 7),), 7), Batch(2, 5, 0, "dual"))
     new = Batch(0, 5, 0, "dual", (BatchFile("y", 1024, '"e"', 5),), 5)
     state = new_shard([A]).appended(new)
-    assert list(compaction("s3://acme/x/", Compacted(old, new, 4, Swept(2, 2048, state)))) == [
+    aborted = Aborted(1, ("another one could not be aborted",))
+    done = Compacted(old, new, 4, Swept(2, 2048, state), aborted)
+    assert list(compaction("s3://acme/x/", done)) == [
         "s3://acme/x/: 2 batches (1 file, 3kB) became 1 (1 file, 1kB); readable as of 4 "
         "(1970-01-01 00:00:00.004) and later",
         "s3://acme/x/: removed 2 files, 2kB, which no batch names",
+        "s3://acme/x/: aborted 1 upload, which killed runs had left open",
+        "another one could not be aborted",
     ]
-    assert list(compaction("s3://acme/x/", Compacted((), None, 4, Swept(0, 0, state)))) == [
+    nothing = Compacted((), None, 4, Swept(0, 0, state), Aborted())
+    assert list(compaction("s3://acme/x/", nothing)) == [
         "s3://acme/x/: no batches to compact; readable as of 4 (1970-01-01 00:00:00.004) and later"
     ]

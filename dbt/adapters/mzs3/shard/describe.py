@@ -70,6 +70,10 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
     if done.swept.files:
         removed = f"{counted(done.swept.files, 'file')}, {format_size(done.swept.bytes)}"
         yield f"{uri}: removed {removed}, which no batch names"
+    if done.aborted.uploads:
+        uploads = counted(done.aborted.uploads, "upload")
+        yield f"{uri}: aborted {uploads}, which killed runs had left open"
+    yield from done.aborted.problems
 
 
 def _batches(count: int) -> str:

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.shard.compact.killed import Aborted, abort_killed
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, compaction_plan
 from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
 from dbt.adapters.mzs3.shard.compact.sweep import Swept, sweep
@@ -43,13 +44,15 @@ class Compacted:
     new: Batch | None
     since: int
     swept: Swept
+    aborted: Aborted
 
 
 def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest) -> Compacted:
     """One batch for all up to a time, from which on readers find the same rows as before.
 
     Runs that write meanwhile lose no batch: they begin again. Files that no batch names are
-    removed once they are old enough for no reader or writer to need them. Raises an Mzs3Error;
+    removed once they are old enough for no reader or writer to need them, and so are uploads that
+    killed runs left open. Raises an Mzs3Error;
     the shard can then still be read as before.
     """
     place = Place(s3_client(shelf.connection), shelf.location)
@@ -68,7 +71,8 @@ def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest)
         raise UnknownWriteError(
             f"{exc}. Readers find the same rows either way: run it again"
         ) from exc
-    return Compacted(plan.old if plan else (), new, swept.state.since, swept)
+    aborted = abort_killed(place, request.keep_ms)
+    return Compacted(plan.old if plan else (), new, swept.state.since, swept, aborted)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,47 @@
+"""Uploads that killed runs left open: not visible, but stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.aws.clock import s3_now
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.copy.commit.abort import abort_all
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.shard.state.times import LONGEST_RUN_MS
+from dbt.adapters.mzs3.shard.write.spec import BATCHES
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """How many uploads were aborted, and what could not be done."""
+
+    uploads: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def abort_killed(place: Place, keep_ms: int) -> Aborted:
+    """Abort uploads of batches that were begun `keep_ms` ago, and too long for a run to go on.
+
+    A compaction can do without: what fails is told, not raised.
+    """
+    try:
+        oldest = s3_now(place.client, place.location) - max(keep_ms, LONGEST_RUN_MS)
+        old = [(key, id) for key, id, begun in _uploads(place) if begun <= oldest]
+    except AwsFailure as exc:
+        doing = f"looking for uploads that killed runs left open below {place.uri}"
+        return Aborted(0, (describe(exc, doing, "s3:ListBucketMultipartUploads"),))
+    problems = abort_all(place, old)
+    return Aborted(len(old) - len(problems), tuple(problems))
+
+
+def _uploads(place: Place) -> Iterator[tuple[str, str, int]]:
+    """Key, id, and when it was begun, in ms since the epoch."""
+    pages = place.client.get_paginator("list_multipart_uploads").paginate(
+        Bucket=place.location.bucket, Prefix=place.key(BATCHES)
+    )
+    for page in pages:
+        for upload in page.get("Uploads", []):
+            begun = int(upload["Initiated"].timestamp() * 1000)
+            yield upload["Key"], upload["UploadId"], begun

@@ -1,0 +1,85 @@
+"""Uploads of killed runs go, and no other ones."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from dbt.adapters.mzs3.aws.clock import s3_now
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.shard.compact import killed
+from dbt.adapters.mzs3.shard.compact.killed import Aborted, abort_killed
+
+HOUR_MS = 3_600_000
+KEYS = ("orders/batches/5-a/part-0000-0001.parquet", "orders/x", "others/batches/5-a/part")
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        for key in KEYS:
+            client.create_multipart_upload(Bucket="acme", Key=key)
+        now = dt.datetime.now(dt.timezone.utc)
+
+        def begun_now(parsed: dict[str, Any], **_: Any) -> None:
+            for upload in parsed.get("Uploads", []):
+                upload["Initiated"] = now  # moto's are of 2010
+
+        client.meta.events.register("after-call.s3.ListMultipartUploads", begun_now)
+        yield Place(client, parse_location("s3://acme/orders"))
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is 25 hours later."""
+    monkeypatch.setattr(killed, "s3_now", lambda *of: s3_now(*of) + 25 * HOUR_MS)
+
+
+def left(place: Place) -> list[str]:
+    found = place.client.list_multipart_uploads(Bucket="acme").get("Uploads", [])
+    return [upload["Key"] for upload in found]
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("hours", [0, 24])
+def test_old_uploads_of_batches_are_aborted(place: Place, hours: int) -> None:
+    assert abort_killed(place, hours * HOUR_MS) == Aborted(1)
+    assert left(place) == list(KEYS[1:])
+
+
+@pytest.mark.usefixtures("later")
+def test_uploads_are_kept_as_long_as_is_asked_for(place: Place) -> None:
+    assert abort_killed(place, 26 * HOUR_MS) == Aborted()
+
+
+def test_a_run_that_may_still_write_keeps_its_uploads(place: Place) -> None:
+    assert abort_killed(place, 0) == Aborted()
+    assert left(place) == list(KEYS)
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("operation", ["list_multipart_uploads", "abort_multipart_upload"])
+def test_what_fails_is_told(place: Place, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: Any, name: str, how: Any) -> Any:
+        if name.lower() == operation.replace("_", ""):
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, name)
+        return call(self, name, how)
+
+    call = type(place.client)._make_api_call  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(place.client), "_make_api_call", denied)
+    aborted = abort_killed(place, 0)
+    [problem] = aborted.problems
+    assert aborted.uploads == 0
+    assert "s3://acme/orders/" in problem
+    assert "AccessDenied" in problem
