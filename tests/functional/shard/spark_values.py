@@ -1,5 +1,11 @@
 """Values of every type of Spark that shards have a type for."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import functions as F
+
 EVERY_TYPE = """
 select id, cast(id as tinyint) as a, cast(id as decimal(38, 10)) / 3 as b,
   if(id = 0, -0.0d, cast('NaN' as double)) as c, cast(id as float) as d, date '2024-02-29' as e,
@@ -10,3 +16,12 @@ select id, cast(id as tinyint) as a, cast(id as decimal(38, 10)) / 3 as b,
   X'00ff' as o, cast(null as void) as p, id = 1 as q, cast('v' as varchar(3)) as r
 from range(2)
 """
+
+
+def texts(frame: Any) -> list[Any]:
+    """Every value as Spark writes it, as Python has no values for some types."""
+    columns = [
+        F.to_json(name) if kind == "variant" else F.col(name).cast("string")
+        for name, kind in frame.dtypes
+    ]
+    return sorted((tuple(row) for row in frame.select(*columns).collect()), key=repr)

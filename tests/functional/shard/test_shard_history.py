@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
-from spark_values import EVERY_TYPE
+from spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
@@ -140,15 +139,6 @@ def test_two_runs_at_once_lose_no_batch(
     assert rows() == [(0,), (1,), (2,)]
 
 
-def texts(frame: Any) -> list[Any]:
-    """Every value as Spark writes it, as Python has no values for some types."""
-    columns = [
-        F.to_json(name) if kind == "variant" else F.col(name).cast("string")
-        for name, kind in frame.dtypes
-    ]
-    return sorted((tuple(row) for row in frame.select(*columns).collect()), key=repr)
-
-
 @pytest.mark.parametrize("encoding", ["dual", "codec"])
 def test_every_type_comes_back_and_is_no_change(
     spark: Any, persist: Callable[..., Any], frame: Callable[..., Any], encoding: str
@@ -159,3 +149,17 @@ def test_every_type_comes_back_and_is_no_change(
     assert texts(found) == texts(expected)
     kinds = [kind.replace("void", "string") for _, kind in expected.dtypes]
     assert [kind for _, kind in found.dtypes] == kinds
+
+
+@pytest.mark.parametrize("encoding", ["dual", "codec"])
+def test_calendar_intervals_come_back(
+    spark: Any, persist: Callable[..., Any], frame: Callable[..., Any], encoding: str
+) -> None:
+    most = "make_interval(0, 0, 0, 0, {0}1000000000, 0, 0) * 2.5"
+    query = f"""
+        select make_interval(0, -14, 0, 3, 25, 0, 5.000006) as i, {most.format("")} as j
+        union all select null, {most.format("-")}
+        union all select make_interval(0, 0, 0, 0, 0, 0, -0.000001), make_interval(0, 0, 0, -40)"""
+    assert persist(query, 10, encoding=encoding).rows == 3
+    assert persist(query, 20, encoding=encoding).rows == 0
+    assert texts(frame(validate=True)) == texts(spark.sql(query))

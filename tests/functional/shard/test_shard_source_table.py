@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
 from dbt.adapters.mzs3.shard.empty_table import write_empty_table
 from dbt.adapters.mzs3.shard.read import table as module
+from dbt.adapters.mzs3.shard.read.storable import TIMES
 from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
@@ -30,8 +32,8 @@ def schema() -> str:
 def write(spark: Any, connection: Any, location: str, schema: str) -> Callable[..., None]:
     """`write(empty=…)`: the source `orders`, as of the shard's last time."""
 
-    def run(**how: Any) -> None:
-        source = ShardSource("lake.orders", parse_location(location))
+    def run(columns: tuple[str, ...] = (), **how: Any) -> None:
+        source = ShardSource("lake.orders", parse_location(location), columns=columns)
         write_source_table(spark, source, connection, schema, "Orders", **how)
 
     return run
@@ -157,3 +159,33 @@ def test_nothing_is_left_where_the_view_can_not_be_changed(
     with pytest.raises(ShardError, match="no"):
         write()
     assert tables() == []
+
+
+def test_a_source_has_every_type(
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    schema: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    persist(EVERY_TYPE, 10)
+    with pytest.raises(ShardError, match=r"times only with .* without h \(time\(6\)\)$"):
+        write()
+    request.addfinalizer(lambda: spark.conf.unset(TIMES))
+    spark.conf.set(TIMES, "true")
+    write()
+    expected, found = spark.sql(EVERY_TYPE), spark.table(f"{schema}.orders")
+    assert [kind for _, kind in found.dtypes] == [
+        kind.replace("void", "string") for _, kind in expected.dtypes
+    ]
+    assert texts(found) == texts(expected)
+
+
+def test_columns_that_no_table_can_have_are_told(
+    persist: Callable[..., Any], write: Callable[..., None]
+) -> None:
+    query = "select 1 as id, array(make_interval(1)) as later, named_struct() as `no fields`"
+    persist(query, 10)
+    with pytest.raises(ShardError, match=r"later \(array<interval>\), no fields \(struct<>\)$"):
+        write()
+    write(columns=("id",))

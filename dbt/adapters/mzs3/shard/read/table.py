@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.csv_source.properties import (
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
 from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.storable import require_storable
 from dbt.adapters.mzs3.shard.state.times import LONGEST_RUN_MS
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -54,6 +55,7 @@ def write_source_table(
             names=source.columns or None,
             validate=source.validate,
         )
+        require_storable(spark, frame.schema)
         replace_source(spark, schema, identifier, frame.limit(0) if empty else frame)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc

@@ -155,9 +155,10 @@ def _interval(parts: Column, data_type: T.DataType) -> Column:
     if isinstance(data_type, T.DayTimeIntervalType):
         days = (days + whole_days).cast("int")
         return F.make_dt_interval(days, hours, F.lit(0), seconds).cast(data_type)
-    hours = (hours + whole_days * 24).cast("int")
-    zero = F.lit(0)
-    return F.make_interval(zero, months, zero, days, hours, zero, seconds)
+    zero, half = F.lit(0), (whole_days * 12).cast("int")
+    # An int holds fewer hours than 64 bits of microseconds may come to, so they come in halves.
+    first = F.make_interval(zero, months, zero, days, hours + half, zero, seconds)
+    return first + F.make_interval(zero, zero, zero, zero, half)
 
 
 def _uuid_text(column: Column) -> Column:
