@@ -34,8 +34,8 @@ lint: .venv/.test ## Style and types
 	$(BIN)/mypy
 	MYPYPATH=scripts:benchmarks $(BIN)/mypy scripts benchmarks
 
-bench: .venv/.benchmark ## Exports against Spark's own writers, ingestion against its reader, as ratios
-	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_to_s3.py && $(BIN)/python benchmarks/ingest.py
+bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its reader, diffs to exports
+	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
 
 clean: ## Remove what these targets made
 	rm -rf .venv .java_home .demo sample_project/target sample_project/logs

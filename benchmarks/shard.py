@@ -1,7 +1,9 @@
 """What a shard costs: the bytes and the time of a diff, and the bytes of a few columns.
 
-`diff` writes a table to a shard and then, in turn, two versions of it that differ in 1 % of the
-rows, beside full Parquet exports of the same table; read the ratios, not the seconds. `columns`
+`diff` writes a table to a shard and then, in turn, two versions of it that differ in the price of
+some rows, beside full Parquet exports of the same table; read the ratios, not the seconds. An
+updated row is two changes: by default 0.5 % of the rows are updated, so that there are 1 % as many
+changes as rows. `columns`
 counts at the S3 server what reading 2 of 40 columns fetches, and what reading all does.
 """
 
@@ -30,8 +32,7 @@ from dbt.adapters.mzs3.shard.read.job import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 
-# An update is two changes, so that these are 1 % of the rows.
-UPDATED = "pmod(hash(id, 9), 200) = 0"
+UPDATED = "pmod(hash(id, 9), 1000) < {}"
 WIDE, FETCHED = 40, ["c7", "c31"]
 
 
@@ -44,6 +45,7 @@ def main() -> None:
         heedless = mock.patch.object(StateStore, "_check_conditions")
         with serve_s3(bench.s3_folder) as bench.connection, heedless:
             if arguments.measure == "diff":
+                bench.updated = arguments.updated
                 bench.diff(arguments.rows, arguments.rounds, arguments.encoding)
             else:
                 bench.columns(arguments.rows, arguments.encoding)
@@ -55,6 +57,8 @@ class Bench(Session):
 
     exports = 0
     runs = 0
+    updated = 5
+    """Of 1000 rows."""
 
     def diff(self, rows: int, rounds: int, encoding: str) -> None:
         """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
@@ -80,7 +84,7 @@ class Bench(Session):
                 f"{way:<16}{result.rows:>12,} rows {result.bytes / full.bytes:>8.2%} of the bytes"
                 f"{medians[way]:>8.2f} s {medians[way] / medians['copy_to_s3']:>8.2f} x"
             )
-        print(f"{change.rows / rows:.2%} of the rows changed")
+        print(f"{change.rows / rows:.2%} as many changes as rows")
 
     def columns(self, rows: int, encoding: str) -> None:
         """Print the bytes that the server sends for some columns, and for all."""
@@ -122,7 +126,8 @@ class Bench(Session):
         self.spark.sql(TABLE.format(rows=rows)).write.parquet(stored)
         names = self.spark.read.parquet(stored).columns
         changed = [
-            f"if({UPDATED}, price + 1, price) as price" if n == "price" else n for n in names
+            f"if({UPDATED.format(self.updated)}, price + 1, price) as price" if n == "price" else n
+            for n in names
         ]
         kind = "cast(price as decimal(12, 2)) as price"
         query = f"select {', '.join(changed)} from parquet.`{stored}`"
@@ -143,6 +148,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("measure", choices=("diff", "columns"), nargs="?", default="diff")
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--updated", type=int, default=5, help="of 1000 rows")
     parser.add_argument("--encoding", choices=("dual", "structured", "codec"), default="dual")
     parser.add_argument("--master", default="local[2]", help="spark.master")
     parser.add_argument("--folder", help="where temporary files go; the system's folder for them")

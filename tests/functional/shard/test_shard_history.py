@@ -109,10 +109,18 @@ def test_a_run_that_loses_a_race_begins_again(
     assert set(keys) == {*files, "orders/_shard.json"}
 
 
+@pytest.mark.parametrize("mode", ["append", "diff"])
+@pytest.mark.parametrize("first", [False, True])
 def test_two_runs_at_once_lose_no_batch(
-    persist: Callable[..., Any], rows: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    persist: Callable[..., Any],
+    rows: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    first: bool,
 ) -> None:
-    persist("select 0 as id", 5)
+    before = [] if first else [(0,)]
+    if before:
+        persist("select 0 as id", 5)
     together, met = threading.Barrier(2), threading.local()
 
     def at_once(*args: Any) -> Any:
@@ -130,13 +138,17 @@ def test_two_runs_at_once_lose_no_batch(
     monkeypatch.setattr(job, "make_visible", at_once)
     monkeypatch.setattr(StateStore, "_put", put_alone)
     with ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(persist, f"select {number} as id", 10, mode="append") for number in (1, 2)
-        ]
+        runs = [pool.submit(persist, f"select {number} as id", 10, mode=mode) for number in (1, 2)]
     assert sorted(run.result().as_of for run in runs) == [10, 11]
-    assert rows(5) == [(0,)]
-    assert len(rows(10)) == 2
-    assert rows() == [(0,), (1,), (2,)]
+    ids = {run.result().as_of: [(number,)] for number, run in zip((1, 2), runs, strict=True)}
+    if before:
+        assert rows(5) == before
+    if mode == "append":
+        assert rows(10) == before + ids[10]
+        assert rows() == [*before, (1,), (2,)]
+    else:
+        assert rows(10) == ids[10]
+        assert rows() == ids[11]
 
 
 @pytest.mark.parametrize("encoding", ["dual", "codec"])
