@@ -90,7 +90,7 @@ def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> 
 
 
 def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) -> None:
-    """Make one batch of those up to a time, and remove files that no batch names."""
+    """Make one batch of those up to a time, and remove what no batch names."""
     operation = "compact_shard"
     method = adapter.config.credentials.method
     if method != Mzs3ConnectionMethod.SESSION:

@@ -111,6 +111,18 @@ def test_a_file_of_a_crashed_run_is_removed_when_it_is_old(
     assert s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}-of-others")["KeyCount"] == 1
 
 
+def test_an_upload_of_a_killed_run_is_aborted_when_it_is_old(
+    persist: Callable[..., Any], compact: Callable[..., Any], s3: Any, location: str
+) -> None:
+    persist("select 1 as id", 10)
+    bucket, prefix = location.removeprefix("s3://").split("/")
+    s3.create_multipart_upload(Bucket=bucket, Key=f"{prefix}/batches/20-killed/part")
+    s3.create_multipart_upload(Bucket=bucket, Key=f"{prefix}/of others")
+    assert compact().aborted.uploads == 1  # moto's are of 2010
+    left = s3.list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert [upload["Key"] for upload in left] == [f"{prefix}/of others"]
+
+
 def test_a_run_that_writes_while_files_are_removed_loses_nothing(
     persist: Callable[..., Any],
     rows: Callable[..., Any],

@@ -44,7 +44,7 @@ def test_a_compaction_in_words() -> None:
         "s3://acme/x/: 2 batches (1 file, 3kB) became 1 (1 file, 1kB); readable as of 4 "
         "(1970-01-01 00:00:00.004) and later",
         "s3://acme/x/: removed 2 files, 2kB, which no batch names",
-        "s3://acme/x/: aborted 1 upload, which killed runs had left open",
+        "s3://acme/x/: aborted 1 upload, open for too long to be those of a run",
         "another one could not be aborted",
     ]
     nothing = Compacted((), None, 4, Swept(0, 0, state), Aborted())

@@ -72,7 +72,7 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
         yield f"{uri}: removed {removed}, which no batch names"
     if done.aborted.uploads:
         uploads = counted(done.aborted.uploads, "upload")
-        yield f"{uri}: aborted {uploads}, which killed runs had left open"
+        yield f"{uri}: aborted {uploads}, open for too long to be those of a run"
     yield from done.aborted.problems
 
 

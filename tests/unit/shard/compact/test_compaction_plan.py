@@ -11,6 +11,7 @@ from shard_states import batch, column
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.compact.plan import compaction_plan
 from dbt.adapters.mzs3.shard.compact.request import CompactionRequest, parse_compaction
+from dbt.adapters.mzs3.shard.state.batch import BatchFile
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 
 A, B, C = column(0, "a"), column(1, "b"), column(2, "c")
@@ -44,6 +45,15 @@ def test_a_batch_has_the_columns_of_its_time() -> None:
 @pytest.mark.parametrize("since", [None, 0, 8])
 def test_before_the_first_batch_there_is_nothing_to_do(since: int | None) -> None:
     assert planned(since=since) is None
+
+
+def test_changes_come_to_no_more_than_the_rows_that_are_left() -> None:
+    plan = planned(since=19)
+    one, two = (replace(b, files=(BatchFile("f", 1, "", 9),)) for b in plan.old)
+    grown = (replace(one, additions=9, retractions=0), replace(two, additions=4, retractions=5))
+    assert (replace(plan, old=grown).rows, replace(plan, old=grown).most_rows) == (18, 8)
+    copies = (replace(one, additions=10**9, retractions=0),)
+    assert replace(plan, old=copies).most_rows == 9
 
 
 def test_a_time_that_is_not_reached_is_an_error() -> None:

@@ -42,8 +42,8 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is 25 hours later."""
-    monkeypatch.setattr(killed, "s3_now", lambda *of: s3_now(*of) + 25 * HOUR_MS)
+    """It is 8 days later."""
+    monkeypatch.setattr(killed, "s3_now", lambda *of: s3_now(*of) + 192 * HOUR_MS)
 
 
 def left(place: Place) -> list[str]:
@@ -52,7 +52,7 @@ def left(place: Place) -> list[str]:
 
 
 @pytest.mark.usefixtures("later")
-@pytest.mark.parametrize("hours", [0, 24])
+@pytest.mark.parametrize("hours", [0, 190])
 def test_old_uploads_of_batches_are_aborted(place: Place, hours: int) -> None:
     assert abort_killed(place, hours * HOUR_MS) == Aborted(1)
     assert left(place) == list(KEYS[1:])
@@ -60,7 +60,7 @@ def test_old_uploads_of_batches_are_aborted(place: Place, hours: int) -> None:
 
 @pytest.mark.usefixtures("later")
 def test_uploads_are_kept_as_long_as_is_asked_for(place: Place) -> None:
-    assert abort_killed(place, 26 * HOUR_MS) == Aborted()
+    assert abort_killed(place, 194 * HOUR_MS) == Aborted()
 
 
 def test_a_run_that_may_still_write_keeps_its_uploads(place: Place) -> None:

@@ -129,6 +129,7 @@ def test_a_numeric_is_its_digits_behind_their_count(number: str, stored_as: byte
         b"\x82\xff1",
         b"\x59\xce\xff",
         b"\x7d\xce\xcd\xcc\xcb",  # -12.34 without its end
+        b"\x7f\xff",
         b"\x841",
         b"\x82001",
         b"\x80100",

@@ -141,7 +141,7 @@ class _Compaction:
         time = F.lit(plan.since).cast("bigint").alias("t")
         rows = rows.select(time, "d", *names)
         most = default_parallelism(self.spark)
-        parts = self.request.parts or part_count(plan.rows, plan.old, most)
+        parts = self.request.parts or part_count(plan.most_rows, plan.old, most)
         if not plan.sort_by:
             return in_parts(rows, parts)
         parts = min(parts, MOST_PARTS_OF_A_RUN)

@@ -9,13 +9,15 @@ from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.copy.commit.abort import abort_all
 from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.shard.state.times import LONGEST_RUN_MS
 from dbt.adapters.mzs3.shard.write.spec import BATCHES
+
+# Of a run that is not killed, no upload is open for a week.
+LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
 class Aborted:
-    """How many uploads were aborted, and what could not be done."""
+    """How many uploads are gone, and what could not be done."""
 
     uploads: int = 0
     problems: tuple[str, ...] = ()
@@ -27,7 +29,7 @@ def abort_killed(place: Place, keep_ms: int) -> Aborted:
     A compaction can do without: what fails is told, not raised.
     """
     try:
-        oldest = s3_now(place.client, place.location) - max(keep_ms, LONGEST_RUN_MS)
+        oldest = s3_now(place.client, place.location) - max(keep_ms, LONGEST_UPLOAD_MS)
         old = [(key, id) for key, id, begun in _uploads(place) if begun <= oldest]
     except AwsFailure as exc:
         doing = f"looking for uploads that killed runs left open below {place.uri}"

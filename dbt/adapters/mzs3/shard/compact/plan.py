@@ -32,6 +32,12 @@ class CompactionPlan:
         """How many changes the old batches have."""
         return sum(batch.rows for batch in self.old)
 
+    @property
+    def most_rows(self) -> int:
+        """How many changes they can come to: no more than there are rows, or changes."""
+        there = sum(batch.additions - batch.retractions for batch in self.old)
+        return min(there, self.rows)
+
 
 def compaction_plan(state: ShardState, request: CompactionRequest) -> CompactionPlan | None:
     """What to do, or None if the shard is already what is asked for.

@@ -12,7 +12,7 @@ TIMES = "spark.sql.timeType.enabled"
 
 def require_storable(spark: SparkSession, schema: T.StructType) -> None:
     """Raise ShardError with the columns that Spark can't write to a table, and why."""
-    has_times = spark.conf.get(TIMES, "false") == "true"
+    has_times = str(spark.conf.get(TIMES, "false")).strip().lower() == "true"
     wrong = [field for field in schema.fields if not _is_storable(field.dataType, has_times)]
     if wrong:
         listed = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in wrong)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 
-LONGEST_RUN_MS = 24 * 60 * 60 * 1000
-"""A run that began earlier and is not done was killed, as far as one can tell."""
-
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 

@@ -63,6 +63,6 @@ def _left_by_tasks(place: Place, folder: str) -> str | None:
     except S3Error as exc:
         return (
             f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
-            "a lifecycle rule of the bucket that aborts incomplete uploads removes them. Looking "
-            f"for them failed too: {exc}"
+            "a lifecycle rule of the bucket that aborts incomplete uploads removes them, and "
+            f"compact_shard after a week. Looking for them failed too: {exc}"
         )

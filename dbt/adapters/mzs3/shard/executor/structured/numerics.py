@@ -60,6 +60,7 @@ def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
         negative = _turned_over(actual.filter(opposites))
         _require(pc.ends_with(negative, b"\0"))
         negative = pc.binary_slice(negative, 0, -1)
+        _require(pc.not_equal(negative, _HEADS[0]))  # there is no negative zero
         actual = pc.replace_with_mask(actual, opposites, negative)
     heads = reinterpreted(fixed_width(pc.binary_slice(actual, 0, 1), 1), pa.uint8())
     # Without an end, `binary_slice` of pyarrow 26 fails.
