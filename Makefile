@@ -19,10 +19,8 @@ demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this 
 	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
 
 test: .venv/.test lint ## All checks and tests
-	@# Processes with a Spark each, for which they wait half the time; a file's tests stay together,
-	@# and files that take long, which are functional, come before those of many quick tests.
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-	  -m "not long and not light" --durations 20
+	@# Processes with a Spark each, for which they wait half the time; a file's tests stay together.
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "not long and not light" --durations 20
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 3 -m "light and not long"
 
 test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events
