@@ -3,8 +3,8 @@
 `diff` writes a table to a shard and then, in turn, two versions of it that differ in the price of
 some rows, beside full Parquet exports of the same table; read the ratios, not the seconds. An
 updated row is two changes: by default 0.5 % of the rows are updated, so that there are 1 % as many
-changes as rows. `columns`
-counts at the S3 server what reading 2 of 40 columns fetches, and what reading all does.
+changes as rows. `columns` counts at the S3 server what reading 2 of 40 columns fetches, and what
+reading all does.
 """
 
 from __future__ import annotations

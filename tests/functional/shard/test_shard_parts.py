@@ -22,18 +22,23 @@ AFTER = "select id, if(id % 10 = 0, 2, 1) as price from range(100)"
 
 
 @pytest.fixture
-def last_files(s3: Any, location: str) -> Callable[[], list[pa.Table]]:
+def last_bodies(s3: Any, location: str) -> Callable[[], list[bytes]]:
     """The files of the shard's last batch."""
 
-    def read() -> list[pa.Table]:
+    def read() -> list[bytes]:
         place = parse_location(location)
         found = StateStore(s3, place).read()
         assert found is not None
         keys = [place.key(file.name) for file in found.state.batches[-1].files]
-        bodies = [s3.get_object(Bucket=place.bucket, Key=key)["Body"].read() for key in keys]
-        return [pq.read_table(io.BytesIO(body)) for body in bodies]
+        return [s3.get_object(Bucket=place.bucket, Key=key)["Body"].read() for key in keys]
 
     return read
+
+
+@pytest.fixture
+def last_files(last_bodies: Callable[[], list[bytes]]) -> Callable[[], list[pa.Table]]:
+    """The same as tables."""
+    return lambda: [pq.read_table(io.BytesIO(body)) for body in last_bodies()]
 
 
 def test_few_changes_are_one_file(
@@ -130,34 +135,24 @@ def test_files_end_where_they_are_told_to(
 
 @pytest.mark.parametrize("parts", [None, 3])
 def test_files_do_not_depend_on_how_spark_cuts_its_input(
-    persist: Callable[..., Any], s3: Any, location: str, parts: int | None
+    persist: Callable[..., Any],
+    last_bodies: Callable[[], list[bytes]],
+    s3: Any,
+    location: str,
+    parts: int | None,
 ) -> None:
-    def bodies() -> list[bytes]:
-        place = parse_location(location)
-        found = StateStore(s3, place).read()
-        assert found is not None
-        keys = [place.key(file.name) for file in found.state.batches[-1].files]
-        got = [s3.get_object(Bucket=place.bucket, Key=key)["Body"].read() for key in keys]
-        for key in [*keys, place.key("_shard.json")]:
-            s3.delete_object(Bucket=place.bucket, Key=key)
-        return got
-
-    first, second = [], []
+    found = []
     for cut in (1, 7):
         rows = f"range(0, 1000, 1, {cut})"
         query = f"select id * 7919 % 1000 as id, id % 3 as n, {{}} as x from {rows}"
-        persist(query.format("id % 5"), 10, parts=parts)
-        state = s3.get_object(Bucket=parse_location(location).bucket, Key="orders/_shard.json")
-        before = state["Body"].read()
-        persist(query.format("id % 7"), 20, parts=parts)
-        second.append(bodies())
-        s3.put_object(
-            Bucket=parse_location(location).bucket, Key="orders/_shard.json", Body=before
-        )
-        first.append(bodies())
-    assert first[0] == first[1]
-    assert second[0] == second[1]
-    assert len(second[0]) == (parts or 1)
+        for moment, x in ((10, "id % 5"), (20, "id % 7")):
+            persist(query.format(x), moment, parts=parts)
+            found.append(last_bodies())
+        place = parse_location(location)
+        s3.delete_object(Bucket=place.bucket, Key=place.key("_shard.json"))
+    first, second, *again = found
+    assert again == [first, second]
+    assert len(second) == (parts or 1)
 
 
 def test_a_model_is_sorted_inside_of_each_file(

@@ -1,1 +1,21 @@
-"""Makes this folder's helper modules importable."""
+"""A mocked S3 with one bucket; and this folder's helper modules become importable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    """A boto3 client of a mocked S3 that has the empty bucket `acme`."""
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="acme")
+        yield client

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -28,18 +25,13 @@ NEW = batch(0, 20, "batches/new")
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        client.put_object(Bucket="acme", Key="orders/batches/new")
-        state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
-        StateStore(client, LOCATION).create(state.appended(batch(10, 20, "two")))
-        monkeypatch.setattr(job, "s3_client", lambda _: client)
-        monkeypatch.setattr(job._Compaction, "_written", lambda *_: NEW)
-        yield client
+def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    client.put_object(Bucket="acme", Key="orders/batches/new")
+    state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
+    StateStore(client, LOCATION).create(state.appended(batch(10, 20, "two")))
+    monkeypatch.setattr(job, "s3_client", lambda _: client)
+    monkeypatch.setattr(job._Compaction, "_written", lambda *_: NEW)
+    return client
 
 
 def compacted() -> Compacted:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
@@ -22,22 +19,17 @@ KEYS = ("orders/batches/5-a/part-0000-0001.parquet", "orders/x", "others/batches
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        for key in KEYS:
-            client.create_multipart_upload(Bucket="acme", Key=key)
-        now = dt.datetime.now(dt.timezone.utc)
+def place(client: Any) -> Place:
+    for key in KEYS:
+        client.create_multipart_upload(Bucket="acme", Key=key)
+    now = dt.datetime.now(dt.timezone.utc)
 
-        def begun_now(parsed: dict[str, Any], **_: Any) -> None:
-            for upload in parsed.get("Uploads", []):
-                upload["Initiated"] = now  # moto's are of 2010
+    def begun_now(parsed: dict[str, Any], **_: Any) -> None:
+        for upload in parsed.get("Uploads", []):
+            upload["Initiated"] = now  # moto's are of 2010
 
-        client.meta.events.register("after-call.s3.ListMultipartUploads", begun_now)
-        yield Place(client, parse_location("s3://acme/orders"))
+    client.meta.events.register("after-call.s3.ListMultipartUploads", begun_now)
+    return Place(client, parse_location("s3://acme/orders"))
 
 
 @pytest.fixture

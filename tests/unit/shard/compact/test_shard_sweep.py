@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.clock import s3_now
@@ -27,15 +24,10 @@ LOCATION = parse_location("s3://acme/orders")
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        for name in ("batches/one", "batches/two", "batches/new", "batches/crashed", "other"):
-            client.put_object(Bucket="acme", Key=f"orders/{name}")
-        yield Place(client, LOCATION)
+def place(client: Any) -> Place:
+    for name in ("batches/one", "batches/two", "batches/new", "batches/crashed", "other"):
+        client.put_object(Bucket="acme", Key=f"orders/{name}")
+    return Place(client, LOCATION)
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from shard_files import rows_of, tagged, written
 
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -20,16 +17,6 @@ from dbt.adapters.mzs3.shard.executor.batch.object_file import (
 )
 from dbt.adapters.mzs3.shard.executor.batch.read import Wanted, read_batch
 from dbt.adapters.mzs3.shard.types.kind import Type
-
-
-@pytest.fixture
-def client() -> Iterator[Any]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        yield client
 
 
 def stored(client: Any, data: bytes) -> StoredFile:

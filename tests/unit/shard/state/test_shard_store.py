@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
-from moto import mock_aws
 from shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.failures import RoleError
@@ -22,16 +19,6 @@ from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore, Unkno
 
 LOCATION = parse_location("s3://acme/shards/orders")
 KEY = "shards/orders/_shard.json"
-
-
-@pytest.fixture
-def client() -> Iterator[Any]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        yield client
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.copy.commit import sweep
@@ -22,14 +19,9 @@ OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(client: Any, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setattr(sweep, "_QUIET_S", 0.0)
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        yield Place(client, parse_location("s3://acme/orders"))
+    return Place(client, parse_location("s3://acme/orders"))
 
 
 def opened(place: Place, folder: str, part: int) -> PendingFile:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -28,23 +25,18 @@ class Frame:
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        client.create_bucket(Bucket="acme")
-        for name, fake in {
-            "s3_client": lambda _: client,
-            "pause": lambda _: None,
-            "checked_frame": lambda *_: Frame,
-            "type_problems": lambda *_: [],
-        }.items():
-            monkeypatch.setattr(job, name, fake)
-        monkeypatch.setattr(job._Run, "_state", lambda _, before: before.state)
-        monkeypatch.setattr(job._Run, "_batch", written)
-        StateStore(client, LOCATION).create(new_shard([column(0, "a")]))
-        yield client
+def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name, fake in {
+        "s3_client": lambda _: client,
+        "pause": lambda _: None,
+        "checked_frame": lambda *_: Frame,
+        "type_problems": lambda *_: [],
+    }.items():
+        monkeypatch.setattr(job, name, fake)
+    monkeypatch.setattr(job._Run, "_state", lambda _, before: before.state)
+    monkeypatch.setattr(job._Run, "_batch", written)
+    StateStore(client, LOCATION).create(new_shard([column(0, "a")]))
+    return client
 
 
 def written(_: Any, place: Any, state: ShardState, moment: int) -> Batch:

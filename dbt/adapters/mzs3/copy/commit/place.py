@@ -114,14 +114,20 @@ class Place:
             Bucket=self.location.bucket, Key=key, UploadId=upload_id
         )
 
-    def uploads(self, prefix: str | None = None) -> Iterator[tuple[str, str]]:
-        """Key and id of every open upload below the location, or whose key begins so."""
+    def uploads(
+        self, prefix: str | None = None, *, begun_by: int | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """Key and id of every open upload below the location, or whose key begins so.
+
+        With `begun_by`, in ms since the epoch, only of those that were begun no later.
+        """
         pages = self.client.get_paginator("list_multipart_uploads").paginate(
             Bucket=self.location.bucket, Prefix=prefix or self.location.prefix
         )
         for page in pages:
             for upload in page.get("Uploads", []):
-                yield upload["Key"], upload["UploadId"]
+                if begun_by is None or upload["Initiated"].timestamp() * 1000 <= begun_by:
+                    yield upload["Key"], upload["UploadId"]
 
 
 def _listed(entry: Any) -> Listed:

@@ -52,8 +52,7 @@ def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest)
 
     Runs that write meanwhile lose no batch: they begin again. Files that no batch names are
     removed once they are old enough for no reader or writer to need them, and so are uploads that
-    killed runs left open. Raises an Mzs3Error;
-    the shard can then still be read as before.
+    killed runs left open. Raises an Mzs3Error; the shard can then still be read as before.
     """
     place = Place(s3_client(shelf.connection), shelf.location)
     store = StateStore(place.client, shelf.location)
@@ -140,8 +139,9 @@ class _Compaction:
         rows = consolidated(changes, names)
         time = F.lit(plan.since).cast("bigint").alias("t")
         rows = rows.select(time, "d", *names)
-        most = default_parallelism(self.spark)
-        parts = self.request.parts or part_count(plan.most_rows, plan.old, most)
+        parts = self.request.parts or part_count(
+            plan.most_rows, plan.old, default_parallelism(self.spark)
+        )
         if not plan.sort_by:
             return in_parts(rows, parts)
         parts = min(parts, MOST_PARTS_OF_A_RUN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.clock import s3_now
@@ -30,20 +29,9 @@ def abort_killed(place: Place, keep_ms: int) -> Aborted:
     """
     try:
         oldest = s3_now(place.client, place.location) - max(keep_ms, LONGEST_UPLOAD_MS)
-        old = [(key, id) for key, id, begun in _uploads(place) if begun <= oldest]
+        old = list(place.uploads(place.key(BATCHES), begun_by=oldest))
     except AwsFailure as exc:
         doing = f"looking for uploads that killed runs left open below {place.uri}"
         return Aborted(0, (describe(exc, doing, "s3:ListBucketMultipartUploads"),))
     problems = abort_all(place, old)
     return Aborted(len(old) - len(problems), tuple(problems))
-
-
-def _uploads(place: Place) -> Iterator[tuple[str, str, int]]:
-    """Key, id, and when it was begun, in ms since the epoch."""
-    pages = place.client.get_paginator("list_multipart_uploads").paginate(
-        Bucket=place.location.bucket, Prefix=place.key(BATCHES)
-    )
-    for page in pages:
-        for upload in page.get("Uploads", []):
-            begun = int(upload["Initiated"].timestamp() * 1000)
-            yield upload["Key"], upload["UploadId"], begun
