@@ -1,4 +1,4 @@
-"""An S3 bucket as a value: what each request makes of it; and a client that asks it like boto3's."""
+"""An S3 bucket as a value: what each request makes of it; and its client."""
 
 from __future__ import annotations
 
@@ -92,6 +92,14 @@ class S3Model:
     lost: Failed = field(
         default_factory=lambda: Failed(ReadTimeoutError(endpoint_url="http://s3"))
     )
+
+    def is_private(self, request: Request) -> bool:
+        """Opening an upload, and filling it: others see it when they list, before or after."""
+        return request[0] in {"open", "part"} or "_mzs3_" in str(request[1])
+
+    def changes(self, request: Request) -> bool:
+        """Whether it writes or removes anything."""
+        return request[0] in {"put", "delete", "complete", "abort", "open", "part"}
 
     def apply(self, state: Bucket, actor: int, request: Request) -> tuple[Bucket, Any]:
         """The bucket after the request, and the answer."""
