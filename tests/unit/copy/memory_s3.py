@@ -6,6 +6,7 @@ import hashlib
 import io
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -24,6 +25,7 @@ class MemoryS3:
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, tuple[str, int]] = {}
         self.lists_uploads = True
+        self.meta = SimpleNamespace(endpoint_url=f"memory {id(self)}")
         self.before: Callable[[str, str], None] = lambda action, key: None
         self._lock = threading.RLock()
 

@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.copy.commit.conditions import PROBE
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
-
-_PROBE = "_mzs3_"
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -54,11 +53,11 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
 
 def is_probe(place: Place, key: str) -> bool:
     """Whether the key is that of a probe, of this run or of another one."""
-    return key.startswith(place.key(_PROBE))
+    return key.startswith(place.key(PROBE))
 
 
 def _probe_key(place: Place) -> str:
-    return place.key(f"{_PROBE}{uuid.uuid4().hex}")
+    return place.key(f"{PROBE}{uuid.uuid4().hex}")
 
 
 @contextmanager

@@ -104,9 +104,10 @@ class Place:
             **condition,
         )
 
-    def delete(self, key: str) -> None:
+    def delete(self, key: str, **condition: str) -> None:
         """Remove an object; one that is not there is fine."""
-        self.client.delete_object(Bucket=self.location.bucket, Key=key)
+        delete: Any = self.client.delete_object
+        delete(Bucket=self.location.bucket, Key=key, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
         """Give an upload up."""

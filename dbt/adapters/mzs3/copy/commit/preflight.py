@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.conditions import store_conditions
 from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.existing import (
@@ -58,6 +59,8 @@ def prepare(
             f"{finished.text}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
+    if on_existing != "fail":
+        _require_conditions(place, on_existing)
     existing = None if on_existing == "fail" else read_existing(place)
     if existing is None:
         require_empty(place)
@@ -81,6 +84,18 @@ def prepare(
         first_number=first_free_number(taken),
         reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
     )
+
+
+def _require_conditions(place: Place, on_existing: OnExisting) -> None:
+    """Raises LocationError where two runs at once could both claim the location."""
+    heeds = store_conditions(place)
+    if not (heeds.creates and heeds.replaces):
+        raise LocationError(
+            f"the store of {place.uri} does not heed the conditions of writes (If-None-Match, "
+            f"If-Match), without which two runs at once could mix their files: on_existing: "
+            f"{on_existing} needs a store that does, such as Amazon S3. Here set on_existing to "
+            f"fail, and export to a new location for each run, such as '{place.uri}' || mz_now()"
+        )
 
 
 def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUpload]:
