@@ -72,6 +72,10 @@ class MemoryS3:
         self.before("CreateMultipartUpload", Key)
         return {"UploadId": self.opened(Key).upload_id}
 
+    def upload_part(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
+        self.before("UploadPart", Key)
+        return {"ETag": "etag"}
+
     def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
         self.before("CompleteMultipartUpload", Key)
         with self._lock:

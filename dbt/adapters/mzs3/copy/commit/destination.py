@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.copy.commit.conditions import PROBE
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
@@ -62,7 +63,7 @@ def _probe_key(place: Place) -> str:
 
 @contextmanager
 def proof_of_writing(place: Place) -> Iterator[str]:
-    """Opens an upload and aborts it: nothing is left. Its id while it is open.
+    """Opens an upload, sends a part and aborts it: nothing is left. Its id while it is open.
 
     Raises S3Error, which names the missing permission.
     """
@@ -75,9 +76,19 @@ def proof_of_writing(place: Place) -> Iterator[str]:
         doing = f"opening an upload at {place.uri}"
         raise S3Error(describe(exc, doing, place.permissions)) from exc
     try:
+        _send_a_part(place, key, opened["UploadId"])
         yield opened["UploadId"]
     finally:
         _abort_probe(place, key, opened["UploadId"])
+
+
+def _send_a_part(place: Place, key: str, upload_id: str) -> None:
+    """A bucket may take the upload and refuse its parts, for want of a right to a key or else."""
+    try:
+        Parts(place.client, place.location.bucket).put(key, upload_id, 1, b"\0")
+    except AwsFailure as exc:
+        doing = f"sending a part of an upload at {place.uri}"
+        raise S3Error(describe(exc, doing, place.permissions)) from exc
 
 
 def _abort_probe(place: Place, key: str, upload_id: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.parts import content_md5
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -100,6 +101,7 @@ class Place:
             Key=self.key(name),
             Body=body,
             ContentType="application/json",
+            ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
             **self.properties,
             **condition,
         )

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.copy.commit.names import first_free_number
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
-from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, OpenUpload
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 
 OnExisting = Literal["fail", "overwrite", "resume"]
@@ -32,14 +32,14 @@ class Ground:
 
     `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
     `finished` says so if it was completed only now, in place of the run that began it. `reusable`
-    has uploads by key.
+    has uploads by key, the fullest first.
     """
 
     sweeper: Sweeper
     existing: Existing | None = None
     finished: str | None = None
     first_number: int = 1
-    reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
+    reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
 
 
 def prepare(
@@ -98,8 +98,8 @@ def _require_conditions(place: Place, on_existing: OnExisting) -> None:
         )
 
 
-def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUpload]:
-    """The open uploads of an interrupted run, the fullest one of each key."""
+def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[OpenUpload]]:
+    """The open uploads of interrupted runs that tell what they were opened with."""
     if sweeper.is_blind:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
@@ -108,13 +108,13 @@ def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUploa
         )
     ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
     listed = each(ours, lambda upload: _parts_of(place, *upload))
-    fullest: dict[str, OpenUpload] = {}
+    found: dict[str, list[OpenUpload]] = {}
     for (key, _), upload in zip(ours, listed, strict=True):
-        if upload is not None and (
-            key not in fullest or len(upload.parts) > len(fullest[key].parts)
-        ):
-            fullest[key] = upload
-    return fullest
+        if upload is not None and NOTE_PART in upload.parts:
+            found.setdefault(key, []).append(upload)
+    for uploads in found.values():
+        uploads.sort(key=lambda upload: len(upload.parts), reverse=True)
+    return found
 
 
 def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:

@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.copy.commit.conditions import store_conditions
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import S3Error, ShardError
@@ -188,6 +189,7 @@ class StateStore:
             Key=self._location.key(STATE),
             Body=document,
             ContentType="application/json",
+            ContentMD5=content_md5(document),  # buckets with Object Lock refuse it otherwise
             **condition,
         )
         return str(answer["ETag"])
