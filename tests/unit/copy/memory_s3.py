@@ -25,6 +25,7 @@ class MemoryS3:
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, tuple[str, int]] = {}
         self.lists_uploads = True
+        self.lists_uploads_by_prefix = True
         self.meta = SimpleNamespace(endpoint_url=f"memory {id(self)}")
         self.before: Callable[[str, str], None] = lambda action, key: None
         self._lock = threading.RLock()
@@ -93,7 +94,7 @@ class MemoryS3:
         fake = self
 
         class Paginator:
-            def paginate(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
+            def paginate(self, *, Prefix: str = "", **_: Any) -> Iterator[dict[str, Any]]:
                 if name == "list_objects_v2":
                     yield fake.list_objects_v2(Prefix=Prefix)
                     return
@@ -103,6 +104,7 @@ class MemoryS3:
                         {"Key": key, "UploadId": upload_id}
                         for upload_id, (key, _) in list(fake.uploads.items())
                         if fake.lists_uploads and key.startswith(Prefix)
+                        if not Prefix or fake.lists_uploads_by_prefix
                     ]
                 }
 

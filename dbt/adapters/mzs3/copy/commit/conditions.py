@@ -9,11 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.place import PROBE, Place
 from dbt.adapters.mzs3.errors import S3Error
-
-PROBE = "_mzs3_"
-"""What the names of objects and uploads begin with that are only made to see what S3 does."""
 
 _NOT_OF_ANY = '"0"'
 _REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})

@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.parts import Parts
-from dbt.adapters.mzs3.copy.commit.conditions import PROBE
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.place import PROBE, Place
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
 
 
@@ -50,11 +49,6 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         return parse_location(value)
     except ValueError as exc:
         raise ConfigError(node, [f"location {exc}"]) from exc
-
-
-def is_probe(place: Place, key: str) -> bool:
-    """Whether the key is that of a probe, of this run or of another one."""
-    return key.startswith(place.key(PROBE))
 
 
 def _probe_key(place: Place) -> str:

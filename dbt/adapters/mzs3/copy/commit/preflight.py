@@ -103,8 +103,8 @@ def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[Open
     if sweeper.is_blind:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
-            "that lists open uploads by prefix: it could not see what an interrupted run left "
-            "open. Set on_existing to fail or overwrite to export without"
+            "that lists open uploads: it could not see what an interrupted run left open. Set "
+            "on_existing to fail or overwrite to export without"
         )
     ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
     listed = each(ours, lambda upload: _parts_of(place, *upload))
