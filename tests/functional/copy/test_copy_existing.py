@@ -207,7 +207,7 @@ def test_resume_does_not_make_public_what_is_to_be_private(
 ) -> None:
     public = {"on_existing": "resume", "acl": "public-read", "object_tags": {"open": "yes"}}
     interrupted(copy, monkeypatch, f"s3://{bucket}/x", **public, **WIDE_OPTIONS)
-    copy(WIDE, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
+    copy(WIDE, f"s3://{bucket}/x", on_existing="resume", acl="private", **WIDE_OPTIONS)
     for found in s3.list_objects_v2(Bucket=bucket)["Contents"]:
         grants = s3.get_object_acl(Bucket=bucket, Key=found["Key"])["Grants"]
         assert [grant["Grantee"].get("URI") for grant in grants] == [None], found["Key"]
