@@ -177,9 +177,7 @@ def test_resume_sends_only_what_is_missing(
     s3.create_multipart_upload(Bucket=bucket, Key="x/part-0000-0001.csv")
     s3.create_multipart_upload(Bucket=bucket, Key="x/part-0009-0001.csv")
     sent: list[Request] = []
-    faulty.watch = lambda request: (
-        sent.append(request) if request.part_number and ".csv" in request.key else None
-    )
+    faulty.watch = lambda request: sent.append(request) if request.action == "UploadPart" else None
     result = copy(WIDE, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
     assert not sent
     found = {k.removeprefix("x/"): v for k, v in objects(bucket).items() if k.startswith("x/")}
@@ -234,9 +232,7 @@ def test_resume_over_a_finished_export_compares_it(
     before = objects(bucket)
     uploads: list[str] = []
     faulty.watch = lambda request: (
-        uploads.append(request.key)
-        if request.action == "UploadPart" and ".csv" in request.key
-        else None
+        uploads.append(request.key) if request.action == "UploadPart" else None
     )
     assert copy("select id from range(100)", location, parts=2, on_existing="resume") == first
     with pytest.raises(LocationError, match="the query gives other rows by now: 1 of 2 files"):

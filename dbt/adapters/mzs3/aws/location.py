@@ -50,7 +50,7 @@ def parse_location(text: str) -> S3Location:
         )
     if bucket.startswith("arn:") and ":accesspoint:" not in bucket:
         raise ValueError(
-            f"names {text[len(SCHEME) :]}, which is the ARN of no access point of S3; use the name "
+            f"names {path}, which is the ARN of no access point of S3; use the name "
             "of a bucket, or the alias of an access point"
         )
     prefix = prefix.rstrip("/")
