@@ -19,6 +19,7 @@ from s3_model import Bucket, Client, etag_of
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.commit import each, preflight, sweep
+from dbt.adapters.mzs3.copy.commit.conditions import Conditions
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
@@ -167,7 +168,7 @@ def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) ->
     name = spec.single_file or f"{folder}part-{part:04d}-{number:04d}.csv"
     body, key = f"{run.name} {folder}{part}".encode(), spec.prefix + name
     etag, upload_id = etag_of(body), ""
-    reusable = spec.reusable.get(key)
+    reusable = next(iter(spec.reusable.get(key, ())), None)
     if reusable is not None:
         upload_id = reusable.upload_id
     elif not spec.dry:
@@ -205,6 +206,7 @@ def simulated() -> Iterator[None]:
         mock.patch.object(each, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: True),
+        mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
         mock.patch.object(sweep, "_QUIET_S", 0.0),
         mock.patch.object(sweep, "_PAUSE_S", 0.0),
         mock.patch("uuid.uuid4", _Ids.uuid4),

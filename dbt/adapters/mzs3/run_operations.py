@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.source_operations import selection
 from dbt.adapters.mzs3.staging import ingest_sources
-from dbt.adapters.mzs3.validation import OPERATION, validate_connection
+from dbt.adapters.mzs3.validation import OPERATION, identify, validate_connection
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.impl import Mzs3Adapter
@@ -34,9 +34,14 @@ logger = AdapterLogger("mzs3")
 
 
 def validate(adapter: Mzs3Adapter, name: Any, location: Any, queue: Any = None) -> None:
-    """Try what exports need on a prefix, and sources on a queue; fails of what is essential."""
+    """Try what exports need on a prefix, and sources on a queue; fails of what is essential.
+
+    Without either, say who the connection is.
+    """
     with _operation(OPERATION, name=name, location=location):
         connections = adapter.config.credentials.connections
+        if location is None and queue is None:
+            logger.info(f"  aws {name}: {identify(connections, name)}")
         tried = validate_connection(connections, name, location, queue)
     for one in tried:
         for check in one.checks:

@@ -46,6 +46,15 @@ def test_writing_denied(copy: Copy, faulty: FaultyS3, bucket: str, nothing_left:
     nothing_left(bucket)
 
 
+def test_parts_that_are_denied_are_found_before_any_data(
+    copy: Copy, faulty: FaultyS3, bucket: str, nothing_left: Check
+) -> None:
+    faulty.deny = lambda request: request.action == "UploadProbe"
+    with pytest.raises(S3Error, match=r"sending a part of an upload at .* \(needs s3:PutObject\)"):
+        copy("select raise_error('the query has run')", f"s3://{bucket}/x")
+    nothing_left(bucket)
+
+
 @pytest.mark.parametrize(
     ("action", "doing"),
     [
@@ -193,7 +202,7 @@ def test_uploads_that_can_not_be_listed_are_spoken_of(
     copy: Copy, faulty: FaultyS3, bucket: str
 ) -> None:
     faulty.deny = lambda request: (
-        request.action == "ListMultipartUploads" or request.part_number == 1
+        request.action == "ListMultipartUploads" or request.action == "UploadPart"
     )
     with pytest.raises(CopyError) as failure:
         copy("select 1 as a", f"s3://{bucket}/x")

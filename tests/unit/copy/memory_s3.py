@@ -31,6 +31,8 @@ class MemoryS3:
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, tuple[str, int]] = {}
         self.lists_uploads = True
+        self.lists_uploads_by_prefix = True
+        self.meta = SimpleNamespace(endpoint_url=f"memory {id(self)}")
         self.before: Callable[[str, str], None] = lambda action, key: None
         self.meta = SimpleNamespace(endpoint_url=f"memory:{id(self)}")
         self._lock = threading.RLock()
@@ -84,6 +86,10 @@ class MemoryS3:
         self.before("CreateMultipartUpload", Key)
         return {"UploadId": self.opened(Key).upload_id}
 
+    def upload_part(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
+        self.before("UploadPart", Key)
+        return {"ETag": "etag"}
+
     def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
         self.before("CompleteMultipartUpload", Key)
         with self._lock:
@@ -101,7 +107,7 @@ class MemoryS3:
         fake = self
 
         class Paginator:
-            def paginate(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
+            def paginate(self, *, Prefix: str = "", **_: Any) -> Iterator[dict[str, Any]]:
                 if name == "list_objects_v2":
                     yield fake.list_objects_v2(Prefix=Prefix)
                     return
@@ -111,6 +117,7 @@ class MemoryS3:
                         {"Key": key, "UploadId": upload_id}
                         for upload_id, (key, _) in list(fake.uploads.items())
                         if fake.lists_uploads and key.startswith(Prefix)
+                        if not Prefix or fake.lists_uploads_by_prefix
                     ]
                 }
 

@@ -168,7 +168,9 @@ class _Run:
         keep = {file.upload_id for file in self._files}
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
-        commit = Commit(self._place, pending, deletes=self._ground.deletes)
+        commit = Commit(
+            self._place, pending, deletes=self._ground.deletes, proven=self._ground.proven
+        )
         commit.run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
     def _is_speculative(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,7 +32,8 @@ def place(s3: MemoryS3) -> Place:
 
 def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
     """A run that has uploaded its files and goes on to commit them."""
-    files = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
+    opened = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
+    files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
     entries = [{"url": f"s3://b/{f.key}", "meta": {"sha256": f.sha256}} for f in files]
     manifest = {"of": name, "entries": entries, "meta": {"record_count": 15}}
     return Commit(place(s3), PendingExport(tuple(files), manifest), deletes=True), files

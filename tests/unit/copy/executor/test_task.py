@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.executor import uploader
-from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, OpenUpload, note_of
 from dbt.adapters.mzs3.copy.executor.spec import CsvSpec, ExportedColumn, WriteSpec
 from dbt.adapters.mzs3.copy.executor.task import write_empty_part, write_parts
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
+
+CSV = "text/csv; charset=utf-8"
 
 
 @dataclass
@@ -197,13 +199,20 @@ def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
     assert s3.aborted == set(s3.uploads) == {"exports/part-0000-0001.csv"}
 
 
+def left_open(parts: dict[int, tuple[str, int]], **properties: str) -> OpenUpload:
+    """The upload of a run that was to be resumed."""
+    note = note_of({"ContentType": CSV, **properties})
+    md5 = hashlib.md5(note, usedforsecurity=False).hexdigest()
+    return OpenUpload("old id", {**parts, NOTE_PART: (f'"{md5}"', len(note))})
+
+
 def test_a_failure_leaves_the_upload_of_an_interrupted_run_to_the_next_attempt(
     s3: FakeS3,
 ) -> None:
     key = "exports/part-0000-0001.csv"
     s3.uploads[key] = {}
     s3.fail_at = 2
-    settings = spec(part_size=4, reusable={key: OpenUpload("old id")})
+    settings = spec(part_size=4, reusable={key: [left_open({})]})
     with pytest.raises(ExecutorError):
         run(settings, batch([0] * 9, ["abc"] * 9))
     assert not s3.aborted
@@ -254,11 +263,33 @@ def test_what_an_interrupted_run_has_uploaded_is_not_sent_again(s3: FakeS3) -> N
     s3.uploads[key] = {}
     same = hashlib.md5(b"abc\nabc\n", usedforsecurity=False).hexdigest()
     parts = {1: (f'"{same}"', 8), 2: ("other", 8), 3: (f'"{same}"', 7)}
-    settings = spec(part_size=8, reusable={key: OpenUpload("old id", parts)})
+    settings = spec(part_size=8, reusable={key: [left_open(parts)]}, resumable=True)
     [report] = run(settings, batch([0] * 7, ["abc"] * 7))
     assert report["upload_id"] == "old id"
     assert report["etags"] == [f'"{same}"', "etag 2", "etag 3", "etag 4"]
     assert sorted(s3.uploads[key]) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("now", [{}, {"ACL": "private"}, {"ACL": "public-read", "Tagging": "a=b"}])
+def test_an_upload_with_other_properties_is_not_continued(s3: FakeS3, now: dict[str, str]) -> None:
+    key = "exports/part-0000-0001.csv"
+    unknown = OpenUpload("unknown id", {})
+    before = left_open({}, ACL="public-read")
+    settings = spec(part_size=8, reusable={key: [unknown, before]}, properties=now)
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    assert report["upload_id"] == f"id of {key}"
+    settings = spec(reusable={key: [unknown, before]}, properties={"ACL": "public-read"})
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    assert report["upload_id"] == "old id"
+
+
+def test_an_upload_of_some_parts_tells_what_it_was_opened_with(s3: FakeS3) -> None:
+    settings = spec(part_size=8, resumable=True, properties={"ACL": "private"})
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    [parts] = s3.uploads.values()
+    assert sorted(parts) == [1, 2, 3, 4, NOTE_PART]
+    assert parts[NOTE_PART] == note_of({"ContentType": CSV, "ACL": "private"})
+    assert report["etags"] == ["etag 1", "etag 2", "etag 3", "etag 4"]
 
 
 def test_a_dry_run_reports_the_same_and_sends_nothing(s3: FakeS3) -> None:

@@ -59,6 +59,7 @@ def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest)
     before = store.read()
     if before is None:
         raise ShardError(f"there is no shard at {place.uri}")
+    store.require_conditions()
     plan = compaction_plan(before.state, request)
     new = None
     try:

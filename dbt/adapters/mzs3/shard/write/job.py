@@ -116,6 +116,7 @@ class _Run:
         store = StateStore(place.client, self.shelf.location)
         before = store.read()
         if first:
+            store.require_conditions()
             self._look_at_clocks(store, before)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
