@@ -45,11 +45,11 @@ def test_overwrite_replaces_what_the_manifest_names(
     found = objects(bucket)
     assert sorted(found) == [
         "x/_manifest.json",
-        *(f"x/part-000{part}-5001.csv" for part in range(2)),
+        *(f"x/part-000{part}-0002.csv" for part in range(2)),
     ]
     assert (result.rows, manifest_of(found)["meta"]["record_count"]) == (50, 50)
     copy("select id from range(100)", location, parts=3, on_existing="overwrite")
-    assert "x/part-0002-0001.csv" in objects(bucket)
+    assert "x/part-0002-0003.csv" in objects(bucket)
 
 
 def test_overwrite_needs_a_manifest_of_ours(copy: Copy, s3: Any, bucket: str) -> None:

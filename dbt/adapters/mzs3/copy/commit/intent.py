@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -131,8 +132,7 @@ def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -
             return Version(intent, found[1])
         if not was_refused:
             raise
-        other = CommitIntent.from_json(found[0]) if found else None
-        raise ChangedError(Version(other, found[1]) if found and other else None) from exc
+        raise ChangedError(_version(*found) if found else None) from exc
 
 
 def close_intent(
@@ -154,6 +154,13 @@ def close_intent(
             return
     closed = replace(version.intent, state="closed", pending=None, written_by=writer, used=used)
     put_intent(place, closed, version)
+
+
+def _version(content: bytes, etag: str) -> Version | None:
+    """The intent that stands there; None for what no commit writes, which nobody can go on with."""
+    with contextlib.suppress(ValueError):
+        return Version(CommitIntent.from_json(content), etag)
+    return None
 
 
 def _has_no_answer(exc: Exception) -> bool:
