@@ -157,7 +157,7 @@ def close_intent(
 
 
 def _version(content: bytes, etag: str) -> Version | None:
-    """The intent that stands there; None for what no commit writes, which nobody can go on with."""
+    """The intent that stands there; None for what no commit writes."""
     with contextlib.suppress(ValueError):
         return Version(CommitIntent.from_json(content), etag)
     return None
