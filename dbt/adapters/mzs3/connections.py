@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
@@ -16,18 +18,26 @@ from pyspark.errors import PySparkException
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
+from dbt.adapters.mzs3.spark.output import write_output_to
 from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
     import agate
 
 logger = AdapterLogger("mzs3")
+_dbt_log = logging.getLogger("file_log")
 
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
     """Our errors as dbt's: what Spark said is a database error, the rest a runtime error."""
     kind = DbtDatabaseError if isinstance(error, SparkJobError) else DbtRuntimeError
     return kind(str(error))
+
+
+def _log_folder() -> Path | None:
+    """Where dbt keeps its own log file, wherever it was told to; None if it keeps none."""
+    files = [each for each in _dbt_log.handlers if isinstance(each, logging.FileHandler)]
+    return Path(files[0].baseFilename).parent if files else None
 
 
 class Mzs3ConnectionManager(SparkConnectionManager):
@@ -60,6 +70,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             return opened
         if connection.state == ConnectionState.OPEN:
             return connection
+        write_output_to(_log_folder())
         try:
             connection.handle = SessionConnection(credentials.server_side_parameters)
         except Mzs3Error as exc:

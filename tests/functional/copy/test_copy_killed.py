@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt_process import finish, start_dbt
 from export_killed import export
 from faulty_s3 import FaultyS3, Request
 from onlooker import MANIFEST, Location, Onlooker, canonical
-from test_copy_processes import finish, start_dbt
 from test_copy_processes import project_folder as project_folder  # a fixture
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]

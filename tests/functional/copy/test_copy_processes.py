@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from dbt_process import finish, start_dbt
 from faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
@@ -77,24 +78,6 @@ def project_folder(
     (tmp_path / "dbt_project.yml").write_text(yaml.safe_dump(project))
     (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
     return tmp_path
-
-
-def start_dbt(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    code = "from dbt.cli.main import cli; cli()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, "--no-use-colors", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    return output
 
 
 def statuses(folder: Path) -> set[str]:
