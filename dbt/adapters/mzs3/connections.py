@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.contracts.connection import (
+    AdapterRequiredConfig,
+    AdapterResponse,
+    Connection,
+    ConnectionState,
+)
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
@@ -17,11 +22,14 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.remains import Remains
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.output import write_output_to
 from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
+    from multiprocessing.context import SpawnContext
+
     import agate
 
 logger = AdapterLogger("mzs3")
@@ -44,6 +52,10 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     """Sessions are ours; thrift, http and odbc are dbt-spark's."""
 
     TYPE = "mzs3"
+
+    def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
+        super().__init__(config, mp_context)
+        self.remains = Remains()
 
     @contextmanager
     def exception_handler(self, sql: str) -> Generator[None, None, None]:
@@ -91,6 +103,11 @@ class Mzs3ConnectionManager(SparkConnectionManager):
                 if connection.state == ConnectionState.OPEN:
                     self.cancel(connection)
         return [connection.name for connection in others if connection.name is not None]
+
+    def cleanup_all(self) -> None:
+        """As dbt's own; raises what is left where the user has interrupted the run."""
+        super().cleanup_all()
+        self.remains.raise_if_interrupted()
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:

@@ -105,6 +105,13 @@ def test_ctrl_c_while_uploading_leaves_nothing(
     output = finish(dbt)
     assert dbt.returncode != 0, output
     assert "[COPY" not in output
+    assert output.splitlines()[-1] == (
+        f"  model.acme.export: the export to s3://{bucket}/x/ was cancelled. Nothing of this "
+        "export is visible, and no upload is left open"
+    )
+    assert output.count("was cancelled") == 1, output
+    assert "Traceback" not in output
+    assert "part" not in output.split("CANCEL query")[-1], output  # no progress
     nothing_left(bucket)
 
 

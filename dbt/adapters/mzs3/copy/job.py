@@ -24,12 +24,13 @@ from dbt.adapters.mzs3.copy.config.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.copy.export import Export, checked_frame
 from dbt.adapters.mzs3.copy.progress import Progress
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.resumed import require_same
+from dbt.adapters.mzs3.copy.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.copy.rows.granted import Reason
 from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.failure import executor_error, explain
+from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
@@ -78,7 +79,7 @@ def copy_to_s3(
         if ground.finished is not None:
             watch.recovered(ground.finished)
         export.check_kept_partitions(ground)
-        with watch.progress() as progress:
+        with watch.progress() as progress, interruptible(spark, cancelled):
             run = _Run(export, frame, place, ground, progress, watch)
             if parsed.on_existing == "resume" and ground.existing is not None:
                 return run.compared_with(ground.existing)
@@ -126,7 +127,7 @@ class _Run:
             if isinstance(exc, CommitError) and exc.goes_on:
                 raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
-            raise _with_remains(self._export, exc, left) from exc
+            raise self._with_remains(exc, left) from exc
         result = self._committed()
         self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
         return result
@@ -141,6 +142,7 @@ class _Run:
             before_again=self._begin_again,
         )
         require_same(self._place, existing, files)
+        self._watch.resumed(TakenOver(0, 0, 0), finished=True)
         self._ground.sweeper.sweep()  # what the runs before have left open
         as_of = int(existing.manifest["as_of"])
         return self._watch.committed(_result(self._export, files, as_of))
@@ -155,6 +157,8 @@ class _Run:
             before_again=self._begin_again,
         )
         self._files += files
+        if self._export.options.on_existing == "resume":
+            self._watch.resumed(taken_over(self._ground.reusable, files))
         check_count(written=sum(file.rows for file in files), counted=counted)
         self._watch.stop_if_cancelled()
 
@@ -172,6 +176,22 @@ class _Run:
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
         Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+
+    def _with_remains(self, exc: BaseException, left: str | None) -> BaseException:
+        """The failure, with what it leaves behind; interrupts pass through as they are."""
+        if not isinstance(exc, Exception):
+            return exc
+        text = f"{self._export.node}: the export to {self._export.location.uri} "
+        # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.
+        stopped = not isinstance(exc, CommitError) and executor_error(exc) is None
+        cancelled = self._watch.is_cancelled and stopped
+        text += "was cancelled" if cancelled else f"failed: {explain(exc)}"
+        if isinstance(exc, CommitError) and exc.remains:
+            listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+            return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
+        if left is not None:
+            return CopyError(f"{text}. {left}")
+        return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")
 
     def _is_speculative(self) -> bool:
         return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
@@ -206,16 +226,3 @@ def _to_be_continued(export: Export, exc: CommitError) -> CopyError:
         f"{export.node}: the export to {export.location.uri} failed half-way: {exc}. Remove "
         f"nothing, and run it again: the next run to this location goes on from here.{listed}"
     )
-
-
-def _with_remains(export: Export, exc: BaseException, left: str | None) -> BaseException:
-    """The failure, with what it leaves behind; interrupts pass through as they are."""
-    if not isinstance(exc, Exception):
-        return exc
-    text = f"{export.node}: the export to {export.location.uri} failed: {explain(exc)}"
-    if isinstance(exc, CommitError) and exc.remains:
-        listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-        return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
-    if left is not None:
-        return CopyError(f"{text}. {left}")
-    return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")
