@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,15 @@ class Watch:
 
     def resumed(self, taken: TakenOver, *, finished: bool = False) -> None:
         """To call of a run that resumes, once it is known what it could take over."""
-        self._tell(CopyResumed(**self._about, **asdict(taken), finished=finished))
+        self._tell(
+            CopyResumed(
+                **self._about,
+                parts=taken.parts,
+                of_parts=taken.of_parts,
+                bytes=taken.bytes,
+                finished=finished,
+            )
+        )
 
     def committed(self, result: CopyResult) -> CopyResult:
         """The run's result, which is visible from now on, whatever the run still fails with.
