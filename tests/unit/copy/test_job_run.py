@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.copy.commit.protocol import StaleFilesError
-from dbt.adapters.mzs3.copy.job import _Run
+from dbt.adapters.mzs3.copy.job import _Run, _with_remains
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError
 
@@ -77,8 +77,5 @@ def test_whoever_watches_learns_that_all_begins_again() -> None:
 def test_what_is_left_is_told_of_what_failed_and_of_what_was_stopped(
     cancelled: bool, failure: Exception, left: str | None, said: str
 ) -> None:
-    nothing: Any = None
-    watch: Any = SimpleNamespace(is_cancelled=cancelled)
-    run = _Run(EXPORT, nothing, nothing, nothing, nothing, watch)
-    told = str(run._with_remains(failure, left))
+    told = str(_with_remains(EXPORT, failure, left, cancelled))
     assert told.startswith(f"model.shop.orders: the export to s3://b/p/ {said}")

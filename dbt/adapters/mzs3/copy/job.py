@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.existing import Existing
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
@@ -124,10 +123,8 @@ class _Run:
             self._committed()
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
-            if isinstance(exc, CommitError) and exc.goes_on:
-                raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
-            raise self._with_remains(exc, left) from exc
+            raise _with_remains(self._export, exc, left, self._watch.is_cancelled) from exc
         result = self._committed()
         self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
         return result
@@ -171,27 +168,12 @@ class _Run:
 
     def _commit(self) -> None:
         self._progress.committing()
-        claim = Claim(self._place, self._export.pending(self._files, self._ground, self._place))
+        pending = self._export.pending(self._files, self._ground, self._place)
         keep = {file.upload_id for file in self._files}
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
-        Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
-
-    def _with_remains(self, exc: BaseException, left: str | None) -> BaseException:
-        """The failure, with what it leaves behind; interrupts pass through as they are."""
-        if not isinstance(exc, Exception):
-            return exc
-        text = f"{self._export.node}: the export to {self._export.location.uri} "
-        # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.
-        stopped = not isinstance(exc, CommitError) and executor_error(exc) is None
-        cancelled = self._watch.is_cancelled and stopped
-        text += "was cancelled" if cancelled else f"failed: {explain(exc)}"
-        if isinstance(exc, CommitError) and exc.remains:
-            listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-            return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
-        if left is not None:
-            return CopyError(f"{text}. {left}")
-        return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")
+        commit = Commit(self._place, pending, deletes=self._ground.deletes)
+        commit.run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
     def _is_speculative(self) -> bool:
         return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
@@ -219,10 +201,22 @@ def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str |
     return "; ".join(problems) or sweeper.sweep()
 
 
-def _to_be_continued(export: Export, exc: CommitError) -> CopyError:
-    """The failure of a commit that the next run finishes."""
-    listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-    return CopyError(
-        f"{export.node}: the export to {export.location.uri} failed half-way: {exc}. Remove "
-        f"nothing, and run it again: the next run to this location goes on from here.{listed}"
-    )
+def _with_remains(
+    export: Export, exc: BaseException, left: str | None, cancelled: bool
+) -> BaseException:
+    """The failure, with what it leaves behind; interrupts pass through as they are."""
+    if not isinstance(exc, Exception):
+        return exc
+    # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.
+    stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
+    ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+    text = f"{export.node}: the export to {export.location.uri} {ended}"
+    if isinstance(exc, CommitError) and exc.remains:
+        listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+        return CopyError(
+            f"{text}. Remove nothing: the next run to this location puts in order what is "
+            f"left:{listed}"
+        )
+    if left is not None:
+        return CopyError(f"{text}. {left}")
+    return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")
