@@ -9,9 +9,9 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit import sweep as module
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport
 from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.protocol import Commit
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 
 LOCATION = S3Location("b", "x/")
@@ -57,7 +57,7 @@ def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
 def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
     made = sweeper(s3)
     claimed = s3.opened(PART)
-    Claim(place(s3), PendingExport((claimed,), {"entries": []})).take()
+    Commit(place(s3), PendingExport((claimed,), {"entries": []}), deletes=True)._claim()
     s3.opened("x/part-0001-0001.csv")
     assert made.sweep_until_quiet() is None
     assert left_open(s3) == [PART]

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.aws.failures import (
     is_denied,
     is_missing,
 )
-from dbt.adapters.mzs3.copy.commit.abort import abort_all
+from dbt.adapters.mzs3.copy.commit.abort import abort_all, delete_all
 from dbt.adapters.mzs3.copy.commit.complete import complete
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.existing import require_empty
@@ -30,6 +30,7 @@ from dbt.adapters.mzs3.copy.commit.intent import (
     Version,
     close_intent,
     put_intent,
+    read_intent,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.copy.commit.manifest import to_json
@@ -83,9 +84,9 @@ class Commit:
         `once_claimed` is done while no other run can commit to the location. Raises LocationError
         if another run has the location, or has changed it; CommitError; or StaleFilesError.
         """
-        self._claim()
         make_visible = self._make_visible
         try:
+            self._claim()
             self._require_unchanged()
             once_claimed()
             self._complete_and_decide()
@@ -137,18 +138,15 @@ class Commit:
     def _claim(self) -> None:
         intent = CommitIntent(self._writer, "open", self.pending, self._writer)
         try:
-            try:
-                self._version = put_intent(self._place, intent, None)
-            except ChangedError as exc:
-                self._version = self._claim_closed(intent, exc.found)
-        except UnansweredError as exc:
-            left = f"{self._place.uri}{COMMITTING}, if it was written; the next run removes it"
-            raise CommitError(self._reason(exc.cause), [left]) from exc
-        except (ValueError, *AwsFailure) as exc:
-            raise CommitError(self._reason(exc)) from exc
+            self._version = put_intent(self._place, intent, None)
+        except ChangedError as exc:
+            self._version = self._claim_closed(intent, exc.found)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
         """Over the closed intent of a commit that has ended."""
+        if found is not None and found.intent.run_id == self._writer:
+            self._version = found
+            raise ChangedError(found)  # another run goes on with it already
         if found is None or found.intent.state != "closed":
             raise self._is_taken()
         used = found.intent.used
@@ -221,9 +219,14 @@ class Commit:
     def _goes_forward_after(self, exc: BaseException) -> bool:
         """After a failure: whether another run has decided to go forward. Else it is undone."""
         try:
-            if self._went_forward():
+            if self._has_claimed(exc):
+                if self._went_forward():
+                    return True
+                problems = self._roll_back() if self._is_mine_to_undo() else self._abort()
+            elif isinstance(exc, LocationError) or not self._is_visible():
+                problems = []
+            else:
                 return True
-            problems = self._abort() if self._held.intent.state == "open" else self._roll_back()
         except (UnansweredError, *AwsFailure) as second:
             problems = self._undecided(second)
         if isinstance(exc, LocationError) and not problems:
@@ -232,19 +235,34 @@ class Commit:
             raise CommitError(self._reason(exc), problems) from exc
         return False
 
+    def _has_claimed(self, exc: BaseException) -> bool:
+        """Whether the intent is there, or was; without an answer to its PUT, by looking."""
+        if self._version is None and isinstance(exc, (UnansweredError, *AwsFailure)):
+            found = read_intent(self._place)
+            if found is not None and found.intent.run_id == self._writer:
+                self._version = found
+        return self._version is not None
+
     def _went_forward(self) -> bool:
         """Decide to go back, unless another run has decided; whether that one went forward."""
-        try:
-            self._change("back")
-        except ChangedError as changed:
-            found = changed.found
-            ours = found is not None and found.intent.run_id == self._held.intent.run_id
-            if found is None or not ours or found.intent.state == "closed":
-                return self._is_visible()
-            if found.intent.state == "forward":
-                self._version = found
-                return True
-        return False
+        found: Version | None = self._held
+        if self._held.intent.written_by == self._writer:
+            try:
+                self._change("back")
+            except ChangedError as changed:
+                found = changed.found
+            else:
+                return False
+        ours = found is not None and found.intent.run_id == self._held.intent.run_id
+        if found is None or not ours or found.intent.state == "closed":
+            return self._is_visible()
+        if found.intent.state == "forward":
+            self._version = found
+        return found.intent.state == "forward"
+
+    def _is_mine_to_undo(self) -> bool:
+        intent = self._held.intent
+        return intent.state == "back" and intent.written_by == self._writer
 
     def _undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
@@ -307,11 +325,13 @@ class Commit:
         It is undone only where nobody else can still write the manifest: by the run itself, as
         long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
         """
-        impossible = isinstance(exc, _LostError)
-        if impossible or (not self._held.intent.shared and was_surely_refused(exc)):
-            with contextlib.suppress(UnansweredError, *AwsFailure):
+        mine = not self._held.intent.shared and self.pending.in_place is None
+        with contextlib.suppress(UnansweredError, *AwsFailure):
+            if self._is_visible():
+                return
+            if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
                 if not self._went_forward():
-                    if self._held.intent.state == "back":
+                    if self._is_mine_to_undo():
                         raise CommitError(self._reason(exc), self._roll_back()) from exc
                     raise CommitError(self._overtaken()) from exc
                 if self._has_made_visible():
@@ -324,7 +344,7 @@ class Commit:
 
     def _clean_up(self) -> None:
         """Delete what the new manifest does not name any more, and then the intent."""
-        problems = self._delete(self.pending.stale)
+        problems = delete_all(self._place, self.pending.stale)
         if problems:
             listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(
@@ -332,6 +352,8 @@ class Commit:
                 f"before it are still there, for whoever lists the location:{listed}\nThe next "
                 "run to this location tries again to remove them"
             )
+        if self._version is None:
+            return  # the run that has made this export visible removes it
         retired = UsedNames(retired=self._held.intent.used.retired)
         if self._held.intent.shared:
             stale = retired.without(map(self._name, self.pending.stale))
@@ -353,7 +375,7 @@ class Commit:
         if problems:
             return problems
         used = self._held.intent.used
-        if self._held.intent.shared:
+        if self._held.intent.shared and self.pending.in_place is None:
             used = used.without(self._names())
         try:
             close_intent(self._place, self._held, self._writer, used, deletes=self._deletes)
@@ -378,19 +400,7 @@ class Commit:
         except AwsFailure as exc:
             doing = f"reading {self._place.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
-        return self._delete(visible)
-
-    def _delete(self, keys: Sequence[str]) -> list[str]:
-        """What could not be deleted, and why."""
-
-        def attempt(key: str) -> str | None:
-            try:
-                self._place.delete(key)
-            except AwsFailure as exc:
-                return describe(exc, f"removing {self._place.uri_of(key)}", "s3:DeleteObject")
-            return None
-
-        return [problem for problem in each(keys, attempt) if problem is not None]
+        return delete_all(self._place, visible)
 
     # -- words
 
@@ -408,8 +418,9 @@ class Commit:
 
     def _reason(self, exc: BaseException) -> str:
         doing = f"committing {self._place.uri}"
-        if isinstance(exc, AwsFailure):
-            return describe(exc, doing, "s3:PutObject")
+        cause = exc.cause if isinstance(exc, UnansweredError) else exc
+        if isinstance(cause, AwsFailure):
+            return describe(cause, doing, "s3:PutObject")
         return f"{doing} failed: {exc}"
 
 
