@@ -123,6 +123,7 @@ class _Quiet:
     """Progress and watch of a run that nobody looks at."""
 
     target = None
+    is_cancelled = False
 
     def committed(self, result: CopyResult) -> CopyResult:
         return result
@@ -208,6 +209,7 @@ def simulated() -> Iterator[None]:
         mock.patch.object(preflight, "compares_before_deleting", lambda _: True),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
         mock.patch.object(sweep, "_QUIET_S", 0.0),
+        mock.patch.object(sweep, "_LOST_QUIET_S", 0.0),
         mock.patch.object(sweep, "_PAUSE_S", 0.0),
         mock.patch("uuid.uuid4", _Ids.uuid4),
     ):

@@ -21,6 +21,7 @@ DOORS = {
     "full_refresh.py",
     "impl.py",
     "python_job.py",
+    "remains.py",
     "response.py",
     "run_operations.py",
     "shard_jobs.py",

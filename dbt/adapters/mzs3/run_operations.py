@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.impl import Mzs3Adapter
 
 logger = AdapterLogger("mzs3")
+
+_T = TypeVar("_T")
 
 
 def validate(adapter: Mzs3Adapter, name: Any, location: Any, queue: Any = None) -> None:
@@ -119,7 +124,11 @@ def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) 
         connection, place = target
         with adapter.connections.exception_handler(f"compacting {place.uri}"):
             session = adapter.connections.get_thread_connection().handle.session
-            done = compact_shard(session, Shelf(connection, place), request)
+            cancelled = threading.Event()
+            shelf = Shelf(connection, place)
+            done = _to_its_end(
+                partial(compact_shard, session, shelf, request, cancelled), cancelled
+            )
     for line in compaction(place.uri, done):
         logger.info(f"  {line}")
 
@@ -127,6 +136,17 @@ def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) 
 def ingest(adapter: Mzs3Adapter, select: Any) -> None:
     """Ingest the named sources, or all; fails with the errors of all that failed."""
     ingest_sources(adapter, selection("ingest_s3_sources", select))
+
+
+def _to_its_end(work: Callable[[], _T], cancelled: threading.Event) -> _T:
+    """What the work returns or raises, also after Ctrl-C: `cancelled` is set, and it cleans up."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            cancelled.set()
+            return running.result()
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from faulty_s3 import FaultyS3, Request
 from real_stores import STORE
 
 from dbt.adapters.mzs3.copy import job
+from dbt.adapters.mzs3.copy.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.watch import Audience
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 
 pytestmark = pytest.mark.spark
@@ -179,8 +181,18 @@ def test_resume_sends_only_what_is_missing(
     s3.create_multipart_upload(Bucket=bucket, Key="x/part-0009-0001.csv")
     sent: list[Request] = []
     faulty.watch = lambda request: sent.append(request) if request.action == "UploadPart" else None
-    result = copy(WIDE, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
+    told: list[CopyEvent] = []
+    result = copy(
+        WIDE,
+        f"s3://{bucket}/x",
+        on_existing="resume",
+        audience=Audience(tell=told.append),
+        **WIDE_OPTIONS,
+    )
     assert not sent
+    [resumed] = [event for event in told if isinstance(event, CopyResumed)]
+    assert resumed.parts == resumed.of_parts > 2
+    assert resumed.bytes == result.bytes
     found = {k.removeprefix("x/"): v for k, v in objects(bucket).items() if k.startswith("x/")}
     assert {k: v for k, v in found.items() if k.endswith(".csv")} == {
         k: v for k, v in whole.items() if k.endswith(".csv")

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt_process import finish, start_dbt
 from export_killed import export
 from faulty_s3 import FaultyS3, Request
 from onlooker import MANIFEST, Location, Onlooker, canonical
-from test_copy_processes import finish, start_dbt
 from test_copy_processes import project_folder as project_folder  # a fixture
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -232,6 +232,8 @@ def test_ctrl_c_in_the_commit(
     interrupted.set()
     output = finish(dbt)
     assert dbt.returncode != 0, output
+    assert "interrupted by the user" in output
+    assert "Traceback" not in output
     assert "30,000 rows, 1 file, 28.8 MB in" in output  # a commit that has begun is finished
     assert sorted(location.listed()) == [MANIFEST, "x/part-0000-0001.csv"]
     assert location.follow_manifest() is not None

@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.copy.events import CopyEvent
 from dbt.adapters.mzs3.copy.history.table import HistoryRow
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.granted import Reason
+from dbt.adapters.mzs3.copy.tally import Snapshot
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
 
@@ -129,6 +130,16 @@ def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
         witness.cancelled.set()
         watch.begin_again("wide rows")
     assert witness.names == ["started", "cancelled"]
+
+
+def test_there_is_no_progress_once_the_user_has_stopped_the_run(witness: Witness) -> None:
+    seen = Snapshot("computing", 0, 0, 0, None)
+    with pytest.raises(CopyError), witness.watch() as watch:
+        watch._tell_progress(seen)
+        witness.cancelled.set()
+        watch._tell_progress(seen)
+        watch.stop_if_cancelled()
+    assert witness.names == ["started", "progress", "cancelled"]
 
 
 def test_an_interrupt_is_a_cancellation(witness: Witness) -> None:

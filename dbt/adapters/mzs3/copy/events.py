@@ -192,6 +192,25 @@ class CopyRecovered(CopyEvent):
 
 
 @dataclass(frozen=True)
+class CopyResumed(CopyEvent):
+    """All files are uploaded; `parts` of their `of_parts` upload parts, with so many `bytes`, were
+    sent by an earlier run. Of an export that is `finished` already, nothing was sent."""
+
+    parts: int
+    of_parts: int
+    bytes: int
+    finished: bool
+
+    name = "mzs3.copy.resumed"
+
+    def _said(self) -> str:
+        if self.finished:
+            return f"resume: the export in {self.location} is whole, and the same; nothing is sent"
+        found = f"{self.parts:,} of {_counted(self.of_parts, 'upload part')}"
+        return f"resume: {found}, {shown_bytes(self.bytes)}, taken over from an earlier run"
+
+
+@dataclass(frozen=True)
 class CopyWarning(CopyEvent):
     """Something that the export does not depend on went wrong."""
 

@@ -121,30 +121,31 @@ def test_probes_of_dead_runs_go_with_their_uploads(s3: MemoryS3, take_over: bool
 
 
 class DyingTask:
-    """A clock, and a task that opens an upload between its seconds 3 and 6."""
+    """A clock, and a task that opens an upload between its ticks 3 and 6."""
 
-    def __init__(self, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, tick_s: float = 1.0) -> None:
         self._s3 = s3
+        self._tick_s = tick_s
         self.now = 0.0
         monkeypatch.setattr(module, "time", self)
         monkeypatch.setattr(module, "Event", lambda: self)
 
     def monotonic(self) -> float:
-        self.now += 1.0
+        self.now += self._tick_s
         return self.now
 
     def wait(self, _: float) -> None:
-        if 3 < self.now < 6:
+        if 3 < self.now / self._tick_s < 6:
             self._s3.opened(PART)
 
 
 def test_an_upload_that_a_dying_task_opens_late_is_swept(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = DyingTask(s3, monkeypatch)
+    task = DyingTask(s3, monkeypatch, tick_s=0.4)
     assert sweeper(s3).sweep_until_quiet() is None
     assert left_open(s3) == []
-    assert task.now > 6
+    assert task.now > 6 * 0.4
 
 
 @pytest.mark.parametrize("speculative", [True, False])

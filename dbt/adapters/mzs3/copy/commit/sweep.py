@@ -12,8 +12,12 @@ from dbt.adapters.mzs3.copy.commit.intent import read_intent
 from dbt.adapters.mzs3.copy.commit.names import is_file_name
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
 
-# Spark looks every 2 s whether a Python worker's task was cancelled, and gives it 2 s to end.
-_QUIET_S = 5.0
+# Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more
+# rows then: they end with the batch that they have in hand, and abort what they have opened.
+_QUIET_S = 2.0
+# Of tasks that nobody has interrupted, Spark looks every 2 s whether they are wanted, and gives a
+# worker 2 s to end.
+_LOST_QUIET_S = 5.0
 _PAUSE_S = 0.5
 _MAX_S = 30.0
 
@@ -103,14 +107,15 @@ class Sweeper:
         some seconds.
         """
         if speculative or self._attempts_were_lost:
-            return self.sweep_until_quiet()
+            return self.sweep_until_quiet(_LOST_QUIET_S)
         return self.sweep()
 
-    def sweep_until_quiet(self) -> str | None:
+    def sweep_until_quiet(self, quiet_s: float | None = None) -> str | None:
         """As `sweep`, until no new upload has appeared for some seconds.
 
         A task that has just been cancelled may still be opening one.
         """
+        quiet_s = _QUIET_S if quiet_s is None else quiet_s
         if self._blind is not None:
             return self._blind
         started = quiet_since = time.monotonic()
@@ -119,7 +124,7 @@ class Sweeper:
             while time.monotonic() - started < _MAX_S:
                 if self._abort_open():
                     quiet_since = time.monotonic()
-                elif time.monotonic() - quiet_since >= _QUIET_S:
+                elif time.monotonic() - quiet_since >= quiet_s:
                     return None
                 pause.wait(_PAUSE_S)
         except AwsFailure as exc:
