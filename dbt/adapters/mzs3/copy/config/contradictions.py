@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.location import SCHEME
-from dbt.adapters.mzs3.aws.named import unknown_connection
+from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
 from dbt.adapters.mzs3.copy.config.keys import OF_CSV
 from dbt.adapters.mzs3.copy.config.size import format_size
 from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
@@ -34,7 +34,7 @@ def contradictions(
 def _of_where(
     options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
 ) -> Iterator[str]:
-    if "location" not in given:
+    if given.get("location") in (None, ""):
         yield "location is required: 's3://bucket/prefix' or a SQL expression for one"
     if options.location.startswith(SCHEME) and ("||" in options.location):
         yield (
@@ -42,6 +42,8 @@ def _of_where(
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         )
+    else:
+        yield from literal_problems(options.location)
     if options.aws_connection not in connections:
         yield unknown_connection("aws_connection", options.aws_connection, connections)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dbt.adapters.mzs3.aws.named import unknown_connection
+from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
 from dbt.adapters.mzs3.copy.config.keys import IGNORED
 from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
 from dbt.adapters.mzs3.copy.config.size import parse_size
@@ -96,8 +96,8 @@ def _key_problems(given: Mapping[str, Any]) -> list[str]:
 def _contradictions(
     options: ShardOptions, given: Mapping[str, Any], connections: Collection[str]
 ) -> list[str]:
-    problems = []
-    if given.get("location") is None:
+    problems = literal_problems(options.location)
+    if given.get("location") in (None, ""):
         problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
     if options.aws_connection not in connections:
         problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
