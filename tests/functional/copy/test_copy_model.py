@@ -27,6 +27,12 @@ WRONG = """
 {{ config(materialized='copy_to_s3', locaton='s3://copy-model/', max_file_size='1 mb') }}
 select 1 as a
 """
+PYTHON = """
+def model(dbt, session):
+    dbt.config(materialized='copy_to_s3', location='s3://copy-model/scored/', parts=1)
+    return dbt.ref('orders').where('id < 3').selectExpr('id', 'rand() as score')
+"""
+OTHERS = ["wrong", "by_time", "scored"]
 DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
 
 
@@ -46,6 +52,7 @@ class TestCopyModel:
             "orders_export.sql": LITERAL,
             "by_time.sql": EXPRESSION,
             "wrong.sql": WRONG,
+            "scored.py": PYTHON,
             "downstream.sql": DOWNSTREAM,
         }
 
@@ -55,7 +62,7 @@ class TestCopyModel:
         assert project.run_sql("select * from {schema}.orders_export", fetch="all") == []
 
     def test_the_log_and_the_artifact_have_the_row_count(self, project: Any, s3: Any) -> None:
-        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", "wrong", "by_time"])
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", *OTHERS])
         assert "OK created sql copy_to_s3 model" in log
         assert "[COPY 1234 in " in log
         results = json.loads(Path(project.project_root, "target/run_results.json").read_text())
@@ -126,3 +133,18 @@ class TestCopyModel:
         assert keys(s3) == before
         tables = [row[1] for row in project.run_sql("show tables in {schema}", fetch="all")]
         assert "wrong" not in tables
+
+    def test_a_python_model_is_a_table_whose_rows_are_exported(
+        self, project: Any, s3: Any
+    ) -> None:
+        project.run_sql("create or replace view {schema}.scored as select 1 as it_was_sql")
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--select", "orders", "scored"])
+        assert "OK created python copy_to_s3 model" in log
+        assert "[COPY 3 in " in log
+        # The very rows: what the model returned has been computed once.
+        [key] = [name for name in keys(s3) if name.startswith("scored/part-")]
+        exported = s3.get_object(Bucket="copy-model", Key=key)["Body"].read().decode()
+        kept = project.run_sql("select id, score from {schema}.scored", fetch="all")
+        assert {tuple(map(float, line.split(","))) for line in exported.split()} == {
+            tuple(row) for row in kept
+        }
