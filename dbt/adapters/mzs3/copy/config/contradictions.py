@@ -62,7 +62,11 @@ def _of_sizes(options: CopyOptions) -> Iterator[str]:
             f"{MAX_UPLOAD_PARTS} upload parts of {format_size(options.part_size)}; raise part_size"
         )
     if options.max_multi_part_bytes_in_memory < 2 * options.part_size:
-        yield "max_multi_part_bytes_in_memory must be at least twice part_size"
+        yield (
+            "max_multi_part_bytes_in_memory must be at least twice part_size, which is "
+            f"{format_size(options.part_size)}; it is "
+            f"{format_size(options.max_multi_part_bytes_in_memory)}"
+        )
 
 
 def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
@@ -72,7 +76,7 @@ def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{key} contradicts single_file, which is one file; leave out one of them"
     twice = sorted({n for n in options.partition_by if options.partition_by.count(n) > 1})
     if twice:
-        yield f"partition_by names {', '.join(twice)} twice"
+        yield f"partition_by names {', '.join(twice)} twice; leave one of them"
 
 
 def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
@@ -81,4 +85,4 @@ def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
         return
     for key in OF_CSV:
         if given.get(key) is not None:
-            yield f"{key} is an option of CSV; format is {options.format}"
+            yield f"{key} is an option of CSV; format is {options.format}, so leave it out"

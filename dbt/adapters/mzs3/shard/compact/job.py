@@ -56,9 +56,7 @@ def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest)
     """
     place = Place(s3_client(shelf.connection), shelf.location)
     store = StateStore(place.client, shelf.location)
-    before = store.read()
-    if before is None:
-        raise ShardError(f"there is no shard at {place.uri}")
+    before = store.existing()
     plan = compaction_plan(before.state, request)
     new = None
     try:
