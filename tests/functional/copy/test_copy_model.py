@@ -27,13 +27,14 @@ WRONG = """
 {{ config(materialized='copy_to_s3', locaton='s3://copy-model/', max_file_size='1 mb') }}
 select 1 as a
 """
+DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
+
+
 PYTHON = """
 def model(dbt, session):
     dbt.config(materialized='copy_to_s3', location='s3://copy-model/scored/', parts=1)
     return dbt.ref('orders').where('id < 3').selectExpr('id', 'rand() as score')
 """
-OTHERS = ["wrong", "by_time", "scored"]
-DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
 
 
 def keys(s3: Any) -> list[str]:
@@ -49,10 +50,10 @@ class TestCopyModel:
     def models(self) -> dict[str, str]:
         return {
             "orders.sql": ORDERS,
+            "scored.py": PYTHON,
             "orders_export.sql": LITERAL,
             "by_time.sql": EXPRESSION,
             "wrong.sql": WRONG,
-            "scored.py": PYTHON,
             "downstream.sql": DOWNSTREAM,
         }
 
@@ -62,7 +63,9 @@ class TestCopyModel:
         assert project.run_sql("select * from {schema}.orders_export", fetch="all") == []
 
     def test_the_log_and_the_artifact_have_the_row_count(self, project: Any, s3: Any) -> None:
-        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--exclude", *OTHERS])
+        _, log = run_dbt_and_capture(
+            ["--no-use-colors", "run", "--select", "orders", "orders_export+"]
+        )
         assert "OK created sql copy_to_s3 model" in log
         assert "[COPY 1234 in " in log
         results = json.loads(Path(project.project_root, "target/run_results.json").read_text())

@@ -15,12 +15,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state import store as module
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
-from dbt.adapters.mzs3.shard.state.store import (
-    LostRaceError,
-    NoShardError,
-    StateStore,
-    UnknownWriteError,
-)
+from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore, UnknownWriteError
 
 LOCATION = parse_location("s3://acme/shards/orders")
 KEY = "shards/orders/_shard.json"
@@ -49,7 +44,9 @@ def test_a_state_is_read_as_it_was_written(store: StateStore) -> None:
 
 
 def test_what_is_no_shard_is_an_error_that_says_what_to_do(store: StateStore, client: Any) -> None:
-    with pytest.raises(NoShardError, match="run the model that writes it first, or correct the"):
+    with pytest.raises(
+        module.NoShardError, match="run the model that writes it first, or correct the"
+    ):
         store.existing()
     client.put_object(Bucket="acme", Key=KEY, Body=b'{"format": 2}')
     with pytest.raises(ShardError, match=r"can read: it is of format 2, not 1\. Use the version"):
