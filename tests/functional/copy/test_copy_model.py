@@ -105,6 +105,21 @@ class TestCopyModel:
             assert name not in text
             assert aws_connection[name] not in text
 
+    def test_a_python_model_is_a_table_whose_rows_are_exported(
+        self, project: Any, s3: Any
+    ) -> None:
+        project.run_sql("create or replace view {schema}.scored as select 1 as it_was_sql")
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--select", "orders", "scored"])
+        assert "OK created python copy_to_s3 model" in log
+        assert "[COPY 3 in " in log
+        # The very rows: what the model returned has been computed once.
+        [key] = [name for name in keys(s3) if name.startswith("scored/part-")]
+        exported = s3.get_object(Bucket="copy-model", Key=key)["Body"].read().decode()
+        kept = project.run_sql("select id, score from {schema}.scored", fetch="all")
+        assert {tuple(map(float, line.split(","))) for line in exported.split()} == {
+            tuple(row) for row in kept
+        }
+
     def test_a_second_run_is_refused_and_changes_nothing(self, project: Any, s3: Any) -> None:
         before = keys(s3)
         [result] = run_dbt(["run", "--select", "orders_export"], expect_pass=False)
@@ -136,18 +151,3 @@ class TestCopyModel:
         assert keys(s3) == before
         tables = [row[1] for row in project.run_sql("show tables in {schema}", fetch="all")]
         assert "wrong" not in tables
-
-    def test_a_python_model_is_a_table_whose_rows_are_exported(
-        self, project: Any, s3: Any
-    ) -> None:
-        project.run_sql("create or replace view {schema}.scored as select 1 as it_was_sql")
-        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--select", "orders", "scored"])
-        assert "OK created python copy_to_s3 model" in log
-        assert "[COPY 3 in " in log
-        # The very rows: what the model returned has been computed once.
-        [key] = [name for name in keys(s3) if name.startswith("scored/part-")]
-        exported = s3.get_object(Bucket="copy-model", Key=key)["Body"].read().decode()
-        kept = project.run_sql("select id, score from {schema}.scored", fetch="all")
-        assert {tuple(map(float, line.split(","))) for line in exported.split()} == {
-            tuple(row) for row in kept
-        }
