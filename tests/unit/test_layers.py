@@ -17,6 +17,7 @@ DOORS = {
     "__init__.py",
     "connections.py",
     "credentials.py",
+    "declarations.py",
     "freshness.py",
     "full_refresh.py",
     "impl.py",

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.copy.history.report.read import write_report
 from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, ShardError
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction
 from dbt.adapters.mzs3.shard.config.problems import Problems
@@ -62,7 +62,10 @@ def verify(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
         connections = adapter.config.credentials.connections
         found = verify_copy(connections, aws_connection, location)
     for stranger in found.strangers:
-        logger.warning(f"{stranger} is not in the manifest; readers of the location read it")
+        logger.warning(
+            f"{stranger} is not in the manifest, and whoever reads the whole location reads it "
+            "too; move it away, or read what the manifest names"
+        )
     if found.problems:
         raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
     logger.info(f"  {found.summary}")
@@ -92,9 +95,7 @@ def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> 
         connection, place = named_target(
             operation, connections, "aws_connection", aws_connection, location
         )
-        found = StateStore(s3_client(connection), place).read()
-        if found is None:
-            raise ShardError(f"there is no shard at {place.uri}")
+        found = StateStore(s3_client(connection), place).existing()
     for line in described(place.uri, found.state):
         logger.info(f"  {line}")
 

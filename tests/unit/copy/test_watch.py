@@ -173,8 +173,8 @@ def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None
         watch.committed(RESULT)
     assert witness.names == ["started", "committed", "warning"]
     assert witness.events[-1].message == (
-        "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history: "
-        "no permission"
+        "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
+        "and is otherwise as the log says: no permission"
     )
 
 

@@ -167,7 +167,10 @@ class Watch:
             append_history(self._spark, self._audience.schema, self._row(status, failure))
         except Exception as exc:  # noqa: BLE001 - whatever it is, the export has ended as it has
             table = f"{self._audience.schema}.{TABLE}"
-            warning = f"this run could not be recorded in {table}: {explain(exc)}"
+            warning = (
+                f"this run could not be recorded in {table}, and is otherwise as the log says: "
+                f"{explain(exc)}"
+            )
             self._tell(CopyWarning(**self._about, warning=warning))
 
     def _row(self, status: Status, failure: BaseException | None) -> HistoryRow:

@@ -96,7 +96,10 @@ def _export_at(place: Place) -> Existing:
     try:
         existing = read_existing(place)
     except LocationError as exc:
-        raise LocationError(f"{uri} is not a manifest of dbt-mzs3: {exc.__cause__}") from exc
+        raise LocationError(
+            f"{uri} is not a manifest that dbt-mzs3 writes ({exc.__cause__}), so there is nothing "
+            "to compare the files with"
+        ) from exc
     if existing is not None:
         return existing
     begun = ""
@@ -127,7 +130,10 @@ def _told(place: Place, existing: Existing) -> tuple[Layout, list[Entry]]:
         entries = [Entry.of(name, entry["meta"]) for name, entry in existing.entries.items()]
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
         uri = place.uri_of(place.key(MANIFEST))
-        raise LocationError(f"{uri} lacks what dbt-mzs3 writes of each file: {exc}") from exc
+        raise LocationError(
+            f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
+            "changed it. Export again"
+        ) from exc
     return layout, entries
 
 

@@ -64,9 +64,7 @@ def compact_shard(
     """
     place = Place(s3_client(shelf.connection), shelf.location)
     store = StateStore(place.client, shelf.location)
-    before = store.read()
-    if before is None:
-        raise ShardError(f"there is no shard at {place.uri}")
+    before = store.existing()
     store.require_conditions()
     plan = compaction_plan(before.state, request)
     new = None

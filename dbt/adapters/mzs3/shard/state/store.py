@@ -48,6 +48,10 @@ class Read:
     etag: str
 
 
+class NoShardError(ShardError):
+    """There is no shard at the location."""
+
+
 class LostRaceError(ShardError):
     """Another writer has changed the shard since it was read."""
 
@@ -87,7 +91,21 @@ class StateStore:
         try:
             return Read(from_document(data), etag)
         except ValueError as error:
-            raise ShardError(f"{self.uri} is not a shard's state: {error}") from error
+            raise ShardError(
+                f"{self.uri} is not a shard's state that this version of dbt-mzs3 can read: "
+                f"{error}. Use the version that wrote it; if something else has changed the "
+                "object, restore it"
+            ) from error
+
+    def existing(self) -> Read:
+        """The state; NoShardError where there is no shard, ShardError if the object is none."""
+        found = self.read()
+        if found is None:
+            raise NoShardError(
+                f"there is no shard at {self._location.uri}; run the model that writes it first, "
+                "or correct the location"
+            )
+        return found
 
     def require_conditions(self) -> None:
         """Raises ShardError where the store does not heed the conditions of writes.
@@ -120,9 +138,7 @@ class StateStore:
         What `change` raises ends it. A state that is not changed is not written.
         """
         for attempt in range(ATTEMPTS):
-            before = self.read()
-            if before is None:
-                raise ShardError(f"there is no shard at {self._location.uri}")
+            before = self.existing()
             state = change(before.state)
             if state == before.state:
                 return before

@@ -66,7 +66,10 @@ def make_visible(place: Place, files: Sequence[PendingFile]) -> tuple[BatchFile,
             )
         found = place.find(file.key)
         if found is None:
-            raise ShardError(f"{place.uri_of(file.key)} is gone right after it was written")
+            raise ShardError(
+                f"{place.uri_of(file.key)} is gone right after it was written: something else "
+                "than this run has removed it; run again"
+            )
         name = file.key.removeprefix(place.location.prefix)
         return BatchFile(name, file.bytes, found.etag, file.rows)
 
