@@ -120,6 +120,14 @@ def _executors(worker: int) -> list[int]:
     ]
 
 
+def executors_below(pid: int) -> list[int]:
+    """The executors of a cluster that a driver has made itself, whose process has this id."""
+    found = _executors(pid)
+    for child in _children(pid):
+        found += executors_below(child)
+    return found
+
+
 def _children(pid: int) -> list[int]:
     children = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
