@@ -79,7 +79,7 @@ def run(
     killer.driver = process.pid
     faulty.watch = killer.watch
     try:
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=500)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
