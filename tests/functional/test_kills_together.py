@@ -57,6 +57,10 @@ SPARK = {
     "spark.shuffle.io.retryWait": "100ms",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    # Little is computed; to compile it would take longer.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

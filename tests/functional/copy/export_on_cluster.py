@@ -48,6 +48,10 @@ def main(
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.shuffle.partitions": "8",
             "spark.sql.adaptive.coalescePartitions.enabled": "false",
+            # Little is computed; to compile it would take longer.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             # A block that is gone is told of at once.
             "spark.shuffle.io.maxRetries": "1",
             "spark.shuffle.io.retryWait": "100ms",

@@ -35,7 +35,10 @@ _OPEN = 4
 
 
 class Killer:
-    """Kills one executor each time so many uploads of an attempt are open, so many times."""
+    """Kills one executor in the midst of each attempt, so many times.
+
+    Of the uploads that are opened once more, one or two are of tasks that died with it.
+    """
 
     def __init__(self, times: int) -> None:
         self._times = times
@@ -50,9 +53,8 @@ class Killer:
         with self._lock:
             self._opened[request.key] += 1
             attempt = self.kills + 1
-            # Those of the task that was killed are opened once more.
-            now = sum(1 for times in self._opened.values() if times >= attempt) - 2 * self.kills
-            if now >= _OPEN and self.kills < self._times:
+            now = sum(1 for times in self._opened.values() if times >= attempt)
+            if now >= _OPEN - self.kills and self.kills < self._times:
                 self.kills += 1
                 os.kill(executors_below(self.driver)[0], signal.SIGKILL)
 
