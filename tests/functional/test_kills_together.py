@@ -220,7 +220,7 @@ class Trial:
         # It may have done with fewer requests than the time before.
         self.counts[f"{work}: {victim} killed" if dead else f"{work}: nothing killed"] += 1
         self._count(work, answer)
-        if answer is None:
+        if victim == "driver" and dead:
             self._driver.end()
             # Executors of a dead driver go on until they notice.
             wait_for_end((pid for pid in dead if pid), DEADLINE_S)
@@ -234,6 +234,7 @@ class Trial:
         self._proxy.watch = self._see
         self._proxy.fault = flaky
         answer = self._driver.do(work, self._version)
+        self._proxy.fault = lambda _: None
         self._count(work, answer)
         self.after(work)
 
