@@ -94,6 +94,7 @@ def spark_parameters(tmp_path_factory):
     return {
         "spark.master": "local[2]",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.ui.enabled": "false",

@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.export import Export
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.uploads import Uploads
 
 LOCATION = S3Location("b", "x/")
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"
@@ -59,8 +60,8 @@ class Run:
         place, export = _place(ask), self._export()
         _Ids.of(self.name)
         ground = self._prepared(place, export)
-        files, _ = _upload(self._frame(place), export.write_spec(ground))
-        return Committing(self, ground, tuple(files))
+        uploads = _upload(self._frame(place), export.write_spec(ground))
+        return Committing(self, ground, tuple(uploads.files))
 
     def _export(self) -> Export:
         config = {"location": "s3://b/x", "on_existing": self.mode, **self.options}
@@ -152,16 +153,16 @@ class _Ids:
         return SimpleNamespace(hex=f"{cls._prefix}{cls._count}")
 
 
-def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> tuple[list[PendingFile], int]:
+def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> Uploads:
     """What the tasks of an export do: an upload for each file, which stays open."""
     if frame.files is not None:
-        return list(frame.files), len(frame.files)
+        return Uploads(list(frame.files), len(frame.files), computed_twice=False)
     files = [
         _uploaded(frame.client, frame.run, spec, part, folder)
         for folder in frame.run.folders
         for part in range(frame.run.parts)
     ]
-    return files, len(files)
+    return Uploads(files, len(files), computed_twice=False)
 
 
 def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) -> PendingFile:

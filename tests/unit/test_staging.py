@@ -41,7 +41,10 @@ def adapter(cancelled):
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=cancelled)
     credentials = SimpleNamespace(
-        method="session", connections={"default": AwsConnection()}, server_side_parameters={}
+        method="session",
+        connections={"default": AwsConnection()},
+        server_side_parameters={},
+        executor_timeout=600,
     )
     config = SimpleNamespace(
         credentials=credentials,
@@ -62,7 +65,7 @@ def adapter(cancelled):
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
     monkeypatch.setattr(
-        sources_of_node, "isolated_session", lambda _: SimpleNamespace(interruptAll=int)
+        sources_of_node, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int)
     )
 
     def put(action):
@@ -123,7 +126,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(sources_of_node, "isolated_session", lambda _: session)
+    monkeypatch.setattr(sources_of_node, "isolated_session", lambda *_: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled

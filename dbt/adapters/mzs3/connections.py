@@ -84,7 +84,9 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             return connection
         write_output_to(_log_folder())
         try:
-            connection.handle = SessionConnection(credentials.server_side_parameters)
+            connection.handle = SessionConnection(
+                credentials.server_side_parameters, credentials.executor_timeout
+            )
         except Mzs3Error as exc:
             connection.state = ConnectionState.FAIL
             raise as_dbt_error(exc) from exc

@@ -76,7 +76,9 @@ class SourcesOfNode:
 
     def session(self) -> SparkSession:
         """A new session, which stops with the others."""
-        session = isolated_session(self.credentials.server_side_parameters)
+        session = isolated_session(
+            self.credentials.server_side_parameters, self.credentials.executor_timeout
+        )
         self._sessions.append(session)
         return session
 

@@ -68,7 +68,8 @@ class CopyStarted(CopyEvent):
 class CopyBeginsAgain(CopyEvent):
     """The query runs once more, as rows were not what all are taken for at first.
 
-    `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows.
+    `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows;
+    `rows computed anew` may be others than those that files had been written of.
     """
 
     reason: Reason
@@ -79,6 +80,8 @@ class CopyBeginsAgain(CopyEvent):
     def _said(self) -> str:
         if self.reason == "wide rows":
             now = f"with batches for wide rows: one has more than {shown_bytes(self.limit)}"
+        elif self.reason == "rows computed anew":
+            now = "as Spark lost rows while files were written, and computed them anew"
         else:
             now = "sorted by all columns: different rows have the same hash"
         return f"COPY to {self.location} begins again, {now}"

@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.copy.progress import Progress
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.copy.rows.granted import Reason
-from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
+from dbt.adapters.mzs3.copy.rows.uploads import upload_parts
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
@@ -132,12 +132,14 @@ class _Run:
     def compared_with(self, existing: Existing) -> CopyResult:
         """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
         spec = self._export.write_spec(self._ground, dry=True, progress=self._progress.target)
-        files, _ = upload_parts(
+        uploads = upload_parts(
             self._frame,
             spec,
             self._export.options.parts or 1,
             before_again=self._begin_again,
         )
+        uploads.check()
+        files = uploads.files
         require_same(self._place, existing, files)
         self._watch.resumed(TakenOver(0, 0, 0), finished=True)
         self._ground.sweeper.sweep()  # what the runs before have left open
@@ -146,17 +148,17 @@ class _Run:
 
     def _upload(self) -> None:
         self._watch.stop_if_cancelled()
-        files, counted = upload_parts(
+        uploads = upload_parts(
             self._frame,
             self._export.write_spec(self._ground, progress=self._progress.target),
             self._export.options.parts or 1,
             empty_file=self._export.writes_empty_file(self._ground),
             before_again=self._begin_again,
         )
-        self._files += files
+        self._files += uploads.files
         if self._export.options.on_existing == "resume":
-            self._watch.resumed(taken_over(self._ground.reusable, files))
-        check_count(written=sum(file.rows for file in files), counted=counted)
+            self._watch.resumed(taken_over(self._ground.reusable, self._files))
+        uploads.check()
         self._watch.stop_if_cancelled()
 
     def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:

@@ -21,14 +21,17 @@ class TakenOver:
     bytes: int
 
 
-def taken_over(found: Mapping[str, OpenUpload], files: Sequence[PendingFile]) -> TakenOver:
+def taken_over(
+    found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
+) -> TakenOver:
     """What was not sent again of the uploads that a run found at its beginning, by key."""
     sizes = [
-        found[file.key].parts[number][1]
+        upload.parts[number][1]
         for file in files
-        if file.key in found and found[file.key].upload_id == file.upload_id
+        for upload in found.get(file.key, ())
+        if upload.upload_id == file.upload_id
         for number, etag in enumerate(file.etags, 1)
-        if found[file.key].parts.get(number, ("", 0))[0] == etag
+        if upload.parts.get(number, ("", 0))[0] == etag
     ]
     return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
 

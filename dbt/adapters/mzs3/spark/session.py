@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.output import output_hint, start_java
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 from dbt.adapters.mzs3.spark.warehouse import CATALOG, make_warehouse, place_warehouse
+from dbt.adapters.mzs3.spark.watchdog import EXECUTOR_TIMEOUT_S, watch
 
 DEFAULTS = {
     "spark.app.name": "dbt-mzs3",
@@ -51,14 +52,18 @@ def running_session() -> SparkSession | None:
     return session
 
 
-def isolated_session(parameters: Mapping[str, str]) -> SparkSession:
+def isolated_session(
+    parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
+) -> SparkSession:
     """A session of its own on the process's Spark: catalog and executors shared, but settings,
     temporary views and functions its own.
 
     The parameters that can be set at run time are set on it, so what one model sets with SET
-    never reaches another.
+    never reaches another. Work that no executor takes for `executor_timeout` seconds fails; 0 is
+    for ever.
     """
     session = get_or_create(parameters).newSession()
+    watch(session, executor_timeout)
     for key, value in {**DEFAULTS, **parameters}.items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
             session.conf.set(key, value)

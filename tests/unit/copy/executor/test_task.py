@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -80,8 +81,19 @@ def batch(parts: list[int], texts: list[str]) -> pa.RecordBatch:
     )
 
 
+def outcome(
+    settings: WriteSpec, *batches: pa.RecordBatch
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Reports of files, and the one of the task."""
+    write = write_parts(settings, lambda: SimpleNamespace(stageId=lambda: 7))
+    *files, task = [row for report in write(iter(batches)) for row in report.to_pylist()]
+    return files, task
+
+
 def run(settings: WriteSpec, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
-    return [row for report in write_parts(settings)(iter(batches)) for row in report.to_pylist()]
+    files, _ = outcome(settings, *batches)
+    assert {(file.pop("stage"), file.pop("tied")) for file in files} <= {(None, None)}
+    return files
 
 
 def hashed(hashes: list[int], texts: list[str]) -> pa.RecordBatch:
@@ -97,13 +109,21 @@ def test_rows_that_are_sorted_by_their_hash_are_written_without_it(s3: FakeS3) -
 
 
 def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: FakeS3) -> None:
-    [report] = run(spec(sorted_by_hash=True, part_size=2), hashed([1, 2, 2], ["a", "b", "c"]))
-    assert set(report.values()) == {None}
+    ties = spec(sorted_by_hash=True, part_size=2)
+    files, task = outcome(ties, hashed([1, 2, 2], ["a", "b", "c"]))
+    assert (files, task["tied"]) == ([], True)
     many = [hashed([i], ["x" * 3000]) for i in range(6000)]  # more than is gathered
     settings = spec(sorted_by_hash=True, part_size=1 << 20)
-    [report] = run(settings, *many, hashed([5999], ["y"]))
-    assert set(report.values()) == {None}
+    files, task = outcome(settings, *many, hashed([5999], ["y"]))
+    assert (files, task["tied"]) == ([], True)
     assert s3.aborted == s3.uploads.keys() != set()
+
+
+def test_a_task_tells_its_stage_with_files_and_without(s3: FakeS3) -> None:
+    for batches in ([], [batch([0], ["a"])], [batch([0, 1], ["a", "b"])]):
+        _, task = outcome(spec(), *batches)
+        told = {name: value for name, value in task.items() if value is not None}
+        assert told == {"stage": 7, "tied": False}
 
 
 def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:
@@ -195,7 +215,7 @@ def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
         raise RuntimeError("the query failed")
 
     with pytest.raises(RuntimeError, match="the query failed"):
-        list(write_parts(spec())(batches()))
+        list(write_parts(spec(), lambda: None)(batches()))
     assert s3.aborted == set(s3.uploads) == {"exports/part-0000-0001.csv"}
 
 

@@ -127,7 +127,7 @@ class _Compaction:
         with cleaned_up(self.place, spec.prefix, doing, self.cancelled) as opened:
             parts = self._parts(plan)
             opened.files = None
-            uploaded = upload(parts, spec)
+            uploaded = upload(self.place, parts, spec)
             opened.files = uploaded.files
             files = make_visible(self.place, uploaded.files)
         return Batch(

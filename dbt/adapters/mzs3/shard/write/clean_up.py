@@ -40,7 +40,7 @@ def cleaned_up(
         yield opened
     except Exception as exc:
         if opened.files is None:
-            left = _left_by_tasks(place, folder)
+            left = left_by_tasks(place, folder)
         else:
             left = _left_of_files(place, opened.files)
         stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
@@ -59,8 +59,8 @@ def _left_of_files(place: Place, files: Sequence[PendingFile]) -> str | None:
     return "; ".join(problems) or None
 
 
-def _left_by_tasks(place: Place, folder: str) -> str | None:
-    """Aborts what tasks have open, of whose uploads nothing is known, until none opens more."""
+def left_by_tasks(place: Place, folder: str) -> str | None:
+    """Aborts what tasks have open, until none opens more; None, or what may be left."""
     below = Place(place.client, S3Location(place.location.bucket, folder))
     try:
         with proof_of_writing(below) as probe:

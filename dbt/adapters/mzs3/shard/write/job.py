@@ -170,7 +170,7 @@ class _Run:
         ):
             self._stop_if_cancelled()
             opened.files = None
-            uploaded = upload(parts, spec)
+            uploaded = upload(place, parts, spec)
             opened.files = uploaded.files
             self._stop_if_cancelled()
             files = make_visible(place, uploaded.files)
