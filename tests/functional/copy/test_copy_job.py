@@ -128,7 +128,7 @@ def test_every_unsupported_column_is_listed(
     listed = [problem.split(",")[0] for problem in failure.value.problems]
     assert listed == [
         "column g has the type geography(4326)",
-        "column s is a struct with 2 fields named b; rename them",
+        "column s is a struct with fields b and B",
         "force_quote names b",
         "partition_by names e",
         "partition_by names d",
