@@ -84,6 +84,7 @@ class Export:
             schema=self.schema,
             options=self.options.as_config(),
             as_of=self.as_of,
+            first_number=ground.first_number,
             kept=replaced.kept,
         )
         return PendingExport(
@@ -111,7 +112,8 @@ class Export:
 
     def _first_number(self, ground: Ground, *, dry: bool) -> int:
         if dry and ground.existing is not None:
-            return first_number_of(ground.existing.entries)
+            entries = ground.existing.entries
+            return int(ground.existing.manifest.get("first_number", first_number_of(entries)))
         return ground.first_number
 
     def _replaced(self, files: Sequence[PendingFile], ground: Ground) -> Replacement:

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.existing import Existing
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
@@ -123,8 +122,6 @@ class _Run:
             self._committed()
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
-            if isinstance(exc, CommitError) and exc.goes_on:
-                raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left) from exc
         result = self._committed()
@@ -167,11 +164,12 @@ class _Run:
 
     def _commit(self) -> None:
         self._progress.committing()
-        claim = Claim(self._place, self._export.pending(self._files, self._ground, self._place))
+        pending = self._export.pending(self._files, self._ground, self._place)
         keep = {file.upload_id for file in self._files}
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
-        Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+        commit = Commit(self._place, pending, deletes=self._ground.deletes)
+        commit.run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
     def _is_speculative(self) -> bool:
         return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
@@ -199,15 +197,6 @@ def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str |
     return "; ".join(problems) or sweeper.sweep()
 
 
-def _to_be_continued(export: Export, exc: CommitError) -> CopyError:
-    """The failure of a commit that the next run finishes."""
-    listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-    return CopyError(
-        f"{export.node}: the export to {export.location.uri} failed half-way: {exc}. Remove "
-        f"nothing, and run it again: the next run to this location goes on from here.{listed}"
-    )
-
-
 def _with_remains(export: Export, exc: BaseException, left: str | None) -> BaseException:
     """The failure, with what it leaves behind; interrupts pass through as they are."""
     if not isinstance(exc, Exception):
@@ -215,7 +204,10 @@ def _with_remains(export: Export, exc: BaseException, left: str | None) -> BaseE
     text = f"{export.node}: the export to {export.location.uri} failed: {explain(exc)}"
     if isinstance(exc, CommitError) and exc.remains:
         listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-        return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
+        return CopyError(
+            f"{text}. Remove nothing: the next run to this location puts in order what is "
+            f"left:{listed}"
+        )
     if left is not None:
         return CopyError(f"{text}. {left}")
     return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")

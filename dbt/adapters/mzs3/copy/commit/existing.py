@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.copy.commit.names import UsedNames
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 
@@ -19,6 +20,12 @@ class Existing:
     etag: str
     manifest: Mapping[str, Any]
     prefix: str
+
+    def used(self, before: UsedNames) -> UsedNames:
+        """The names that no new file may have; `before` are those that the manifest lacks."""
+        number = max(before.next_number, int(self.manifest.get("next_number", 1)))
+        numbers = UsedNames(number).without(self.entries).next_number
+        return UsedNames(numbers, before.retired)
 
     @property
     def entries(self) -> dict[str, Mapping[str, Any]]:
@@ -53,10 +60,10 @@ def read_existing(place: Place) -> Existing | None:
     return existing
 
 
-def require_empty(place: Place, *, but_for: str | None = None) -> None:
-    """Raises LocationError if there is any object below the location but the key `but_for`."""
+def require_empty(place: Place, *, but_for: Collection[str] = ()) -> None:
+    """Raises LocationError if there is any object below the location but the keys `but_for`."""
     try:
-        keys = [found.key for found in place.first_page() if found.key != but_for]
+        keys = [found.key for found in place.first_page() if found.key not in but_for]
     except AwsFailure as exc:
         raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
     if keys:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "_manifest.json"
 COMMITTING = "_committing.json"
+_CONFLICTS = 4
 
 
 @dataclass(frozen=True)
@@ -84,29 +85,46 @@ class Place:
 
     def read(self, name: str) -> bytes | None:
         """The content of a small object below the location, or None."""
+        found = self.read_version(name)
+        return found[0] if found else None
+
+    def read_version(self, name: str) -> tuple[bytes, str] | None:
+        """The content of a small object below the location and its ETag, or None."""
         try:
             found = self.client.get_object(Bucket=self.location.bucket, Key=self.key(name))
         except AwsFailure as exc:
             if is_missing(exc):
                 return None
             raise
-        return found["Body"].read()
+        return found["Body"].read(), found["ETag"]
 
-    def write(self, name: str, body: bytes, **condition: str) -> None:
-        """Write a small JSON object below the location."""
+    def write(self, name: str, body: bytes, **condition: str) -> str:
+        """Write a small JSON object below the location; its ETag.
+
+        S3 may ask to try again where another request for the key is under way (409).
+        """
         put: Any = self.client.put_object
-        put(
-            Bucket=self.location.bucket,
-            Key=self.key(name),
-            Body=body,
-            ContentType="application/json",
-            **self.properties,
-            **condition,
-        )
+        for attempt in range(_CONFLICTS + 1):
+            try:
+                written = put(
+                    Bucket=self.location.bucket,
+                    Key=self.key(name),
+                    Body=body,
+                    ContentType="application/json",
+                    **self.properties,
+                    **condition,
+                )
+            except AwsFailure as exc:
+                if attempt == _CONFLICTS or error_code(exc) != "ConditionalRequestConflict":
+                    raise
+            else:
+                break
+        return str(written["ETag"])
 
-    def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is fine."""
-        self.client.delete_object(Bucket=self.location.bucket, Key=key)
+    def delete(self, key: str, **condition: str) -> None:
+        """Remove an object; without a condition, one that is not there is fine."""
+        delete: Any = self.client.delete_object
+        delete(Bucket=self.location.bucket, Key=key, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
         """Give an upload up."""

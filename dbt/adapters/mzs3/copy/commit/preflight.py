@@ -15,9 +15,9 @@ from dbt.adapters.mzs3.copy.commit.existing import (
     require_empty,
     require_ours,
 )
-from dbt.adapters.mzs3.copy.commit.names import first_free_number
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
+from dbt.adapters.mzs3.copy.commit.intent import compares_before_deleting
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
+from dbt.adapters.mzs3.copy.commit.recover import recover
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
 from dbt.adapters.mzs3.errors import LocationError, S3Error
@@ -30,7 +30,8 @@ class Ground:
     """What an export finds at its location, once the location is fit for it.
 
     `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
-    `finished` says so if it was completed only now, in place of the run that began it. `reusable`
+    `finished` says so if it was completed only now, in place of the run that began it. New files
+    are numbered from `first_number`. `deletes`: the store compares before it deletes. `reusable`
     has uploads by key.
     """
 
@@ -38,6 +39,7 @@ class Ground:
     existing: Existing | None = None
     finished: str | None = None
     first_number: int = 1
+    deletes: bool = False
     reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
 
 
@@ -52,15 +54,16 @@ def prepare(
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
     """
-    finished = finish_interrupted(place)
-    if finished is not None and on_existing == "fail":
+    deletes = compares_before_deleting(place)
+    before = recover(place, deletes=deletes)
+    if before.finished is not None and on_existing == "fail":
         raise LocationError(
-            f"{finished.text}. This run has exported nothing; export to another location, or "
+            f"{before.finished}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
     existing = None if on_existing == "fail" else read_existing(place)
     if existing is None:
-        require_empty(place)
+        require_empty(place, but_for={place.key(COMMITTING)})
     elif on_existing == "overwrite":
         require_ours(place, existing)
         prove_deleting(place)
@@ -72,13 +75,18 @@ def prepare(
             partition_by=partition_by,
             take_over=on_existing != "fail",
         )
-    # Where a run that is finished here in fact lives, its late deletions must meet no new file.
-    taken = [*existing.entries, *(finished.stale if finished else ())] if existing else []
+    used = existing.used(before.used) if existing else before.used
+    if single_file is not None and not used.allows([single_file]):
+        raise LocationError(
+            f"{place.uri}{single_file} may still be removed by a run that was taken for dead; "
+            "choose another single_file, or another location"
+        )
     return Ground(
         sweeper,
         existing,
-        finished=finished.text if finished else None,
-        first_number=first_free_number(taken),
+        finished=before.finished,
+        first_number=used.next_number,
+        deletes=deletes,
         reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
     )
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from threading import Event
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.copy.commit.claim import read_claim
 from dbt.adapters.mzs3.copy.commit.destination import is_probe
 from dbt.adapters.mzs3.copy.commit.each import each
+from dbt.adapters.mzs3.copy.commit.intent import read_intent
 from dbt.adapters.mzs3.copy.commit.names import is_file_name
 from dbt.adapters.mzs3.copy.commit.place import Place
 
@@ -139,12 +139,11 @@ class Sweeper:
 
     def _claimed(self) -> frozenset[str]:
         try:
-            claim = read_claim(self._place)
+            version = read_intent(self._place)
         except (*AwsFailure, ValueError):  # an export can do without the right to read
-            claim = None
-        return (
-            frozenset(file.upload_id for file in claim[0].pending.files) if claim else frozenset()
-        )
+            version = None
+        pending = version.intent.pending if version else None
+        return frozenset(file.upload_id for file in pending.files) if pending else frozenset()
 
     def _remains(self, reason: str) -> str:
         bucket, prefix = self._place.location.bucket, self._place.location.prefix

@@ -1,0 +1,316 @@
+"""Every order in which the requests of several runs can reach one store, with faults.
+
+A *program* is ordinary code that gets a function `ask` and sends all its requests through it. It
+must be deterministic: what it asks next depends only on the answers it had. So a program need not
+be suspended: to learn what it asks after some answers, it is run again from its beginning with
+these answers, and stopped at the first request that has none. That is done once for each list of
+answers, whatever the others did in between.
+
+A *store* holds a state, which is any hashable value, and says what a request makes of it.
+
+What a run can suffer, each before or at any of its requests:
+
+- a stall of any length: all orders are tried;
+- a crash: its requests end;
+- a request that is refused without effect;
+- a lost answer: the request takes effect, and the program gets a time-out;
+- a repeated request: it takes effect, its answer is lost, and the client sends it again by itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+State = TypeVar("State", bound=Hashable)
+Request = tuple[Any, ...]
+Ask = Callable[..., Any]
+Program = Callable[[Ask], Any]
+
+CRASHED = "crashed"
+ALL_FAULTS = ("crash", "refused", "lost", "repeated")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An answer that is raised in the program."""
+
+    error: Exception
+
+
+class Store(Protocol[State]):
+    """What requests are sent to.
+
+    A *private* request is one whose place among the requests of others makes no difference to
+    anybody: it is sent as soon as it is reached, and no fault befalls it.
+    """
+
+    refused: Failed
+    lost: Failed
+
+    def is_private(self, request: Request) -> bool:
+        """Whether it can be sent at once."""
+
+    def changes(self, request: Request) -> bool:
+        """Whether it may have an effect, so that a lost answer is not the same as a refusal."""
+
+    def apply(self, state: State, actor: int, request: Request) -> tuple[State, Any]:
+        """The state after a request, and its answer, which is a `Failed` to be raised."""
+
+
+class _Paused(BaseException):
+    """No error: the program has no answer yet."""
+
+
+@dataclass(eq=False)
+class Step:
+    """Where a program is: at a request, or at its end with an outcome."""
+
+    number: int
+    answers: tuple[Any, ...]
+    request: Request | None
+    outcome: Any = None
+    after: dict[Any, Step] = field(default_factory=dict)
+
+
+class Runner:
+    """One program, and every step of it that was ever reached."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._count = 0
+        self.first = self._reached(())
+
+    def next(self, step: Step, answer: Any) -> Step:
+        """The step that follows when the request of this one is answered so."""
+        key = repr(answer.error) if isinstance(answer, Failed) else answer
+        found = step.after.get(key)
+        if found is None:
+            found = step.after[key] = self._reached((*step.answers, answer))
+        return found
+
+    def _reached(self, answers: tuple[Any, ...]) -> Step:
+        waiting: list[Request] = []
+        given = iter(answers)
+
+        def ask(*request: Any) -> Any:
+            if waiting:
+                raise _Paused
+            try:
+                answer = next(given)
+            except StopIteration:
+                waiting.append(request)
+                raise _Paused from None
+            if isinstance(answer, Failed):
+                raise answer.error
+            return answer
+
+        outcome: Any = None
+        try:
+            outcome = self._program(ask)
+        except _Paused:
+            pass
+        except Exception as exc:
+            outcome = exc
+        self._count += 1
+        return Step(self._count, answers, waiting[0] if waiting else None, outcome)
+
+
+@dataclass(frozen=True)
+class _Actor:
+    """One run in the middle of an exploration; `again` if its last request is to be repeated."""
+
+    step: Step
+    again: bool = False
+    crashed: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.crashed or self.step.request is None
+
+    @property
+    def outcome(self) -> Any:
+        return CRASHED if self.crashed else self.step.outcome
+
+    @property
+    def key(self) -> tuple[int, bool, bool]:
+        return self.step.number, self.again, self.crashed
+
+
+@dataclass
+class Explored:
+    """How much was tried: orders of requests, the different situations in them, and ends."""
+
+    orders: int = 0
+    situations: int = 0
+    ends: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.orders:,} interleavings, {self.situations:,} different situations, "
+            f"{self.ends:,} ends"
+        )
+
+
+class Exploration(Generic[State]):
+    """Runs of programs against one store.
+
+    `check_state` is called with every state that is reached, `check_end` with the state and the
+    outcomes once nobody can go on: what a program returned or raised, or `CRASHED`. Both raise
+    AssertionError, to which the requests that led there are added.
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        store: Store[State],
+        start: State,
+        check_state: Callable[[State], None],
+        check_end: Callable[[State, tuple[Any, ...]], None],
+        faults: Sequence[str] = ALL_FAULTS,
+    ) -> None:
+        self._runners = [Runner(program) for program in programs]
+        self._store = store
+        self._start = start
+        self._check_state = check_state
+        self._check_end = check_end
+        self._faults = tuple(faults)
+        self._numbers: dict[State, int] = {}
+
+    def exhaustively(self, most_faults: int) -> Explored:
+        """Every order of requests, with up to so many faults in each.
+
+        Situations that are equal, whatever led to them, are looked at once, and counted as often
+        as they are reached.
+        """
+        explored = Explored()
+        orders: dict[Hashable, int] = {}
+        actors = tuple(_Actor(runner.first) for runner in self._runners)
+        root = (self._start, actors, most_faults)
+        trail: list[str] = []
+        # By hand instead of by recursion: (situation, its successors yet to visit, orders so far).
+        stack: list[list[Any]] = [[self._key(*root), self._successors(*root), 0]]
+        self._look(root, trail, explored)
+        while stack:
+            top = stack[-1]
+            following = next(top[1], None)
+            if following is None:
+                stack.pop()
+                if trail:
+                    trail.pop()
+                orders[top[0]] = max(top[2], 1)
+                if stack:
+                    stack[-1][2] += orders[top[0]]
+                continue
+            text, situation = following
+            key = self._key(*situation)
+            if key in orders:
+                top[2] += orders[key]
+                continue
+            trail.append(text)
+            self._look(situation, trail, explored)
+            stack.append([key, self._successors(*situation), 0])
+        explored.orders = orders[self._key(*root)]
+        return explored
+
+    def at_random(self, times: int, most_faults: int, seed: int) -> Explored:
+        """So many orders by chance, each with up to so many faults."""
+        explored = Explored()
+        chance = random.Random(seed)
+        seen: set[Hashable] = set()
+        for _ in range(times):
+            actors = tuple(_Actor(runner.first) for runner in self._runners)
+            situation = (self._start, actors, chance.randint(0, most_faults))
+            trail: list[str] = []
+            while True:
+                key = self._key(*situation)
+                if key not in seen:
+                    seen.add(key)
+                    self._look(situation, trail, explored)
+                following = self._some_successor(chance, *situation)
+                if following is None:
+                    break
+                text, situation = following
+                trail.append(text)
+            explored.orders += 1
+        return explored
+
+    def _some_successor(
+        self, chance: random.Random, state: State, actors: tuple[_Actor, ...], left: int
+    ) -> Any:
+        going = [number for number, actor in enumerate(actors) if not actor.is_over]
+        if not going:
+            return None
+        number = chance.choice(going)
+        ways = self._ways(state, actors, left, number, left)
+        # Faults in a twentieth of all requests, so that runs get far enough to meet.
+        plain = ways[:1] if chance.random() < 0.95 else ways
+        return chance.choice(plain)
+
+    def _look(self, situation: Any, trail: list[str], explored: Explored) -> None:
+        state, actors, _ = situation
+        explored.situations += 1
+        try:
+            self._check_state(state)
+            if all(actor.is_over for actor in actors):
+                explored.ends += 1
+                self._check_end(state, tuple(actor.outcome for actor in actors))
+        except AssertionError as exc:
+            ends = [f"{n}: {actor.outcome!r}" for n, actor in enumerate(actors) if actor.is_over]
+            raise AssertionError("\n".join([str(exc), *trail, *ends])) from exc
+
+    def _key(self, state: State, actors: tuple[_Actor, ...], left: int) -> Hashable:
+        number = self._numbers.setdefault(state, len(self._numbers))
+        return number, tuple(actor.key for actor in actors), left
+
+    def _successors(
+        self, state: State, actors: tuple[_Actor, ...], left: int
+    ) -> Iterator[tuple[str, Any]]:
+        going = [number for number, actor in enumerate(actors) if not actor.is_over]
+        private = [n for n in going if self._store.is_private(self._request(actors[n]))]
+        for number in private[:1] or going:
+            yield from self._ways(state, actors, 0 if private else left, number, left)
+
+    @staticmethod
+    def _request(actor: _Actor) -> Request:
+        assert actor.step.request is not None
+        return actor.step.request
+
+    def _ways(
+        self, state: State, actors: tuple[_Actor, ...], allowed: int, number: int, left: int
+    ) -> list[tuple[str, Any]]:
+        """What can become of one actor's request: first that all is well, then each fault."""
+        actor, runner = actors[number], self._runners[number]
+        request = self._request(actor)
+        after, answer = self._store.apply(state, number, request)
+
+        def way(fault: str, changed: State, then: _Actor, faults: int) -> tuple[str, Any]:
+            others = (*actors[:number], then, *actors[number + 1 :])
+            return f"{number}: {_shown(request)}{fault}", (changed, others, left - faults)
+
+        ways = [way(_shown_answer(answer), after, _Actor(runner.next(actor.step, answer)), 0)]
+        if allowed == 0:
+            return ways
+        if "crash" in self._faults:
+            ways.append(way(" not sent: crashed", state, _Actor(actor.step, crashed=True), 1))
+        if "refused" in self._faults:
+            then = _Actor(runner.next(actor.step, self._store.refused))
+            ways.append(way(" refused", state, then, 1))
+        if not self._store.changes(request):
+            return ways
+        if "lost" in self._faults:
+            then = _Actor(runner.next(actor.step, self._store.lost))
+            ways.append(way(", answer lost", after, then, 1))
+        if "repeated" in self._faults and not actor.again:
+            ways.append(way(", to be repeated", after, _Actor(actor.step, again=True), 1))
+        return ways
+
+
+def _shown(request: Request) -> str:
+    return " ".join(str(part)[:160] for part in request)
+
+
+def _shown_answer(answer: Any) -> str:
+    return f" -> {answer.error}" if isinstance(answer, Failed) else ""

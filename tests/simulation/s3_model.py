@@ -1,0 +1,300 @@
+"""An S3 bucket as a value: what each request makes of it; and its client."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+from interleavings import Ask, Failed, Request
+
+_BEGINNING = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+_CODES = {"NoSuchKey": 404, "NoSuchUpload": 404, "PreconditionFailed": 412, "AccessDenied": 403}
+
+
+def _failed(code: str, action: str = "Request") -> Failed:
+    status = {"HTTPStatusCode": _CODES.get(code, 500)}
+    answer: Any = {"Error": {"Code": code, "Message": "No."}, "ResponseMetadata": status}
+    return Failed(ClientError(answer, action))
+
+
+NO_SUCH_KEY = _failed("NoSuchKey")
+NO_SUCH_UPLOAD = _failed("NoSuchUpload")
+CONDITION_FAILED = _failed("PreconditionFailed")
+DENIED = _failed("AccessDenied")
+INVALID_PART = _failed("InvalidPart")
+
+
+def etag_of(body: bytes) -> str:
+    """The ETag that S3 gives an object that is put in one piece."""
+    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object's content and ETag."""
+
+    body: bytes
+    etag: str
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An open multipart upload: its key, its parts by number, and what it was opened with."""
+
+    key: str
+    parts: tuple[tuple[int, bytes], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """All that is in a bucket; equal and hashable by content. `opened` counts uploads by actor."""
+
+    objects: tuple[tuple[str, Object], ...] = ()
+    uploads: tuple[tuple[str, Upload], ...] = ()
+    opened: tuple[tuple[int, int], ...] = ()
+    seen: frozenset[str] = frozenset()
+    _hash: int = field(default=0, compare=False)
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            found = hash((self.objects, self.uploads, self.opened, self.seen))
+            object.__setattr__(self, "_hash", found or 1)
+        return self._hash
+
+    def read(self, key: str) -> bytes | None:
+        """An object's content."""
+        return next((found.body for at, found in self.objects if at == key), None)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all objects, in order."""
+        return [key for key, _ in self.objects]
+
+
+@dataclass(frozen=True)
+class S3Model:
+    """How S3 answers: strongly consistent, conditions included.
+
+    Without `conditions`, headers such as If-Match are ignored, as some stores do. `denied` has, by
+    actor, the actions that its permissions lack: a request with If-Match needs `get`, as on AWS.
+    """
+
+    conditions: bool = True
+    conditional_deletes: bool = True
+    denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    refused: Failed = field(default_factory=lambda: _failed("InternalError"))
+    lost: Failed = field(
+        default_factory=lambda: Failed(ReadTimeoutError(endpoint_url="http://s3"))
+    )
+
+    def is_private(self, request: Request) -> bool:
+        """Opening an upload, and filling it: others see it when they list, before or after."""
+        return request[0] in {"open", "part"} or "_mzs3_" in str(request[1])
+
+    def changes(self, request: Request) -> bool:
+        """Whether it writes or removes anything."""
+        return request[0] in {"put", "delete", "complete", "abort", "open", "part"}
+
+    def apply(self, state: Bucket, actor: int, request: Request) -> tuple[Bucket, Any]:
+        """The bucket after the request, and the answer."""
+        action, *arguments = request
+        denied = self.denied.get(actor, frozenset())
+        conditional = action in {"put", "delete"} and arguments[-1] not in {"", "*"}
+        if action in denied or (conditional and "get" in denied):
+            return state, DENIED
+        answer: tuple[Bucket, Any] = getattr(self, f"_{action}")(state, actor, *arguments)
+        return answer
+
+    def _get(self, state: Bucket, actor: int, key: str) -> tuple[Bucket, Any]:
+        found = dict(state.objects).get(key)
+        return state, NO_SUCH_KEY if found is None else (found.body, found.etag)
+
+    def _put(
+        self, state: Bucket, actor: int, key: str, body: bytes, condition: str
+    ) -> tuple[Bucket, Any]:
+        objects = dict(state.objects)
+        if self.conditions:
+            if condition == "*" and key in objects:
+                return state, CONDITION_FAILED
+            if condition not in {"", "*"}:
+                if key not in objects:
+                    return state, NO_SUCH_KEY
+                if objects[key].etag != condition:
+                    return state, CONDITION_FAILED
+        objects[key] = Object(body, etag_of(body))
+        return replace(state, objects=_sorted(objects), _hash=0), objects[key].etag
+
+    def _delete(self, state: Bucket, actor: int, key: str, condition: str) -> tuple[Bucket, Any]:
+        objects = dict(state.objects)
+        if condition and self.conditional_deletes:
+            if key not in objects:
+                return state, NO_SUCH_KEY
+            if objects[key].etag != condition:
+                return state, CONDITION_FAILED
+        if objects.pop(key, None) is None:
+            return state, True
+        return replace(state, objects=_sorted(objects), _hash=0), True
+
+    def _list(self, state: Bucket, actor: int, prefix: str) -> tuple[Bucket, Any]:
+        return state, tuple(
+            (key, found.etag, len(found.body))
+            for key, found in state.objects
+            if key.startswith(prefix)
+        )
+
+    def _open(
+        self, state: Bucket, actor: int, key: str, properties: tuple[tuple[str, str], ...]
+    ) -> tuple[Bucket, Any]:
+        opened, uploads = dict(state.opened), dict(state.uploads)
+        opened[actor] = opened.get(actor, 0) + 1
+        upload_id = f"{actor}-{opened[actor]}"
+        uploads[upload_id] = Upload(key, properties=properties)
+        changed = replace(state, uploads=_sorted(uploads), opened=_sorted(opened), _hash=0)
+        return changed, upload_id
+
+    def _part(
+        self, state: Bucket, actor: int, key: str, upload_id: str, number: int, body: bytes
+    ) -> tuple[Bucket, Any]:
+        uploads = dict(state.uploads)
+        if upload_id not in uploads:
+            return state, NO_SUCH_UPLOAD
+        found = uploads[upload_id]
+        parts = {**dict(found.parts), number: body}
+        uploads[upload_id] = replace(found, parts=_sorted(parts))
+        return replace(state, uploads=_sorted(uploads), _hash=0), etag_of(body)
+
+    def _parts(self, state: Bucket, actor: int, key: str, upload_id: str) -> tuple[Bucket, Any]:
+        found = dict(state.uploads).get(upload_id)
+        if found is None:
+            return state, NO_SUCH_UPLOAD
+        return state, tuple((number, etag_of(body), len(body)) for number, body in found.parts)
+
+    def _complete(
+        self, state: Bucket, actor: int, key: str, upload_id: str, etags: tuple[str, ...]
+    ) -> tuple[Bucket, Any]:
+        uploads, objects = dict(state.uploads), dict(state.objects)
+        if upload_id not in uploads:
+            return state, NO_SUCH_UPLOAD
+        bodies = [body for _, body in uploads[upload_id].parts]
+        if [etag_of(body) for body in bodies] != list(etags):
+            return state, INVALID_PART
+        del uploads[upload_id]
+        digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in etags)
+        whole = hashlib.md5(digests, usedforsecurity=False).hexdigest()
+        objects[key] = Object(b"".join(bodies), f'"{whole}-{len(etags)}"')
+        changed = replace(state, uploads=_sorted(uploads), objects=_sorted(objects), _hash=0)
+        return changed, objects[key].etag
+
+    def _abort(self, state: Bucket, actor: int, key: str, upload_id: str) -> tuple[Bucket, Any]:
+        uploads = dict(state.uploads)
+        if uploads.pop(upload_id, None) is None:
+            return state, NO_SUCH_UPLOAD
+        return replace(state, uploads=_sorted(uploads), _hash=0), True
+
+    def _uploads(self, state: Bucket, actor: int, prefix: str) -> tuple[Bucket, Any]:
+        return state, tuple(
+            (found.key, upload_id)
+            for upload_id, found in state.uploads
+            if found.key.startswith(prefix)
+        )
+
+
+def _sorted(values: Mapping[Any, Any]) -> tuple[Any, ...]:
+    return tuple(sorted(values.items(), key=lambda item: item[0]))
+
+
+class Client:
+    """What the code under test takes for boto3's client of S3."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
+        body, etag = self._ask("get", Key)
+        return {"Body": io.BytesIO(body), "ETag": etag, "ContentLength": len(body)}
+
+    def put_object(
+        self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
+    ) -> dict[str, Any]:
+        return {"ETag": self._ask("put", Key, bytes(Body), IfNoneMatch or IfMatch)}
+
+    def delete_object(self, *, Key: str, IfMatch: str = "", **_: Any) -> dict[str, Any]:
+        self._ask("delete", Key, IfMatch)
+        return {}
+
+    def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
+        found = self._ask("list", Prefix)
+        return {
+            "Contents": [
+                {"Key": key, "ETag": etag, "Size": size, "LastModified": _BEGINNING}
+                for key, etag, size in found
+            ]
+        }
+
+    def create_multipart_upload(self, *, Key: str, Bucket: str, **properties: Any) -> Any:
+        kept = tuple(sorted((name, str(value)) for name, value in properties.items()))
+        return {"UploadId": self._ask("open", Key, kept)}
+
+    def upload_part(
+        self, *, Key: str, UploadId: str, PartNumber: int, Body: bytes, **_: Any
+    ) -> dict[str, Any]:
+        return {"ETag": self._ask("part", Key, UploadId, PartNumber, bytes(Body))}
+
+    def complete_multipart_upload(
+        self, *, Key: str, UploadId: str, MultipartUpload: Any, **_: Any
+    ) -> dict[str, Any]:
+        etags = tuple(part["ETag"] for part in MultipartUpload["Parts"])
+        return {"ETag": self._ask("complete", Key, UploadId, etags)}
+
+    def abort_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, Any]:
+        self._ask("abort", Key, UploadId)
+        return {}
+
+    def list_parts(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, Any]:
+        found = self._ask("parts", Key, UploadId)
+        return {
+            "Parts": [
+                {"PartNumber": number, "ETag": etag, "Size": size} for number, etag, size in found
+            ]
+        }
+
+    def list_multipart_uploads(self, *, Prefix: str = "", **_: Any) -> dict[str, Any]:
+        found = self._ask("uploads", Prefix)
+        return {
+            "Uploads": [
+                {"Key": key, "UploadId": upload_id, "Initiated": _BEGINNING}
+                for key, upload_id in found
+            ]
+        }
+
+    def get_paginator(self, name: str) -> Any:
+        client = self
+
+        class Paginator:
+            def paginate(self, **arguments: Any) -> Iterator[dict[str, Any]]:
+                yield getattr(client, name)(**arguments)
+
+        return Paginator()
+
+
+def run_alone(program: Any, store: S3Model, state: Bucket, actor: int = 9) -> tuple[Bucket, Any]:
+    """A program run to its end while nobody else does anything: the bucket, and its outcome."""
+
+    def ask(*request: Any) -> Any:
+        nonlocal state
+        state, answer = store.apply(state, actor, request)
+        if isinstance(answer, Failed):
+            raise answer.error
+        return answer
+
+    try:
+        return_value = program(ask)
+    except Exception as exc:
+        return state, exc
+    return state, return_value
