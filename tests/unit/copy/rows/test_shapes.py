@@ -73,6 +73,28 @@ def test_every_problem_is_listed_with_its_place():
     ]
 
 
+def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():
+    time = T.TimeType(7)
+    schema = columns(
+        fine=T.TimeType(6),
+        here=T.TimeType(9),
+        list=T.ArrayType(time),
+        deep=columns(b=T.ArrayType(columns(c=time))),
+        map=T.MapType(time, T.MapType(TEXT, time)),
+    )
+    assert column_problems(schema, []) == [
+        f"column {path} has the type {kind}, of which an export can't write the digits behind the "
+        "microsecond; select it as a string, or as time(6)"
+        for path, kind in [
+            ("here", "time(9)"),
+            ("list[]", "time(7)"),
+            ("deep.b[].c", "time(7)"),
+            ("map.key", "time(7)"),
+            ("map.value.value", "time(7)"),
+        ]
+    ]
+
+
 def test_fields_of_a_struct_must_have_names_of_their_own():
     names = ("a", "A", "b", "ss", "\u017fs")
     twice = T.StructType([T.StructField(name, LONG) for name in names])

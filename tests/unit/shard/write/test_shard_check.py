@@ -33,6 +33,16 @@ def test_each_column_has_a_name_of_its_own_to_spark() -> None:
     ]
 
 
+def test_times_that_end_with_the_microsecond_are_all_that_a_shard_takes() -> None:
+    kinds = {"fine": T.TimeType(6), "list": T.ArrayType(T.TimeType(7))}
+    frame = SimpleNamespace(
+        schema=T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+    )
+    with pytest.raises(ConfigError, match=r"column list\[\] has the type time\(7\)") as caught:
+        checked_frame(SimpleNamespace(sql=lambda _: frame), NODE, "select 1")  # type: ignore[arg-type]
+    assert len(caught.value.problems) == 1
+
+
 def test_options_name_columns_as_spark_does() -> None:
     assert list(sort_problems(["\u0131d"], ["id"])) == []
     assert list(sort_problems(["idd"], ["id"])) == [

@@ -36,6 +36,8 @@ _SCALARS = (
     T.VariantType,
     *INTERVALS,
 )
+# Of a second's fraction, in PostgreSQL's times.
+_TIME_DIGITS = 6
 # Else a variant's instants, and so the files, would be different in another session.
 _VARIANT_OPTIONS = {"timeZone": "UTC"}
 
@@ -127,6 +129,12 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
             )
         for field in kind.fields:
             yield from _problems(f"{path}.{field.name}", field.dataType)
+    elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
+        yield (
+            f"column {path} has the type {kind.simpleString()}, of which an export can't write "
+            "the digits behind the microsecond; select it as a string, or as "
+            f"time({_TIME_DIGITS})"
+        )
     elif not isinstance(kind, _SCALARS):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
