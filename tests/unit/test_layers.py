@@ -42,6 +42,7 @@ SHIPPED = (
     "shard/types",
     "csv_dialect.py",
     "errors.py",
+    "names.py",
     "wording.py",
 )
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}

@@ -98,6 +98,7 @@ class TestValidate:
             ({"name": "lake", "location": "b/x"}, "location must start with s3://"),
             ({"name": "lak"}, "it has default, lake"),
             ({"name": "lake", "queue": "a b"}, "queue is no name of a queue"),
+            ({"name": "lake", "queue": "q.fifo"}, "queue is a FIFO queue"),
             ({"name": "lake", "location": "s3://no-such-bucket/x"}, "failed: NoSuchBucket"),
         ],
     )

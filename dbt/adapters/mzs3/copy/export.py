@@ -30,6 +30,7 @@ from dbt.adapters.mzs3.copy.rows.shapes import (
     column_problems,
     exported_columns,
     parquet_problems,
+    view_problems,
 )
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.failure import explain
@@ -146,6 +147,7 @@ def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptio
     try:
         frame = spark.sql(query)
         problems = column_problems(frame.schema, options.force_quote)
+        problems += view_problems(frame.schema)
         problems += partition_problems(frame.schema, options.partition_by)
         if options.format == "parquet":
             problems += parquet_problems(frame.schema)

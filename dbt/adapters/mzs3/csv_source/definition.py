@@ -270,7 +270,10 @@ class _Parser:
         if self.format != CSV:
             self.problems += untyped_problems(self.columns, names)
         if not self.columns:
-            self.problems += [f"external.header: {p}" for p in name_problems(names)]
+            self.problems += [
+                f"external.header: {problem}; declare `columns` to name them"
+                for problem in name_problems(names)
+            ]
         elif len(self.columns) != len(names):
             self.problems.append(
                 f"external.header has {len(names)} names but {len(self.columns)} columns are "

@@ -65,6 +65,13 @@ def test_the_same_columns_stay(policy: OnSchemaChange) -> None:
     assert result(given(B="integer", a="integer"), policy) == SAME
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_column_is_the_same_where_its_name_is_to_spark(policy: OnSchemaChange) -> None:
+    current = [column(0, "id"), column(1, "b")]
+    new = given(ıd="integer", b="integer")
+    assert result(new, policy, current=current) == [(0, "id", "integer"), (1, "b", "integer")]
+
+
 def test_a_new_column_has_a_tag_of_its_own() -> None:
     assert result(given(a="integer", b="integer", c="text")) == [*SAME, (2, "c", "text")]
 

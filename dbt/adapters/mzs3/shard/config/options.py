@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
 from dbt.adapters.mzs3.copy.config.size import format_size, parse_size
 from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types.kind import Type
@@ -135,7 +136,7 @@ def column_names(value: Any) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(n, str) for n in listed):
         raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
-    if len({name.lower() for name in listed}) < len(listed):
+    if namesakes(listed):
         raise ValueError(f"has a column twice: {', '.join(listed)}")
     return tuple(listed)
 
@@ -152,4 +153,4 @@ def _names_by_name(value: Any) -> dict[str, str]:
 def _types_by_name(value: Any) -> dict[str, Type]:
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
         raise ValueError(f"must be a mapping of columns to types, not {value!r}")
-    return {str(name).lower(): parse_type(kind) for name, kind in value.items()}
+    return {folded(str(name)): parse_type(kind) for name, kind in value.items()}

@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.copy.events import CopyWarning, Tell, tell_nobody
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.config.problems import Problems
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
@@ -143,7 +144,7 @@ class _Run:
         given = given_columns(schema, options.column_types)
         wrong = dict(type_problems(schema, options.column_types))
         problems = Problems(self.node, wrong.values())
-        usable = {n: sql for n, sql in options.column_defaults.items() if n.lower() not in wrong}
+        usable = {n: sql for n, sql in options.column_defaults.items() if folded(n) not in wrong}
         defaults: dict[str, bytes] = {}
         with problems.gathered():
             defaults = default_datums(self.spark, self.node, usable, given)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated
@@ -23,10 +24,10 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
     """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
     rows = normalised(frame)
     kinds = {field.name: field.dataType for field in rows.schema.fields}
-    places = {name.lower(): f"c{place}" for place, name in enumerate(frame.columns)}
+    places = {folded(name): f"c{place}" for place, name in enumerate(frame.columns)}
 
     def value(column: ShardColumn) -> Column:
-        place = places.get(column.name.lower())
+        place = places.get(folded(column.name))
         if place is None:
             return F.lit(None).cast(wire_spark_type(column.kind))
         found = TIMES.of(F.col(place), kinds[place])
@@ -54,11 +55,11 @@ def default_datums(
 
     Raises ConfigError with every expression that fails, or is for no column of the model.
     """
-    columns = {column.name.lower(): column for column in given}
+    columns = {folded(column.name): column for column in given}
     found: dict[str, bytes] = {}
     problems: list[str] = []
     for name, expression in expressions.items():
-        column = columns.get(name.lower())
+        column = columns.get(folded(name))
         if column is None:
             problems.append(
                 f"column_defaults has {name}, which the model lacks; it has "
