@@ -15,13 +15,7 @@
 
   {{ mzs3__replace_with_view(target_relation, sql) }}
 
-  {%- if flags.EMPTY -%}
-    {#- `--empty` builds schemas without data; no rows would be taken for all rows retracted. -#}
-    {{ store_raw_result('main', message='SKIP COPY (--empty)', code='SKIP', rows_affected='0') }}
-  {%- elif adapter.is_sample() -%}
-    {#- Rows outside of the sample would be taken for rows that are gone. -#}
-    {{ store_raw_result('main', message='SKIP COPY (--sample)', code='SKIP', rows_affected='0') }}
-  {%- else -%}
+  {%- if not mzs3__is_skipped() -%}
     {%- call statement('main', language='python') -%}
       {{ job }}
     {%- endcall -%}
