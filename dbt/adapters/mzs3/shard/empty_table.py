@@ -42,6 +42,7 @@ def write_empty_table(
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
     try:
-        replace_source(spark, schema, identifier, spark.createDataFrame([], ddl))
+        rows = spark.createDataFrame([], ddl)
+        replace_source(spark, schema, identifier, rows, source.keep_ms)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc
