@@ -1,4 +1,4 @@
-"""Runs, compactions and readers of a shard without Spark: the real code of all that S3 is asked for.
+"""Runs, compactions and readers of a shard without Spark: the real code that asks S3.
 
 Files hold made-up changes. A store of shards has a clock, and looks at every change of the state.
 """

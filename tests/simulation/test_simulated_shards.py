@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from interleavings import CRASHED, Exploration, Explored
+from interleavings import Exploration, Explored
 from s3_model import run_alone
 from simulated_shard import (
     HOUR_MS,
@@ -92,6 +92,34 @@ def test_two_runs(modes: tuple[str, str], before: tuple[Write, ...]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "diff"])
-@pytest.mark.parametrize("keep_ms", [0, KEEP_MS])
+@pytest.mark.parametrize("keep_ms", [0, pytest.param(KEEP_MS, marks=pytest.mark.long)])
 def test_a_run_and_a_compaction(mode: str, keep_ms: int) -> None:
     print(explore(Write("c", mode), Compact("d", keep_ms)))
+
+
+def test_two_compactions() -> None:
+    print(explore(Compact("c", KEEP_MS), Compact("d", 0)))
+
+
+def test_a_compaction_and_a_reader() -> None:
+    """The reader has its files for as long as they are to be kept."""
+    print(explore(Compact("c", KEEP_MS), Look()))
+    print(explore(Compact("c", 0), Look(), readers_may_fail=True))
+
+
+def test_a_run_that_stalls_for_longer_than_files_are_kept() -> None:
+    print(explore(Write("c"), Compact("d", KEEP_MS), Pass(KEEP_MS + 1), faults=0))
+
+
+@pytest.mark.parametrize("mode", ["append", pytest.param("diff", marks=pytest.mark.long)])
+def test_a_write_that_arrives_after_its_time_out(mode: str) -> None:
+    print(explore(Write("c", mode, late=True), Compact("d", 0), arrive, faults=0))
+    print(explore(Write("c", mode, late=True), Write("d"), arrive))
+
+
+@pytest.mark.parametrize(
+    "orders", [200, pytest.param(100_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
+)
+def test_all_at_once(orders: int) -> None:
+    programs = (Write("c"), Write("d", "diff"), Compact("e", 0), Look(), Pass(KEEP_MS + 1))
+    print(explore(*programs, faults=3, readers_may_fail=True, orders=orders))
