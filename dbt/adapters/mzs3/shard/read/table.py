@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.properties import properties_sql, read_propert
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
 from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.rows import Comparison
 from dbt.adapters.mzs3.shard.read.storable import require_storable
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -40,12 +41,14 @@ def write_source_table(
     identifier: str,
     *,
     empty: bool = False,
-) -> None:
+) -> int | None:
     """`schema.identifier` has the shard's rows, or none of them if `empty`.
 
-    Raises ShardError or S3Error; it then has the rows that it had before, and so it has after a
-    run that was killed.
+    How many values were compared, where the source asks for that and rows were read. Raises
+    ShardError or S3Error; it then has the rows that it had before, and so it has after a run that
+    was killed.
     """
+    comparison = Comparison() if source.validate and not empty else None
     try:
         frame = read_shard(
             spark,
@@ -53,13 +56,14 @@ def write_source_table(
             source.location,
             as_of=source.as_of,
             names=source.columns or None,
-            validate=source.validate,
+            comparison=comparison,
         )
         require_storable(spark, frame.schema)
         rows = spark.createDataFrame([], frame.schema) if empty else frame
         replace_source(spark, schema, identifier, rows, source.keep_ms)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc
+    return None if comparison is None else comparison.values
 
 
 def replace_source(
