@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
 from dbt.adapters.mzs3.copy.commit.recover import Recovered, recover
 from dbt.adapters.mzs3.copy.config.options import parse_options
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, note_of
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.export import Export
 from dbt.adapters.mzs3.copy.result import CopyResult
@@ -38,17 +39,21 @@ INVISIBLE = "Nothing of this export is visible"
 
 @dataclass(frozen=True)
 class Run:
-    """One export: `name` is what its rows say, `folders` its partitions, one file in each part."""
+    """One export: `name` is what its rows say, `folders` its partitions, one file in each part.
+
+    `ids` tells it from another run of the same rows.
+    """
 
     name: str
     mode: str = "fail"
     parts: int = 2
     folders: tuple[str, ...] = ("",)
     options: Mapping[str, Any] = field(default_factory=dict)
+    ids: str = ""
 
     def __call__(self, ask: Ask) -> CopyResult:
         place, export = _place(ask), self._export()
-        _Ids.of(self.name)
+        _Ids.of(self.ids or self.name)
         ground = self._prepared(place, export)
         run = job._Run(export, self._frame(place), place, ground, _QUIET, _QUIET)
         if self.mode == "resume" and ground.existing is not None:
@@ -58,7 +63,7 @@ class Run:
     def begun(self, ask: Ask) -> Committing:
         """The run once it has uploaded its files; what is left of it is its commit."""
         place, export = _place(ask), self._export()
-        _Ids.of(self.name)
+        _Ids.of(self.ids or self.name)
         ground = self._prepared(place, export)
         uploads = _upload(self._frame(place), export.write_spec(ground))
         return Committing(self, ground, tuple(uploads.files))
@@ -101,7 +106,7 @@ class Committing:
 
     def __call__(self, ask: Ask) -> CopyResult:
         place = _place(ask)
-        _Ids.of(f"{self.run.name}-")
+        _Ids.of(f"{self.run.ids or self.run.name}-")
         sweeper = copy.copy(self.ground.sweeper)
         sweeper._place = place
         ground = replace(self.ground, sweeper=sweeper)
@@ -175,9 +180,15 @@ def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) ->
         upload_id = reusable.upload_id
     elif not spec.dry:
         upload_id = client.create_multipart_upload(Bucket="b", Key=key)["UploadId"]
+        if run.mode == "resume":
+            _part(client, key, upload_id, NOTE_PART, note_of(spec.properties))
     if not spec.dry and (reusable is None or reusable.parts.get(1, ("",))[0] != etag):
-        client.upload_part(Bucket="b", Key=key, UploadId=upload_id, PartNumber=1, Body=body)
+        _part(client, key, upload_id, 1, body)
     return PendingFile(part, number, key, upload_id, (etag,), 1, len(body), etag, folder)
+
+
+def _part(client: Any, key: str, upload_id: str, number: int, body: bytes) -> None:
+    client.upload_part(Bucket="b", Key=key, UploadId=upload_id, PartNumber=number, Body=body)
 
 
 class _Inline:

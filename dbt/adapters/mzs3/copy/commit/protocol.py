@@ -30,6 +30,11 @@ from dbt.adapters.mzs3.copy.commit.pending import PendingExport
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
+_GONE = (
+    "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
+    "bucket, has aborted them"
+)
+
 
 class CommitError(CopyError):
     """A commit that failed. `remains` says what is left for the next run to finish or remove."""
@@ -195,10 +200,7 @@ class Commit:
         if self.pending.in_place is not None:
             self._decide_forward()  # as the old file can't be had back
         if not self._effects.complete_all():
-            raise CopyError(
-                "uploads of this run are gone; another run to this location, or a lifecycle rule "
-                "of the bucket, has aborted them"
-            )
+            raise CopyError(_GONE)
         if self.pending.in_place is None:
             self._decide_forward()
 
@@ -226,7 +228,8 @@ class Commit:
         """After a failure: whether another run has decided to go forward. Else it is undone."""
         try:
             if self._has_claimed(exc):
-                if self._went_forward():
+                # What is decided stays so until it is known to be impossible.
+                if self._held.intent.state == "forward" or self._went_forward():
                     return True
                 problems = self._roll_back() if self._is_mine_to_undo() else self._effects.abort()
             elif not self._effects.is_visible():
@@ -291,8 +294,11 @@ class Commit:
 
     def _make_visible_with_another(self) -> None:
         """As `_make_visible`, beside a run that may do so at the same time."""
-        if not self._has_made_visible():
-            raise _LostError(self._effects.overtaken())
+        if self._effects.is_visible():
+            return
+        if not self._effects.complete_all():
+            raise _LostError(_GONE)
+        self._make_visible()
 
     def _has_made_visible(self) -> bool:
         """False if it is impossible, for good: an upload is gone, or the manifest another one."""
