@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -25,3 +27,16 @@ def finish(process: subprocess.Popen[str]) -> str:
     """Its console, once it has ended."""
     output, _ = process.communicate(timeout=300)
     return output
+
+
+def interrupt(process: subprocess.Popen[str], then: Callable[[], object]) -> str:
+    """Its console after Ctrl-C; `then` is called once dbt has cancelled what runs."""
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of its processes
+    assert process.stdout is not None
+    console = ""
+    for line in process.stdout:
+        console += line
+        if "CANCEL query" in line:
+            then()
+    process.wait(timeout=300)
+    return console

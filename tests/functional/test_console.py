@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from dbt_process import finish, start_dbt
+from dbt_process import finish, interrupt, start_dbt
 from faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
@@ -165,9 +163,7 @@ def test_ctrl_c_says_at_the_end_what_is_left(
         dbt = start_dbt(tmp_path, "run")
         assert reading.wait(240), finish(dbt)
         assert writing.wait(240), finish(dbt)
-        os.killpg(dbt.pid, signal.SIGINT)
-        interrupted.set()
-        console = finish(dbt)
+        console = interrupt(dbt, then=interrupted.set)
     require_clean(console)
     assert sorted(console.splitlines()[-2:]) == [
         "  lake.orders: cancelled; nothing of this run is committed",

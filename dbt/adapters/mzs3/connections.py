@@ -56,6 +56,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.remains = Remains()
+        write_output_to(_log_folder())
 
     @contextmanager
     def exception_handler(self, sql: str) -> Generator[None, None, None]:
@@ -82,7 +83,6 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             return opened
         if connection.state == ConnectionState.OPEN:
             return connection
-        write_output_to(_log_folder())
         try:
             connection.handle = SessionConnection(
                 credentials.server_side_parameters, credentials.executor_timeout

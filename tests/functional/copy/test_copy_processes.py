@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from dbt_process import finish, start_dbt
+from dbt_process import finish, interrupt, start_dbt
 from faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
@@ -100,9 +98,7 @@ def test_ctrl_c_while_uploading_leaves_nothing(
     faulty.watch = hold_the_third_part
     dbt = start_dbt(project_folder, "run")
     assert started.wait(240), finish(dbt)
-    os.killpg(dbt.pid, signal.SIGINT)  # as a terminal does: to all of its processes
-    interrupted.set()
-    output = finish(dbt)
+    output = interrupt(dbt, then=interrupted.set)
     assert dbt.returncode != 0, output
     assert "[COPY" not in output
     assert output.splitlines()[-1] == (

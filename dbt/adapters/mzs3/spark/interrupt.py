@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,4 +36,5 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
 def _interrupt(spark: SparkSession, cancelled: threading.Event, ended: threading.Event) -> None:
     while not ended.wait(_POLL_S):
         if cancelled.is_set():
-            spark.interruptAll()
+            with suppress(Exception):  # of a Spark that is gone
+                spark.interruptAll()
