@@ -167,3 +167,8 @@ def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
     whole.join(60)
     missing.join(60)
     assert made == [("lake.orders", False)]
+
+
+def test_how_many_values_were_compared_is_told() -> None:
+    assert shard_sources._compared_text(1234).startswith("1,234 values were compared")
+    assert shard_sources._compared_text(0).startswith("no values were compared")

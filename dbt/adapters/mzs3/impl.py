@@ -33,6 +33,7 @@ from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.shard_jobs import compile_shard_job
 from dbt.adapters.mzs3.shard_sources import make_shard_relation, read_shards_for_node
+from dbt.adapters.mzs3.sources_of_node import is_empty_run
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node
@@ -234,10 +235,12 @@ class Mzs3Adapter(SparkAdapter):
         """The PySpark job of a `persist_shard` model; fails on any option that is wrong."""
         return compile_shard_job(self.config.credentials, node, query)
 
-    @available.parse(lambda *_args, **_kwargs: False)
-    def is_sample(self) -> bool:
-        """Whether models see but a part of what they read (`--sample`); dbt tells no macro."""
-        return getattr(self.config.args, "SAMPLE", None) is not None
+    @available.parse_none
+    def narrowed_by(self) -> str | None:
+        """The flag with which models see a part of what they read; None where they see all."""
+        if is_empty_run(self):
+            return "--empty"
+        return None if getattr(self.config.args, "SAMPLE", None) is None else "--sample"
 
     # --- run-operations --------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
+
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.empty_table import write_empty_table
@@ -21,6 +23,8 @@ from dbt.adapters.mzs3.source_nodes import (
 from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.sources_of_node import SourcesOfNode, is_empty_run, reads_sources
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+
+logger = AdapterLogger("mzs3")
 
 _locks: dict[tuple[str, str], threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -103,7 +107,15 @@ def _read(run: SourcesOfNode, node: Any, source: ShardSource, how: _How) -> None
         if how is _How.IF_MISSING and source_exists(session, *place):
             return
         if how is _How.WHOLE:
-            write_source_table(session, source, connection, *place)
+            compared = write_source_table(session, source, connection, *place)
+            if compared is not None:
+                logger.info(f"{source.name}: {_compared_text(compared)}")
         else:
             columns = [(column.name, column.data_type) for column in node.columns.values()]
             write_empty_table(session, source, connection, columns, *place)
+
+
+def _compared_text(values: int) -> str:
+    if not values:
+        return "no values were compared, as no file that was read has them in both encodings"
+    return f"{values:,} values were compared, and are the same in both encodings"

@@ -27,6 +27,14 @@ WRONG = """
 {{ config(materialized='copy_to_s3', locaton='s3://copy-model/', max_file_size='1 mb') }}
 select 1 as a
 """
+TIMED = """
+{{ config(event_time='at') }}
+select id, timestamp '2020-01-01' as at from range(7)
+"""
+OF_TIMED = """
+{{ config(materialized='copy_to_s3', location='s3://copy-model/timed', on_existing='overwrite') }}
+select id from {{ ref('timed') }}
+"""
 DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
 
 
@@ -55,6 +63,8 @@ class TestCopyModel:
             "by_time.sql": EXPRESSION,
             "wrong.sql": WRONG,
             "downstream.sql": DOWNSTREAM,
+            "timed.sql": TIMED,
+            "timed_export.sql": OF_TIMED,
         }
 
     def test_empty_creates_the_view_and_exports_nothing(self, project: Any, s3: Any) -> None:
@@ -151,3 +161,15 @@ class TestCopyModel:
         assert keys(s3) == before
         tables = [row[1] for row in project.run_sql("show tables in {schema}", fetch="all")]
         assert "wrong" not in tables
+
+    @pytest.mark.parametrize("narrowed", [["--sample", "1 day"], ["--empty"]])
+    def test_an_export_is_not_replaced_by_a_part_of_its_rows(
+        self, project: Any, s3: Any, narrowed: list[str]
+    ) -> None:
+        select = ["--select", "timed", "timed_export"]
+        run_dbt(["run", *select])
+        before = keys(s3)
+        _, result = run_dbt(["run", *narrowed, *select])
+        assert result.message == f"SKIP COPY ({narrowed[0]})"
+        assert keys(s3) == before
+        assert project.run_sql("select * from {schema}.timed_export", fetch="all") == []

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction
 from dbt.adapters.mzs3.shard.read.job import read_shard
-from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 
@@ -73,7 +73,8 @@ def compact(spark: Any, connection: AwsConnection, location: str) -> Callable[..
 def frame(spark: Any, connection: AwsConnection, location: str) -> Callable[..., Any]:
     """`frame(as_of, names=…)`: the shard's rows as a DataFrame."""
 
-    def read(as_of: int | None = None, **how: Any) -> Any:
+    def read(as_of: int | None = None, *, validate: bool = False, **how: Any) -> Any:
+        how["comparison"] = Comparison() if validate else None
         return read_shard(spark, connection, parse_location(location), as_of=as_of, **how)
 
     return read

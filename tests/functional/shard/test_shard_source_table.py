@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.shard.state.store import StateStore
 pytestmark = pytest.mark.spark
 
 _numbers = itertools.count()
+DAY_MS = 86_400_000
 
 
 @pytest.fixture
@@ -32,8 +33,10 @@ def schema() -> str:
 def write(spark: Any, connection: Any, location: str, schema: str) -> Callable[..., None]:
     """`write(empty=…)`: the source `orders`, as of the shard's last time."""
 
-    def run(columns: tuple[str, ...] = (), **how: Any) -> None:
-        source = ShardSource("lake.orders", parse_location(location), columns=columns)
+    def run(columns: tuple[str, ...] = (), keep_ms: int = DAY_MS, **how: Any) -> None:
+        source = ShardSource(
+            "lake.orders", parse_location(location), columns=columns, keep_ms=keep_ms
+        )
         write_source_table(spark, source, connection, schema, "Orders", **how)
 
     return run
@@ -80,27 +83,67 @@ def test_a_read_that_fails_leaves_the_rows_of_the_one_before(
     assert tables() == before
     write(empty=True)
     assert ids() == []
-    [table] = [name for name in tables() if name != "orders"]
-    assert table not in before
 
 
-def test_tables_of_runs_that_were_killed_are_dropped(
+def test_another_run_leaves_a_query_the_rows_that_it_began_with(
     spark: Any,
     persist: Callable[..., Any],
     write: Callable[..., None],
     tables: Callable[[], list[str]],
     schema: str,
 ) -> None:
+    persist("select id from range(3)", 10)
+    write()
+    begun = spark.newSession().table(f"{schema}.orders")
+    for end in (4, 5):
+        persist(f"select id from range({end})", end * 10)
+        write()
+    assert sorted(row[0] for row in begun.collect()) == [0, 1, 2]
+    assert spark.table(f"{schema}.orders").count() == 5
+    assert len(tables()) == 4
+    write(keep_ms=0)
+    assert len(tables()) == 2
+
+
+def test_the_view_is_there_at_every_moment(
+    spark: Any, persist: Callable[..., Any], write: Callable[..., None], schema: str
+) -> None:
     persist("select 1 as id", 10)
     write()
-    old, running = "orders__shard_1700000000000_00c0ffee", "orders__shard_9900000000000_00c0ffee"
-    others = "orders__shard_of_others"
-    for name in (old, running, others):
-        spark.sql(f"create table {schema}.{name} (id int) using parquet")
+    # A view that is dropped and made again would not have it.
+    spark.sql(f"alter view {schema}.orders set tblproperties ('mine' = '1')")
+    persist("select 1 as id, 'a' as name", 20)
     write()
+    assert spark.table(f"{schema}.orders").columns == ["id", "name"]
+    assert ("mine", "1") in map(tuple, spark.sql(f"show tblproperties {schema}.orders").collect())
+
+
+def test_tables_that_nobody_can_need_are_dropped(
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    tables: Callable[[], list[str]],
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    persist("select 1 as id", 10)
+    write()
+    [first] = [name for name in tables() if name != "orders"]
+    killed, running = (
+        "orders__shard_1700000000000_00c0ffee",
+        "orders__shard_9900000000000_00c0ffee",
+    )
+    others = "orders__shard_of_others"
+    for name in (killed, running, others):
+        spark.sql(f"create table {schema}.{name} (id int) using parquet")
+    now = module._now()
+    # Of a table that the view has read longest it can't be told when it was read last.
+    for hours, gone in ((0, set()), (23, set()), (25, {killed, first})):
+        monkeypatch.setattr(module, "_now", lambda hours=hours: now + hours * 3_600_000)
+        before = set(tables())
+        write()
+        assert before - set(tables()) == gone
     assert {running, others, "orders"} < set(tables())
-    assert old not in tables()
-    assert len(tables()) == 4
 
 
 def test_what_others_made_is_not_replaced(
@@ -141,11 +184,10 @@ def test_a_source_without_a_shard_has_its_rows_once_there_is_one(
     persist("select 1 as id", 10)
     write()
     assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [(1,)]
-    assert len(tables()) == 2
+    assert len(tables()) == 4
 
 
-def test_nothing_is_left_where_the_view_can_not_be_changed(
-    spark: Any,
+def test_a_table_that_the_view_may_have_read_stays_for_a_while(
     persist: Callable[..., Any],
     write: Callable[..., None],
     tables: Callable[[], list[str]],
@@ -155,10 +197,17 @@ def test_nothing_is_left_where_the_view_can_not_be_changed(
         raise ShardError("no")
 
     persist("select 1 as id", 10)
-    monkeypatch.setattr(module, "_point", fail)
-    with pytest.raises(ShardError, match="no"):
-        write()
-    assert tables() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_point", fail)
+        with pytest.raises(ShardError, match="no"):
+            write()
+    [left] = tables()
+    write()
+    assert left in tables()
+    now = module._now()
+    monkeypatch.setattr(module, "_now", lambda: now + DAY_MS)
+    write()
+    assert left not in tables()
 
 
 def test_a_source_has_every_type(

@@ -16,9 +16,9 @@ def file(key: str, upload_id: str, *etags: str) -> PendingFile:
 
 def test_only_parts_that_were_not_sent_again_are_taken_over() -> None:
     found = {
-        "p/1": OpenUpload("one", {1: ("a", 50), 2: ("b", 50), 3: ("old", 50)}),
-        "p/2": OpenUpload("two", {1: ("d", 7)}),
-        "p/3": OpenUpload("gone", {1: ("e", 7)}),
+        "p/1": [OpenUpload("one", {1: ("a", 50), 2: ("b", 50), 3: ("old", 50)})],
+        "p/2": [OpenUpload("two", {1: ("d", 7)})],
+        "p/3": [OpenUpload("gone", {1: ("e", 7)})],
     }
     files = [
         file("p/1", "one", "a", "b", "new", "more"),

@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
-from dbt.adapters.mzs3.shard.config.source import moment, parse_shard_source
+from dbt.adapters.mzs3.shard.config.source import ShardSource, moment, parse_shard_source
 
 NODE = "model.acme.orders"
 
@@ -106,11 +106,12 @@ def test_what_is_no_moment(value: Any) -> None:
 
 def test_a_source() -> None:
     external = {"type": "persist_shard", "location": "s3://a/b", "as_of": 1700000000000}
-    external |= {"validate": True}
+    external |= {"validate": True, "keep_hours": 0}
     found = parse_shard_source("lake.orders", external, ["id"], ["default"])
     assert (found.location.uri, found.as_of) == ("s3://a/b/", 1700000000000)
     assert found.validate
     assert found.columns == ("id",)
+    assert (found.keep_ms, ShardSource("a", found.location).keep_ms) == (0, 86_400_000)
 
 
 def test_all_problems_of_a_source_come_at_once() -> None:

@@ -31,7 +31,8 @@ def write_empty_table(
     there are none, if one has no type, or where the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
-        return write_source_table(spark, source, connection, schema, identifier, empty=True)
+        write_source_table(spark, source, connection, schema, identifier, empty=True)
+        return
     untyped = [name for name, kind in columns if not kind]
     if untyped or not columns:
         what = f"give a data_type to {', '.join(untyped)}" if untyped else "declare the columns"
@@ -42,6 +43,7 @@ def write_empty_table(
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
     try:
-        replace_source(spark, schema, identifier, spark.createDataFrame([], ddl))
+        rows = spark.createDataFrame([], ddl)
+        replace_source(spark, schema, identifier, rows, source.keep_ms)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc

@@ -116,7 +116,10 @@ def test_validation_compares_the_encodings() -> None:
     wrong = _with_structure_of_other_rows(data)
     with pytest.raises(BatchError, match=r"encodings differ in column amount \(tag 0\)"):
         read(wrong, [Wanted(0, INTEGER, name="amount")], validate=True)
-    assert read(data, [Wanted(0, INTEGER)], validate=True).num_rows == 3
+    found = read(data, [Wanted(0, INTEGER)], validate=True)
+    assert found.column("compared").to_pylist() == [len(KINDS)] * 3
+    [alone] = written(BatchLayout(tagged(*KINDS), "codec"), [rows_of(KINDS, ROWS)])
+    assert read(alone, [], validate=True).column("compared").to_pylist() == [0] * 3
 
 
 def test_validation_compares_columns_that_are_not_read() -> None:

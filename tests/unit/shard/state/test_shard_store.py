@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.failures import RoleError
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state import store as module
-from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import RECENT, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore, UnknownWriteError
 
 LOCATION = parse_location("s3://acme/shards/orders")
@@ -40,7 +40,7 @@ def test_a_state_is_read_as_it_was_written(store: StateStore) -> None:
     assert store.read() == created
     changed = store.replace(created, with_batch(NEW))
     assert store.read() == changed
-    assert changed.state == with_batch(NEW)
+    assert changed.state.batches == with_batch(NEW).batches
 
 
 def test_what_is_no_shard_is_an_error_that_says_what_to_do(store: StateStore, client: Any) -> None:
@@ -174,6 +174,31 @@ def test_a_write_without_an_answer_is_looked_for(
     client.put_object = put_and_fail
     changed = store.replace(created, with_batch(NEW))
     assert store.read() == changed
+
+
+@pytest.mark.parametrize(("others", "is_known"), [(RECENT - 1, True), (RECENT, False)])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_write_is_known_again_after_others(
+    store: StateStore, client: Any, others: int, *, is_known: bool, is_written: bool
+) -> None:
+    """Whatever became of its batch; and where they were too many, it is not taken for lost."""
+    created = store.create(NEW)
+    put = client.put_object
+
+    def overtaken(**request: Any) -> Any:
+        client.put_object = put
+        if is_written:
+            put(**request)
+        for _ in range(others + (not is_written)):
+            store.change(lambda state: state.swept([]))
+        raise UNCLEAR[0]
+
+    client.put_object = overtaken
+    if is_known and is_written:
+        assert store.replace(created, with_batch(NEW)) == store.read()
+        return
+    with pytest.raises(LostRaceError if is_known else UnknownWriteError):
+        store.replace(created, with_batch(NEW))
 
 
 @pytest.mark.parametrize("failure", UNCLEAR, ids=str)

@@ -11,12 +11,14 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.named import named_location, unknown_connection
-from dbt.adapters.mzs3.copy.config.values import ConfigReader, flag, text
+from dbt.adapters.mzs3.copy.config.values import ConfigReader, flag, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
 
 TYPE = "persist_shard"
 LATEST = "latest"
-_KNOWN = ("type", "location", "aws_connection", "as_of", "validate")
+_KNOWN = ("type", "location", "aws_connection", "as_of", "validate", "keep_hours")
+_HOUR_MS = 3_600_000
+_LONGEST_KEPT_HOURS = 24 * 366
 _DAY = re.compile(r"[0-9]{8}")
 _LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -26,7 +28,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 class ShardSource:
     """A shard to read; `as_of` in ms since the epoch, None for its last moment.
 
-    `columns` are the names of those that are fetched, in order; none is all of them.
+    `columns` are the names of those that are fetched, in order; none is all of them. Rows that
+    were read before stay for `keep_ms`, for queries that have begun.
     """
 
     name: str
@@ -35,6 +38,7 @@ class ShardSource:
     as_of: int | None = None
     validate: bool = False
     columns: tuple[str, ...] = ()
+    keep_ms: int = 24 * _HOUR_MS
 
 
 def parse_shard_source(
@@ -56,10 +60,12 @@ def parse_shard_source(
         problems.append(unknown_connection("aws_connection", connection, connections))
     as_of = read("as_of", moment)
     validate = read("validate", flag) or False
+    keep_hours = read("keep_hours", whole_number(0, _LONGEST_KEPT_HOURS))
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
     given = None if as_of == LATEST else int(as_of) if as_of is not None else None
-    return ShardSource(name, location, connection, given, validate, tuple(columns))
+    keep_ms = ShardSource.keep_ms if keep_hours is None else keep_hours * _HOUR_MS
+    return ShardSource(name, location, connection, given, validate, tuple(columns), keep_ms)
 
 
 def _key_problems(external: Mapping[str, Any]) -> list[str]:

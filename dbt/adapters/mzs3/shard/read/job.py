@@ -10,7 +10,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.read.rows import Shelf, rows_at
+from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf, rows_at
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
@@ -22,19 +22,19 @@ def read_shard(
     *,
     as_of: int | None = None,
     names: Sequence[str] | None = None,
-    validate: bool = False,
+    comparison: Comparison | None = None,
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or as of its last one.
 
     `names` are the columns that are fetched, of those that the shard had at that time; None is
-    all of them. With `validate`, both encodings are decoded and compared. Raises ShardError.
+    all of them. With a `comparison`, both encodings are decoded and compared. Raises ShardError.
     """
     state = StateStore(s3_client(connection), location).existing().state
     moment = state.upper - 1 if as_of is None else as_of
     state.batches_until(moment)  # a time that can't be read is why it may lack a column
     columns = _columns(state.schema_at(moment), names)
     shelf = Shelf(connection, location)
-    return rows_at(spark, shelf, state, moment, columns, validate=validate)
+    return rows_at(spark, shelf, state, moment, columns, comparison=comparison)
 
 
 def _columns(schema: Schema, names: Sequence[str] | None) -> tuple[Column, ...]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.shard.executor.batch.read import Wanted
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, Wanted
 from dbt.adapters.mzs3.shard.executor.batch.task import FILES_DDL, ReadSpec, read_files
 from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
 from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
@@ -33,6 +33,24 @@ class Shelf:
     location: S3Location
 
 
+@dataclass
+class Comparison:
+    """That both encodings of what is read are compared; `values` counts them once it was read."""
+
+    _observed: Observation | None = field(default=None, init=False)
+
+    def counted(self, changes: DataFrame) -> DataFrame:
+        """The changes without the column COMPARED, which is summed up on the way."""
+        self._observed = Observation()
+        values = F.sum(COMPARED).alias(COMPARED)
+        return changes.observe(self._observed, values).drop(COMPARED)
+
+    @property
+    def values(self) -> int:
+        """To be asked after the rows were read; before, it waits for that."""
+        return 0 if self._observed is None else int(self._observed.get[COMPARED] or 0)
+
+
 def rows_at(
     spark: SparkSession,
     shelf: Shelf,
@@ -40,14 +58,15 @@ def rows_at(
     moment: int,
     columns: Sequence[Column],
     *,
-    validate: bool = False,
+    comparison: Comparison | None = None,
 ) -> DataFrame:
     """The shard's rows as of `moment`, of these columns, under their names and in their types.
 
-    Nothing has been read yet. Raises ShardError for a time that can't be read.
+    Nothing has been read yet. With a `comparison`, both encodings are decoded and compared. Raises
+    ShardError for a time that can't be read.
     """
     batches = state.batches_until(moment)
-    changes = changes_in(spark, shelf, batches, columns, validate=validate)
+    changes = changes_in(spark, shelf, batches, columns, comparison=comparison)
     names = [f"c{place}" for place in range(len(columns))]
     rows = consolidated(changes, names) if _are_mixed(batches) else changes
     return from_wire(repeated(rows.select(*names, "d")), columns, names)
@@ -59,11 +78,11 @@ def changes_in(
     batches: Sequence[Batch],
     columns: Sequence[Column],
     *,
-    validate: bool = False,
+    comparison: Comparison | None = None,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of every change in the batches."""
     names = [f"c{place}" for place in range(len(columns))]
-    return _read(spark, shelf, batches, columns, names, validate=validate)
+    return _read(spark, shelf, batches, columns, names, comparison=comparison)
 
 
 def keys_in(
@@ -85,7 +104,7 @@ def _read(
     columns: Sequence[Column],
     names: Sequence[str],
     *,
-    validate: bool = False,
+    comparison: Comparison | None = None,
     every: int = 1,
 ) -> DataFrame:
     pairs = zip(names, columns, strict=True)
@@ -100,14 +119,17 @@ def _read(
     wanted = tuple(
         Wanted(column.tag, column.kind, column.default, column.name) for column in columns
     )
-    spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, validate, every)
+    spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, comparison is not None, every)
     tasks = spread([file.size for file in files], MOST_TASKS)
     listed = [
         (task, shelf.location.key(file.name), file.size, file.etag)
         for task, file in zip(tasks, files, strict=True)
     ]
     apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
-    return apart.mapInArrow(read_files(spec), schema)
+    if comparison is None:
+        return apart.mapInArrow(read_files(spec), schema)
+    with_count = T.StructType([*schema.fields, T.StructField(COMPARED, T.LongType())])
+    return comparison.counted(apart.mapInArrow(read_files(spec), with_count))
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:

@@ -1,7 +1,8 @@
-"""A shard's rows as what a source's name stands for: a view of a table that this run has written.
+"""A shard's rows as what a source's name stands for: a view of a table that a run has written.
 
-A table that is replaced is gone from when the new one is begun, and for good if its rows can't be
-read. So each run writes a table of its own, and then changes the view, which is one step.
+A table never changes once the view reads it. Each run writes one of its own, and then the view
+reads that, in one step. Queries that began before are at the older table, for how long nobody
+knows: it is marked as unused, and dropped by a run that finds a mark old enough.
 """
 
 from __future__ import annotations
@@ -15,22 +16,21 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.properties import (
-    decoded,
-    encoded,
-    properties_sql,
-    read_properties,
-)
+from dbt.adapters.mzs3.csv_source.properties import properties_sql, read_properties
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
 from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.rows import Comparison
 from dbt.adapters.mzs3.shard.read.storable import require_storable
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 PROPERTY = "mzs3.shard."
-# A run whose table is older and still not what the view reads was killed, as far as one can tell.
+UNUSED = "unused_since"
+# A run whose table is older and was never marked was killed, or its end was, as far as one can
+# tell.
 LONGEST_RUN_MS = 24 * 60 * 60 * 1000
+_OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
 
 
 def write_source_table(
@@ -41,12 +41,14 @@ def write_source_table(
     identifier: str,
     *,
     empty: bool = False,
-) -> None:
+) -> int | None:
     """`schema.identifier` has the shard's rows, or none of them if `empty`.
 
-    Raises ShardError or S3Error; it then has the rows that it had before, and so it has after a
-    run that was killed.
+    How many values were compared, where the source asks for that and rows were read. Raises
+    ShardError or S3Error; it then has the rows that it had before, and so it has after a run that
+    was killed.
     """
+    comparison = Comparison() if source.validate and not empty else None
     try:
         frame = read_shard(
             spark,
@@ -54,21 +56,40 @@ def write_source_table(
             source.location,
             as_of=source.as_of,
             names=source.columns or None,
-            validate=source.validate,
+            comparison=comparison,
         )
         require_storable(spark, frame.schema)
-        replace_source(spark, schema, identifier, frame.limit(0) if empty else frame)
+        rows = spark.createDataFrame([], frame.schema) if empty else frame
+        replace_source(spark, schema, identifier, rows, source.keep_ms)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc
+    return None if comparison is None else comparison.values
 
 
-def replace_source(spark: SparkSession, schema: str, identifier: str, rows: DataFrame) -> None:
+def replace_source(
+    spark: SparkSession, schema: str, identifier: str, rows: DataFrame, keep_ms: int
+) -> None:
     """The source has these rows, or after any failure those of before; makes the schema too.
 
-    Raises ShardError where the name is another relation's, and else what Spark raises.
+    A query that has begun reads to its end what it began with, if that takes no longer than
+    `keep_ms`. Raises ShardError where the name is another relation's, and else what Spark raises.
     """
     spark.sql(f"create schema if not exists {quote_identifier(schema)}")
-    _replace(spark, _Names(schema, identifier), rows)
+    names = _Names(schema, identifier)
+    _drop_unused(spark, names, keep_ms)
+    name = names.of_a_run()
+    _write(spark, names.quoted(name), rows)
+    try:
+        before = _point(spark, names, name)
+    except BaseException:
+        with contextlib.suppress(ShardError, *SPARK_FAILURES):
+            if _table_of(spark, names) != name:  # but maybe the view has read it, until just now
+                _mark(spark, names, name)
+        raise
+    if before is not None:
+        _mark(spark, names, before)
+        if not keep_ms:
+            spark.sql(f"drop table if exists {names.quoted(before)}")
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
@@ -92,64 +113,93 @@ class _Names:
 
     def of_a_run(self) -> str:
         """The name of a new table: metastores know no capital letters."""
-        now = time.time_ns() // 1_000_000
-        return f"{self.identifier.lower()}__shard_{now}_{uuid.uuid4().hex[:8]}"
+        return f"{self.identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
 
     def began_at(self, name: str) -> int | None:
         """When the run began whose table this is, in ms since the epoch; None if it is none's."""
-        found = re.fullmatch(
-            re.escape(self.identifier.lower()) + "__shard_([0-9]+)_[0-9a-f]{8}", name.lower()
-        )
+        found = re.fullmatch(re.escape(self.identifier.lower()) + _OF_A_RUN, name.lower())
         return int(found[1]) if found else None
 
+    def in_text(self, text: str) -> str | None:
+        """The table that the text of a view names; None if it names none of a run's."""
+        quoted = re.escape(quote_identifier(self.identifier.lower()).removesuffix("`"))
+        found = re.search(f"{quoted}({_OF_A_RUN})`", text.lower())
+        return None if found is None else self.identifier.lower() + found[1]
 
-def _replace(spark: SparkSession, names: _Names, rows: DataFrame) -> None:
-    before = _table_of(spark, names)
-    _drop_leftovers(spark, names, before)
-    name = names.of_a_run()
-    table = names.quoted(name)
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _write(spark: SparkSession, table: str, rows: DataFrame) -> None:
+    """A new table with these rows; none if that fails."""
     try:
         # With its rows it would come into being after they are written, and a run that is killed
         # would leave files of which no table knows.
-        rows.limit(0).write.format("parquet").saveAsTable(table)
+        spark.createDataFrame([], rows.schema).write.format("parquet").saveAsTable(table)
         rows.write.insertInto(table)
-        _point(spark, names, name)
     except BaseException:
-        with contextlib.suppress(ShardError, *SPARK_FAILURES):
-            if _table_of(spark, names) != name:
-                spark.sql(f"drop table if exists {table}")
+        with contextlib.suppress(*SPARK_FAILURES):
+            spark.sql(f"drop table if exists {table}")
         raise
-    if before is not None:
-        spark.sql(f"drop table if exists {names.quoted(before)}")
 
 
-def _point(spark: SparkSession, names: _Names, name: str) -> None:
-    """The view reads the table of that name."""
-    properties = properties_sql(PROPERTY, {"table": encoded(name)})
-    table = names.quoted(name)
-    spark.sql(
-        f"create or replace view {names.view} tblproperties {properties} as select * from {table}"
-    )
+def _point(spark: SparkSession, names: _Names, name: str) -> str | None:
+    """The view reads the table of that name; which one it has read until now, if any."""
+    if _is_old(names, name):
+        # It was taken for the table of a killed run, maybe.
+        key = f"{PROPERTY}{UNUSED}"
+        spark.sql(f"alter table {names.quoted(name)} unset tblproperties if exists ('{key}')")
+    before = _table_of(spark, names)
+    select = f"select * from {names.quoted(name)}"
+    if before is None:
+        spark.sql(f"create view if not exists {names.view} as {select}")
+        before = _table_of(spark, names)
+    # Not CREATE OR REPLACE: that drops the view first, and readers find none for a moment.
+    if before != name:
+        spark.sql(f"alter view {names.view} as {select}")
+    return None if before == name else before
 
 
 def _table_of(spark: SparkSession, names: _Names) -> str | None:
     """The table that the view reads, None if there is no view; ShardError for a stranger's."""
-    found = read_properties(spark, names.view, PROPERTY)
-    if found is None:
+    if read_properties(spark, names.view, PROPERTY) is None:
         return None
-    if "table" not in found:
+    rows = spark.sql(f"describe extended {names.view}").collect()
+    texts = [row["data_type"] for row in rows if row["col_name"] == "View Text"]
+    found = names.in_text(texts[-1]) if texts else None
+    if found is None:
         raise ShardError(
             f"{names.schema}.{names.identifier} was not made by this source. Drop it, or give the "
             "source another schema or identifier"
         )
-    return decoded(found["table"])
+    return found
 
 
-def _drop_leftovers(spark: SparkSession, names: _Names, current: str | None) -> None:
-    """Tables of runs that were killed are gone; not those of runs that may still write them."""
-    newest = time.time_ns() // 1_000_000 - LONGEST_RUN_MS
+def _drop_unused(spark: SparkSession, names: _Names, keep_ms: int) -> None:
+    """Tables are gone that the view has not read for so long, or that killed runs have left.
+
+    Not those of runs that may still write them. Raises ShardError for a stranger's view.
+    """
+    current = _table_of(spark, names)
     tables = spark.sql(f"show tables in {quote_identifier(names.schema)}").collect()
     for name in (row["tableName"] for row in tables):
-        began = names.began_at(name)
-        if began is not None and began < newest and name != current:
-            spark.sql(f"drop table if exists {names.quoted(name)}")
+        if names.began_at(name) is None or name == current:
+            continue
+        found = read_properties(spark, names.quoted(name), PROPERTY) or {}
+        if UNUSED in found:
+            if int(found[UNUSED]) <= _now() - keep_ms:
+                spark.sql(f"drop table if exists {names.quoted(name)}")
+        elif _is_old(names, name):
+            _mark(spark, names, name)
+
+
+def _is_old(names: _Names, name: str) -> bool:
+    return (names.began_at(name) or 0) <= _now() - LONGEST_RUN_MS
+
+
+def _mark(spark: SparkSession, names: _Names, name: str) -> None:
+    """From now on nobody begins to read the table; another run may have dropped it."""
+    since = properties_sql(PROPERTY, {UNUSED: str(_now())})
+    with contextlib.suppress(*SPARK_FAILURES):
+        spark.sql(f"alter table {names.quoted(name)} set tblproperties {since}")

@@ -27,6 +27,8 @@ def to_document(state: ShardState, writer: str) -> bytes:
         "upper": state.upper,
         "retired": [file.as_json() for file in state.retired],
         "sweeps": state.sweeps,
+        "writes": state.writes,
+        "recent": list(state.recent),
     }
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
@@ -44,6 +46,8 @@ def from_document(data: bytes) -> ShardState:
             int(found["since"]),
             tuple(map(retired_from_json, found["retired"])),
             int(found["sweeps"]),
+            int(found.get("writes", 0)),  # which earlier versions lack
+            tuple(map(str, found.get("recent", ()))),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error

@@ -10,6 +10,8 @@ from dbt.adapters.mzs3.shard.state.batch import Batch, Retired
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.times import shown_time
 
+RECENT = 100
+
 
 @dataclass(frozen=True)
 class ShardState:
@@ -17,7 +19,8 @@ class ShardState:
 
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
     are free. `retired` has the files of batches that were compacted, until they are removed;
-    `sweeps` counts how often files were. Valid by construction, else ValueError.
+    `sweeps` counts how often files were, `writes` how often the state was written. `recent` are
+    the ids of the last RECENT writes. Valid by construction, else ValueError.
     """
 
     schemas: tuple[Schema, ...]
@@ -26,6 +29,8 @@ class ShardState:
     since: int = 0
     retired: tuple[Retired, ...] = ()
     sweeps: int = 0
+    writes: int = 0
+    recent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.schemas:
@@ -147,6 +152,20 @@ class ShardState:
             since=max(self.since, since),
             retired=self.retired + retired,
         )
+
+    def written_after(self, before: ShardState | None, writer: str) -> ShardState:
+        """The shard as a write of this id leaves it, in the place of what was there before."""
+        writes, recent = (before.writes, before.recent) if before is not None else (0, ())
+        return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
+
+    def was_written(self, writer: str, number: int) -> bool | None:
+        """Whether the write of this id, which would be of this number, came before this state.
+
+        None where that can't be told: too many others have come since.
+        """
+        if writer in self.recent:
+            return True
+        return False if number <= self.writes < number + RECENT else None
 
     def swept(self, names: Collection[str]) -> ShardState:
         """The shard before files of these names are removed.

@@ -126,11 +126,11 @@ class StateStore:
         Raises ShardError as `require_conditions` does.
         """
         self.require_conditions()
-        return self._write(state, {"IfNoneMatch": "*"})
+        return self._write(None, state, {"IfNoneMatch": "*"})
 
     def replace(self, before: Read, state: ShardState) -> Read:
         """Write a state in the place of the one that was read."""
-        return self._write(state, {"IfMatch": before.etag})
+        return self._write(before.state, state, {"IfMatch": before.etag})
 
     def change(self, change: Callable[[ShardState], ShardState]) -> Read:
         """Have `change` applied to the state as it is, again after each race that was lost.
@@ -164,32 +164,38 @@ class StateStore:
                 return None
             raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
 
-    def _write(self, state: ShardState, condition: dict[str, str]) -> Read:
-        document = to_document(state, uuid.uuid4().hex)
+    def _write(
+        self, before: ShardState | None, state: ShardState, condition: dict[str, str]
+    ) -> Read:
+        writer = uuid.uuid4().hex
+        written = state.written_after(before, writer)
         try:
-            return Read(state, self._put(document, condition))
+            return Read(written, self._put(to_document(written, writer), condition))
         except AwsFailure as exc:
-            return self._after_failure(exc, state, document, condition)
+            return self._after_failure(exc, writer, written.writes, condition)
 
     def _after_failure(
-        self, exc: Exception, state: ShardState, document: bytes, condition: Mapping[str, str]
+        self, exc: Exception, writer: str, number: int, condition: Mapping[str, str]
     ) -> Read:
         """The state, if it was written nevertheless: an answer that is lost is asked for again,
-        and then our own write may be in its way."""
+        and then our own write may be in its way, or be what others have gone on from."""
         lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
         if not lost and _is_refusal(exc):
             raise S3Error(text) from exc
         try:
-            found = self._get()
-        except S3Error as unread:
+            found = self.read()
+        except (S3Error, ShardError) as unread:
             raise self._unknown(f"{text}, and {unread}") from exc
-        if found is not None and found[0] == document:
-            return Read(state, found[1])
-        as_before = (None if found is None else found[1]) == condition.get("IfMatch")
-        # With another state there our write can't come through any more. With the same one, what
-        # conflicts with it may be our own first request.
-        if not as_before or (lost and not _is_conflict_after_retry(exc)):
+        was_written = False if found is None else found.state.was_written(writer, number)
+        if found is not None and was_written:
+            return found
+        if (None if found is None else found.etag) == condition.get("IfMatch"):
+            # What conflicts with our write may be our own first request.
+            is_lost = lost and not _is_conflict_after_retry(exc)
+        else:
+            is_lost = was_written is False  # and with another state there it can't come any more
+        if is_lost:
             raise LostRaceError(
                 f"{self.uri} has been changed by another run since this one read it"
             ) from exc

@@ -25,10 +25,7 @@
     {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
 
-  {%- if flags.EMPTY -%}
-    {#- `--empty` builds schemas without data; an empty export would take up its location. -#}
-    {{ store_raw_result('main', message='SKIP COPY (--empty)', code='SKIP', rows_affected='0') }}
-  {%- else -%}
+  {%- if not mzs3__is_skipped() -%}
     {%- call statement('main', language='python') -%}
       {{ job }}
     {%- endcall -%}
@@ -42,6 +39,21 @@
   {{ return({'relations': [target_relation]}) }}
 
 {% endmaterialization %}
+
+
+{#
+  Whether models see but a part of what they read: then no job runs, and the result says so. Rows
+  that are left out would be taken for rows that are gone, and an export be replaced by the others.
+#}
+{% macro mzs3__is_skipped() %}
+  {%- set narrowed = adapter.narrowed_by() -%}
+  {%- if narrowed is none -%}
+    {{ return(false) }}
+  {%- endif -%}
+  {%- set said = 'SKIP COPY (' ~ narrowed ~ ')' -%}
+  {%- do store_raw_result('main', message=said, code='SKIP', rows_affected='0') -%}
+  {{ return(true) }}
+{% endmacro %}
 
 
 {% macro mzs3__replace_with_view(relation, sql) %}

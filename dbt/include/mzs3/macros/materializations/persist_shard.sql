@@ -23,13 +23,10 @@
     {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
 
-  {%- if flags.EMPTY -%}
-    {#- `--empty` builds schemas without data; no rows would be taken for all rows retracted. -#}
-    {{ store_raw_result('main', message='SKIP COPY (--empty)', code='SKIP', rows_affected='0') }}
-  {%- elif adapter.is_sample() -%}
-    {#- Rows outside of the sample would be taken for rows that are gone. -#}
-    {{ store_raw_result('main', message='SKIP COPY (--sample)', code='SKIP', rows_affected='0') }}
-  {%- else -%}
+  {%- if should_full_refresh() -%}
+    {%- do mzs3__say_what_full_refresh_does() -%}
+  {%- endif -%}
+  {%- if not mzs3__is_skipped() -%}
     {%- call statement('main', language='python') -%}
       {{ job }}
     {%- endcall -%}
@@ -43,3 +40,13 @@
   {{ return({'relations': [target_relation]}) }}
 
 {% endmaterialization %}
+
+
+{% macro mzs3__say_what_full_refresh_does() %}
+  {%- set written = 'all rows once more' if config.get('mode') == 'append' else 'what changed' -%}
+  {%- do log(
+      this.identifier ~ ': --full-refresh leaves the history of a shard as it is, and this run writes ' ~
+      written ~ ', as any other does. To begin anew, give the model another location, or remove all '
+      ~ 'that is below this one', info=true
+  ) -%}
+{% endmacro %}

@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.shard.types.storage import (
     storage_fields_inside,
 )
 
+COMPARED = "compared"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
@@ -54,7 +55,8 @@ def read_batch(
     `source` is a file that can be read anywhere; of the columns that are not wanted nothing is
     read where the file has its rows as structured columns of a version that is trusted. Otherwise
     they are decoded from messages, if one of them is in the file. With `validate`, all columns of
-    a file that has both are, and compared. Holds what is wanted of one row group, as it is in the
+    a file that has both are, and compared, and a last column COMPARED has for each row how many of
+    its values were. Holds what is wanted of one row group, as it is in the
     file, and some rows. Raises BatchError.
     """
     try:
@@ -90,6 +92,7 @@ class _Reader:
         self._schema = file.schema_arrow
         self._layout = layout
         self._wanted = wanted
+        self._counts = validate
         validate = validate and layout.is_trusted and layout.has_codec
         there = {column.tag: column for column in layout.columns}
         tags = there.keys() if validate else {want.tag for want in wanted}
@@ -115,6 +118,9 @@ class _Reader:
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
             tags = [str(want.tag) for want in self._wanted]
+            if self._counts:
+                arrays.append(pa.repeat(pa.scalar(self._compared, pa.int64()), batch.num_rows))
+                tags.append(COMPARED)
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
     def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -124,6 +130,11 @@ class _Reader:
                 yield from file.iter_batches(
                     rows, row_groups=[number], columns=names, use_threads=False
                 )
+
+    @property
+    def _compared(self) -> int:
+        """How many values of each row there are in both encodings."""
+        return len(self._columns) if self._structure and self._codec else 0
 
     def _decoded(self, batch: pa.RecordBatch) -> dict[int, tuple[Type, pa.Array]]:
         structured = self._from_structure(batch) if self._structure else None

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout
 from dbt.adapters.mzs3.shard.executor.batch.object_file import StoredFile, open_file
-from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, BatchError, Wanted, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat
 from dbt.adapters.mzs3.shard.executor.wire import for_spark
 
@@ -50,12 +50,15 @@ def read_files(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: their `t`, `d` and the wanted columns c0, c1, ….
 
+    With `validate`, COMPARED is the last column, as `read_batch` has it.
     Raises ExecutorError, which names the file, and the column if it is one.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         client = s3_client(spec.connection)
         names = ["t", "d", *(f"c{place}" for place in range(len(spec.wanted)))]
+        if spec.validate:
+            names.append(COMPARED)
         for batch in listed:
             for row in batch.to_pylist():
                 file = StoredFile(row["key"], row["size"], row["etag"])
