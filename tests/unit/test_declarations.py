@@ -26,12 +26,12 @@ CONNECTIONS = ["default", "lake"]
 
 
 def model(name: str, kind: str, given: dict[str, Any], **unrendered: Any) -> Any:
-    policy = unrendered.get("on_schema_change", "ignore")
+    known = {"on_schema_change": "ignore", "column_types": {}, **unrendered}
     return SimpleNamespace(
         unique_id=f"model.acme.{name}",
         original_file_path=f"models/{name}.sql",
         resource_type="model",
-        config=SimpleNamespace(materialized=kind, extra=given, on_schema_change=policy),
+        config=SimpleNamespace(materialized=kind, extra=given, **known),
         unrendered_config=unrendered,
     )
 
@@ -58,9 +58,10 @@ def manifest(*nodes: Any) -> Any:
 
 
 HERE = {"location": "s3://a/b"}
+OF_DBT_TOO = {"on_schema_change": "ignroe", "column_types": {"id": "uid"}}
 WRONG = manifest(
     model("exported", "copy_to_s3", {"locaton": "s3://a/b", "format": "cvs"}),
-    model("kept", "persist_shard", {**HERE, "encodng": "dual"}, on_schema_change="ignroe"),
+    model("kept", "persist_shard", {**HERE, "encodng": "dual"}, **OF_DBT_TOO),
     model("plain", "table", {"locaton": "s3://a/b"}),
     source("orders", type="s3_csv_source", location="s3://a", headers=True),
     source("history", type="persist_shard", location="b", as_off="latest", aws_connection="lkae"),
@@ -72,9 +73,10 @@ model.acme.exported (models/exported.sql) has 3 problems in its configuration:
   - locaton is not an option of copy_to_s3; did you mean location?
   - format must be one of …, not 'cvs'
   - location is required: 's3://bucket/prefix' or a SQL expression for one
-model.acme.kept (models/kept.sql) has 2 problems in its configuration:
+model.acme.kept (models/kept.sql) has 3 problems in its configuration:
   - encodng is not an option of persist_shard; did you mean encoding?
   - on_schema_change must be one of …, not 'ignroe'
+  - column_types has 'uid', which is no type of shards; those are …
 source lake.orders (models/lake.yml) has 1 problem in its configuration:
   - external.headers is not a known key; did you mean header? known are …
 source lake.history (models/lake.yml) has 3 problems in its configuration:
@@ -88,7 +90,7 @@ source lake.nearly (models/lake.yml) has 1 problem in its configuration:
 def cut(text: str) -> str:
     """Without the lists of all that is known."""
     text = re.sub(r"one of .*, not", "one of …, not", text)
-    return re.sub(r"known are .*", "known are …", text)
+    return re.sub(r"(known|those) are .*", r"\1 are …", text)
 
 
 @pytest.mark.parametrize("command", ["parse", "compile"])

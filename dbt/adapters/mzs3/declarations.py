@@ -12,6 +12,7 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.config.options import parse_shard_options
+from dbt.adapters.mzs3.shard_jobs import shard_options
 from dbt.adapters.mzs3.shard_sources import is_shard, shard_source
 from dbt.adapters.mzs3.source_nodes import is_csv_source, source_definition
 
@@ -56,11 +57,8 @@ def _check_of(node: Any, connections: Collection[str]) -> Callable[[], object] |
         return partial(shard_source, node, connections) if is_shard(node) else None
     if node.resource_type != "model":
         return None
-    options = node.config.extra
     if node.config.materialized == "copy_to_s3":
-        return partial(parse_options, node.unique_id, options, connections)
+        return partial(parse_options, node.unique_id, node.config.extra, connections)
     if node.config.materialized == "persist_shard":
-        if "on_schema_change" in node.unrendered_config:  # else it is dbt's own default
-            options = {**options, "on_schema_change": node.config.on_schema_change}
-        return partial(parse_shard_options, node.unique_id, options, connections)
+        return partial(parse_shard_options, node.unique_id, shard_options(node), connections)
     return None

@@ -231,11 +231,9 @@ class Mzs3Adapter(SparkAdapter):
             raise as_dbt_error(exc) from exc
 
     @available.parse(lambda *_args, **_kwargs: "")
-    def compile_shard_job(
-        self, node: str, query: str, options: dict[str, Any], on_schema_change: str | None
-    ) -> str:
+    def compile_shard_job(self, node: Any, query: str) -> str:
         """The PySpark job of a `persist_shard` model; fails on any option that is wrong."""
-        return compile_shard_job(self.config.credentials, node, query, options, on_schema_change)
+        return compile_shard_job(self.config.credentials, node, query)
 
     @available.parse_none
     def narrowed_by(self) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -14,24 +13,30 @@ from dbt.adapters.mzs3.shard.config.options import parse_shard_options
 from dbt.adapters.mzs3.shard.script import render_shard_job
 
 
-def compile_shard_job(
-    credentials: Mzs3Credentials,
-    node: str,
-    query: str,
-    options: Mapping[str, Any],
-    on_schema_change: str | None,
-) -> str:
+def shard_options(node: Any) -> dict[str, Any]:
+    """The options in a model's config, those among them that dbt knows too, if they are given.
+
+    dbt has defaults of its own for these: `on_schema_change: ignore`, and no `column_types`.
+    """
+    given = dict(node.config.extra)
+    if "on_schema_change" in node.unrendered_config:
+        given["on_schema_change"] = node.config.on_schema_change
+    if node.config.column_types:
+        given["column_types"] = node.config.column_types
+    return given
+
+
+def compile_shard_job(credentials: Mzs3Credentials, node: Any, query: str) -> str:
     """The job's source; creates nothing. Raises DbtRuntimeError with all that is wrong."""
+    name = node.unique_id
     if credentials.method != Mzs3ConnectionMethod.SESSION:
         raise DbtRuntimeError(
-            f"{node}: persist_shard needs `method: session` in the profile; "
+            f"{name}: persist_shard needs `method: session` in the profile; "
             f"`method: {credentials.method}` runs SQL only in this version of dbt-mzs3"
         )
-    given = dict(options)
-    if on_schema_change is not None:
-        given["on_schema_change"] = on_schema_change
+    given = shard_options(node)
     try:
-        parse_shard_options(node, given, credentials.connections)
-        return render_shard_job(node, query, given)
+        parse_shard_options(name, given, credentials.connections)
+        return render_shard_job(name, query, given)
     except Mzs3Error as exc:
         raise as_dbt_error(exc) from exc

@@ -1,4 +1,4 @@
-"""How messages say how many there are, and what may have been meant."""
+"""How messages are put together: counts, sentences, and what may have been meant."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ import difflib
 def counted(count: int, noun: str) -> str:
     """`1 object`, `2 objects`: the number with its noun, whose plural ends in s."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def followed_by(text: str, sentence: str) -> str:
+    """The text, and a sentence more: on a line of its own behind a text of several."""
+    text = text.rstrip(".\n ")
+    return f"{text}\n{sentence}" if "\n" in text else f"{text}. {sentence}"
 
 
 def is_near_miss(given: str, meant: str) -> bool:

@@ -147,7 +147,7 @@ def test_every_unsupported_column_is_listed(
         ("'gs://bucket/x'", "location must start with s3://, not 'gs://bucket/x'"),
         ("s3://", "location names no bucket"),
         ("s3://bucket/a//b", "has an empty folder name in it"),
-        ("nonsense(", "neither a literal s3://… nor a SQL expression"),
+        ("nonsense(", "that Spark can evaluate: [PARSE_SYNTAX_ERROR]"),
     ],
 )
 def test_a_location_that_is_none(copy: Copy, location: str, reason: str) -> None:

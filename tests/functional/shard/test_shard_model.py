@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.state.store import StateStore
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +22,8 @@ WRONG = "{{ config(materialized='persist_shard', encodng='dual', mode='x') }} se
 
 PYTHON = """
 def model(dbt, session):
-    dbt.config(materialized='persist_shard', location='s3://shard-model/counted')
+    dbt.config(materialized='persist_shard', location='s3://shard-model/counted',
+               column_types={'id': 'uint8'})
     return session.range(dbt.config.get('meta', {}).get('rows', 3))
 """
 OTHERS = ["wrong", "counted", "reader", "early", "too_early"]
@@ -146,7 +149,10 @@ class TestShardModel:
     ) -> None:
         changed = [run_dbt(["run", "--select", "counted"])[0].message for _ in range(2)]
         assert changed == ["COPY 3", "COPY 0"]
-        found = read_shard(spark, connection, parse_location("s3://shard-model/counted"))
+        location = parse_location("s3://shard-model/counted")
+        state = StateStore(s3_client(connection), location).existing().state
+        assert [str(column.kind) for column in state.schema.columns] == ["uint8"]
+        found = read_shard(spark, connection, location)
         kept = project.run_sql("select id from {schema}.counted", fetch="all")
         assert sorted(tuple(row) for row in kept) == sorted(map(tuple, found.collect()))
 

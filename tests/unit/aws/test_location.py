@@ -44,6 +44,7 @@ def test_what_is_no_location(text: str) -> None:
     ("text", "says"),
     [
         ("s3://lake--use1-az4--x-s3/x", "a directory bucket of S3 Express, lake--use1-az4--x-s3,"),
+        ("s3://my bucket/x", "names the bucket 'my bucket', and no bucket has such a name"),
         (
             "s3://arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-1/accesspoint/lake/x",
             "is the ARN of no access point of S3; use the name of a bucket, or the alias",

@@ -178,4 +178,4 @@ def test_where_nothing_listens_each_attempt_counts(waited: list[float]) -> None:
     with socket.socket() as taken, pytest.raises(EndpointConnectionError) as failure:
         taken.bind(("127.0.0.1", 0))
         ask(client_of(f"http://127.0.0.1:{taken.getsockname()[1]}", max_attempts=3))
-    assert describe(failure.value, "listing").endswith("; gave up after 3 attempts")
+    assert "; gave up after 3 attempts; check the endpoint" in describe(failure.value, "listing")

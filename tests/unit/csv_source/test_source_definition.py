@@ -117,6 +117,9 @@ def test_without_a_header_columns_are_counted_or_declared():
         ({"delimiter": "\n"}, "external: delimiter cannot be newline or carriage return"),
         ({"null": "\n"}, "external: null representation cannot use newline or carriage return"),
         ({"location": "s3://"}, "external.location names no bucket: 's3://'"),
+        ({"location": "s3://a b/"},
+         "external.location names the bucket 'a b', and no bucket has such a name: it has "
+         "letters, digits, dots, hyphens and underscores alone"),
         ({"null": "a,b"}, "external: delimiter must not appear in the null specification"),
         ({"escape": "\\"},
          "external.escape other than the quote is not supported by this version"),

@@ -52,6 +52,14 @@ def test_other_failures_lose_their_stack_traces() -> None:
     )
 
 
+def test_frames_of_dataframes_are_lost_and_places_in_sql_are_not() -> None:
+    said = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
+    sql = "== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^"
+    frames = '== DataFrame ==\n"cast" was called from\njava.base/jdk.invoke0(Native Method)'
+    assert str(explain(RuntimeError(f"{said}\n{frames}\n"))) == said
+    assert str(explain(RuntimeError(f"{said}\n{frames}\n\n{sql}\n"))) == f"{said}\n{sql}"
+
+
 @pytest.mark.parametrize("module", ["pyarrow", "boto3"])
 def test_workers_without_what_they_need_are_explained(module: str) -> None:
     error = f"ModuleNotFoundError: No module named '{module}'"

@@ -16,6 +16,17 @@ def test_the_plan_is_cut_from_an_analysis_error():
     )
 
 
+def test_the_plan_of_a_view_is_cut_too():
+    exc = AnalysisException(
+        "[UNRESOLVED_COLUMN] `nope` cannot be resolved. SQLSTATE: 42703; line 7 pos 7;\n"
+        "'CreateViewCommand `spark_catalog`.`w`.`a`, select nope, false, true, PersistedView\n"
+    )
+
+    assert str(readable(exc)) == (
+        "[UNRESOLVED_COLUMN] `nope` cannot be resolved. SQLSTATE: 42703; line 7 pos 7"
+    )
+
+
 def test_the_statement_is_not_repeated():
     exc = AnalysisException(
         "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'selec'. (line 1, pos 0)\n\n"

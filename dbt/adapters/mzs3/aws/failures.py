@@ -135,6 +135,8 @@ def _advice(exc: Exception) -> str:
             "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
             "upload: give each model a location of its own, and run again"
         )
+    if code in {"EndpointConnectionError", "ConnectTimeoutError"}:
+        return "; check the endpoint and the region under aws_connections in the profile"
     if code in REFUSED_CODES:
         return "; check the keys under aws_connections in the profile"
     return ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 SCHEME = "s3://"
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _DIRECTORY_BUCKET = "--x-s3"
 
 
@@ -52,6 +53,11 @@ def parse_location(text: str) -> S3Location:
         raise ValueError(
             f"names {path}, which is the ARN of no access point of S3; use the name "
             "of a bucket, or the alias of an access point"
+        )
+    if not bucket.startswith("arn:") and not _BUCKET.fullmatch(bucket):
+        raise ValueError(
+            f"names the bucket {bucket!r}, and no bucket has such a name: it has letters, digits, "
+            "dots, hyphens and underscores alone"
         )
     prefix = prefix.rstrip("/")
     if prefix.startswith("/") or "//" in prefix:

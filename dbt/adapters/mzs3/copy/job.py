@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.wording import followed_by
 
 
 def copy_to_s3(
@@ -217,10 +218,7 @@ def _with_remains(
     text = f"{export.node}: the export to {export.location.uri} {ended}"
     if isinstance(exc, CommitError) and exc.remains:
         listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-        return CopyError(
-            f"{text}. Remove nothing: the next run to this location puts in order what is "
-            f"left:{listed}"
-        )
-    if left is not None:
-        return CopyError(f"{text}. {left}")
-    return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")
+        then = "Remove nothing: the next run to this location puts in order what is left:"
+        return CopyError(followed_by(text, f"{then}{listed}"))
+    nothing = "Nothing of this export is visible, and no upload is left open"
+    return CopyError(followed_by(text, nothing if left is None else left))

@@ -16,6 +16,8 @@ SPARK_FAILURES = (PySparkException, Py4JError)
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"([a-z]*)(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|boto3|botocore)'")
+# Where Spark was called from: lines of Python or Java that are ours, not the user's.
+_CALLERS = re.compile(r"\n== DataFrame ==\n.*?(?=\n== |\Z)", re.DOTALL)
 _MAX_LINES = 12
 
 
@@ -68,7 +70,7 @@ def _brief(text: str) -> str:
     """Spark's message without stack traces; of a Python traceback, the exception alone."""
     text = text.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
     before, traceback, after = text.partition(_TRACEBACK)
-    lines = before.splitlines()
+    lines = _CALLERS.sub("", before).splitlines()
     if traceback:
         lines += [line for line in after.splitlines() if line and not line.startswith(" ")]
     kept = [line for line in lines if not line.lstrip().startswith("at ")]

@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.failure import explain
 
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*\n: (?:[\w$]+\.)+[\w$]+: ")
-_PLAN = re.compile(r"^\s*(?:'?[A-Z]\w+ \[|\+- |:- |== SQL ==|== DataFrame ==)")
+_PLAN = re.compile(r"^\s*(?:'[A-Z]\w+ |[A-Z]\w+ \[|\+- |:- |== SQL ==|== DataFrame ==)")
 # What Spark's and Hive's words for it leave unclear.
 _CAUSES = {
     "Another instance of Derby may have already booted the database": (

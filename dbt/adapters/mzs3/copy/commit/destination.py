@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.copy.commit.place import PROBE, Place
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
+from dbt.adapters.mzs3.spark.failure import explain
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -33,7 +34,7 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
             )
             row = spark.sql(f"SELECT ({text}) AS location").first()
         except PySparkException as exc:
-            reason = str(exc).splitlines()[0]
+            reason = str(explain(exc)).splitlines()[0]
             raise ConfigError(
                 node,
                 [
@@ -44,7 +45,8 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         value = row[0] if row is not None else None
     if not isinstance(value, str):
         what = "NULL" if value is None else f"{value!r}, which is no text"
-        raise ConfigError(node, [f"location {text!r} evaluates to {what}"])
+        wanted = f"it has to be a text such as {SCHEME}bucket/prefix"
+        raise ConfigError(node, [f"location {text!r} evaluates to {what}; {wanted}"])
     try:
         return parse_location(value)
     except ValueError as exc:

@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.write.commit import remove
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
+from dbt.adapters.mzs3.wording import followed_by
 
 
 @dataclass
@@ -45,7 +46,7 @@ def cleaned_up(
             left = _left_of_files(place, opened.files)
         stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
-        text = f"{doing} {ended}. The shard is what it was"
+        text = followed_by(f"{doing} {ended}", "The shard is what it was")
         raise ShardError(f"{text}. {left}" if left else text) from exc
 
 

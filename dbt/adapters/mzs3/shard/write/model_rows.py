@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.shard.rows.given_types import in_wire_type
 from dbt.adapters.mzs3.shard.rows.wire import TIMES, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import Given
 from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
+from dbt.adapters.mzs3.spark.failure import explain
 
 
 def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
@@ -69,7 +70,7 @@ def default_datums(
         try:
             found[name] = _datum(spark, expression, column)
         except (PySparkException, ValueError) as exc:
-            reason = str(exc).splitlines()[0]
+            reason = str(explain(exc)).splitlines()[0]
             problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
     if problems:
         raise ConfigError(node, problems)

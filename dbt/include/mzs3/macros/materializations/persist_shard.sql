@@ -8,9 +8,7 @@
   {%- set is_python = model.language == 'python' -%}
   {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
   {#- Options are checked before anything is created. -#}
-  {%- set job = adapter.compile_shard_job(
-      model.unique_id, query, config.model.config.extra, mzs3__given_on_schema_change()
-  ) -%}
+  {%- set job = adapter.compile_shard_job(config.model, query) -%}
   {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
   {%- set grant_config = config.get('grants') -%}
 
@@ -42,15 +40,6 @@
   {{ return({'relations': [target_relation]}) }}
 
 {% endmaterialization %}
-
-
-{# dbt's own default of on_schema_change is `ignore`; a shard has another one where none is given. #}
-{% macro mzs3__given_on_schema_change() %}
-  {%- if 'on_schema_change' in model.unrendered_config -%}
-    {{ return(config.get('on_schema_change')) }}
-  {%- endif -%}
-  {{ return(none) }}
-{% endmacro %}
 
 
 {% macro mzs3__say_what_full_refresh_does() %}
