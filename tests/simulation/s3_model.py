@@ -181,7 +181,7 @@ class S3Model:
         uploads, objects = dict(state.uploads), dict(state.objects)
         if upload_id not in uploads:
             return state, NO_SUCH_UPLOAD
-        bodies = [body for _, body in uploads[upload_id].parts]
+        bodies = [body for number, body in uploads[upload_id].parts if number <= len(etags)]
         if [etag_of(body) for body in bodies] != list(etags):
             return state, INVALID_PART
         del uploads[upload_id]

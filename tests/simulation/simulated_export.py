@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -18,17 +19,20 @@ from s3_model import Bucket, Client, etag_of
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.commit import each, preflight, sweep
+from dbt.adapters.mzs3.copy.commit.conditions import Conditions
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.commit.preflight import prepare
+from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
+from dbt.adapters.mzs3.copy.commit.recover import Recovered, recover
 from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.export import Export
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.uploads import Uploads
 
 LOCATION = S3Location("b", "x/")
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"
-SCHEMA = T.StructType([T.StructField("a", T.StringType())])
+SCHEMA = T.StructType([T.StructField(name, T.StringType()) for name in ("a", "d")])
 INVISIBLE = "Nothing of this export is visible"
 
 
@@ -43,39 +47,84 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, ask: Ask) -> CopyResult:
-        client: Any = Client(ask)
-        place = Place(client, LOCATION)
+        place, export = _place(ask), self._export()
+        _Ids.of(self.name)
+        ground = self._prepared(place, export)
+        run = job._Run(export, self._frame(place), place, ground, _QUIET, _QUIET)
+        if self.mode == "resume" and ground.existing is not None:
+            return run.compared_with(ground.existing)
+        return run.to_the_end()
+
+    def begun(self, ask: Ask) -> Committing:
+        """The run once it has uploaded its files; what is left of it is its commit."""
+        place, export = _place(ask), self._export()
+        _Ids.of(self.name)
+        ground = self._prepared(place, export)
+        uploads = _upload(self._frame(place), export.write_spec(ground))
+        return Committing(self, ground, tuple(uploads.files))
+
+    def _export(self) -> Export:
         config = {"location": "s3://b/x", "on_existing": self.mode, **self.options}
-        options = parse_options(self.name, config, ["default"])
         nothing: Any = None
-        export = Export(
+        return Export(
             node=self.name,
             schema=SCHEMA,
-            options=options,
+            options=parse_options(self.name, config, ["default"]),
             location=LOCATION,
             connection=nothing,
             as_of=int.from_bytes(self.name.encode(), "big"),
             full_refresh=False,
         )
-        frame: Any = SimpleNamespace(run=self, client=client, sparkSession=_SESSION)
-        _Ids.of(self.name)
+
+    def _prepared(self, place: Place, export: Export) -> Ground:
         ground = prepare(
             place,
-            options.on_existing,
-            single_file=options.single_file,
-            partition_by=options.partition_by,
+            export.options.on_existing,
+            single_file=export.options.single_file,
+            partition_by=export.options.partition_by,
         )
         export.check_kept_partitions(ground)
-        run = job._Run(export, frame, place, ground, _QUIET, _QUIET)
-        if options.on_existing == "resume" and ground.existing is not None:
-            return run.compared_with(ground.existing)
-        return run.to_the_end()
+        return ground
+
+    def _frame(self, place: Place, files: Sequence[PendingFile] | None = None) -> Any:
+        client = place.client
+        return SimpleNamespace(run=self, client=client, files=files, sparkSession=_SESSION)
+
+
+@dataclass(frozen=True)
+class Committing:
+    """A run that has begun: its commit, and its clean-up if that fails."""
+
+    run: Run
+    ground: Ground
+    files: tuple[PendingFile, ...]
+
+    def __call__(self, ask: Ask) -> CopyResult:
+        place = _place(ask)
+        _Ids.of(f"{self.run.name}-")
+        sweeper = copy.copy(self.ground.sweeper)
+        sweeper._place = place
+        ground = replace(self.ground, sweeper=sweeper)
+        frame = self.run._frame(place, self.files)
+        return job._Run(self.run._export(), frame, place, ground, _QUIET, _QUIET).to_the_end()
+
+
+def recovering(ask: Ask) -> Recovered:
+    """The first thing that every run does: it ends what another has left."""
+    _Ids.of("recovering")
+    return recover(_place(ask), deletes=True)
+
+
+def _place(ask: Ask) -> Place:
+    client: Any = Client(ask)
+    return Place(client, LOCATION)
 
 
 class _Quiet:
     """Progress and watch of a run that nobody looks at."""
 
     target = None
+    is_cancelled = False
 
     def committed(self, result: CopyResult) -> CopyResult:
         return result
@@ -104,14 +153,16 @@ class _Ids:
         return SimpleNamespace(hex=f"{cls._prefix}{cls._count}")
 
 
-def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> tuple[list[PendingFile], int]:
+def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> Uploads:
     """What the tasks of an export do: an upload for each file, which stays open."""
+    if frame.files is not None:
+        return Uploads(list(frame.files), len(frame.files), computed_twice=False)
     files = [
         _uploaded(frame.client, frame.run, spec, part, folder)
         for folder in frame.run.folders
         for part in range(frame.run.parts)
     ]
-    return files, len(files)
+    return Uploads(files, len(files), computed_twice=False)
 
 
 def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) -> PendingFile:
@@ -119,7 +170,7 @@ def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) ->
     name = spec.single_file or f"{folder}part-{part:04d}-{number:04d}.csv"
     body, key = f"{run.name} {folder}{part}".encode(), spec.prefix + name
     etag, upload_id = etag_of(body), ""
-    reusable = spec.reusable.get(key)
+    reusable = next(iter(spec.reusable.get(key, ())), None)
     if reusable is not None:
         upload_id = reusable.upload_id
     elif not spec.dry:
@@ -157,7 +208,9 @@ def simulated() -> Iterator[None]:
         mock.patch.object(each, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: True),
+        mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
         mock.patch.object(sweep, "_QUIET_S", 0.0),
+        mock.patch.object(sweep, "_LOST_QUIET_S", 0.0),
         mock.patch.object(sweep, "_PAUSE_S", 0.0),
         mock.patch("uuid.uuid4", _Ids.uuid4),
     ):
@@ -177,7 +230,9 @@ def require_readable(bucket: Bucket) -> None:
         key = entry["url"].removeprefix("s3://b/")
         body = bucket.read(key)
         assert body is not None, f"the manifest names {key}, which is not there"
-        assert etag_of(body) == entry["meta"]["sha256"], f"{key} is another run's"
+        # S3 replaces a single file at once, before its manifest.
+        numbered = "part-" in key
+        assert not numbered or etag_of(body) == entry["meta"]["sha256"], f"{key} is another run's"
 
 
 def runs_in_manifest(bucket: Bucket) -> set[str]:

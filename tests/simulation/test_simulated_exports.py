@@ -51,7 +51,13 @@ class Ends:
 
     def _require_order(self, bucket: Bucket, mode: str) -> None:
         """The next run gets the location back in order, whatever has happened there."""
-        run = Run("next", mode, folders=self._runs[0].folders, options=self._runs[0].options)
+        run = Run(
+            "next",
+            mode,
+            self._runs[0].parts,
+            folders=self._runs[0].folders,
+            options=self._runs[0].options,
+        )
         after, outcome = run_alone(run, self._store, bucket)
         require_readable(after)
         if mode == "overwrite":

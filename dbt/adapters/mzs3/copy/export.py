@@ -70,6 +70,7 @@ class Export:
             single_file=options.single_file,
             properties=options.properties.for_files(),
             reusable=ground.reusable,
+            resumable=options.on_existing == "resume",
             dry=dry,
             progress=progress,
         )

@@ -134,13 +134,14 @@ def test_all_problems_come_at_once() -> None:
     assert "column a is int (integer) in the shard and string (text) in the model" in text
     assert "the shard has b, which the model lacks" in text
     assert "the model has c, which the shard lacks" in text
+    assert "Leave them out, or set it to append_new_columns, or to ignore" in text
     assert "the shard has no column x; it has a, b" in text
 
 
 @pytest.mark.parametrize("policy", ["ignore", "fail"])
 def test_policies_that_keep_types(policy: OnSchemaChange) -> None:
     text = problem(given(a="bigint", b="integer"), policy)
-    assert f"on_schema_change: {policy} keeps types as they are" in text
+    assert f"on_schema_change: {policy} keeps types as they are. Cast it, or set" in text
 
 
 def test_a_rename_to_a_name_that_is_taken_is_an_error() -> None:

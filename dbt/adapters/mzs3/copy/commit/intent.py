@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
@@ -20,8 +20,6 @@ State = Literal["open", "forward", "back", "closed"]
 
 REFUSED_CODES = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
 NO_CONDITIONS_CODES = ("NotImplemented", "501")
-_ETAG_OF_NOTHING = '"d41d8cd98f00b204e9800998ecf8427e"'
-_COMPARES: dict[tuple[str, str], bool] = {}
 
 
 @dataclass(frozen=True)
@@ -134,8 +132,7 @@ def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -
             return Version(intent, found[1])
         if not was_refused:
             raise
-        other = CommitIntent.from_json(found[0]) if found else None
-        raise ChangedError(Version(other, found[1]) if found and other else None) from exc
+        raise ChangedError(_version(*found) if found else None) from exc
 
 
 def close_intent(
@@ -159,21 +156,11 @@ def close_intent(
     put_intent(place, closed, version)
 
 
-def compares_before_deleting(place: Place) -> bool:
-    """Whether the store takes notice of a condition of a deletion; asked once for each bucket.
-
-    Of a key that is not there, such a store says that it is not; others say that all is well.
-    """
-    asked = (place.client.meta.endpoint_url, place.location.bucket)
-    if asked not in _COMPARES:
-        try:
-            place.delete(place.key(f"_mzs3_{uuid.uuid4().hex}"), IfMatch=_ETAG_OF_NOTHING)
-            _COMPARES[asked] = False
-        except AwsFailure as exc:
-            if not is_missing(exc) and error_code(exc) not in REFUSED_CODES:
-                return False
-            _COMPARES[asked] = True
-    return _COMPARES[asked]
+def _version(content: bytes, etag: str) -> Version | None:
+    """The intent that stands there; None for what no commit writes."""
+    with contextlib.suppress(ValueError):
+        return Version(CommitIntent.from_json(content), etag)
+    return None
 
 
 def _has_no_answer(exc: Exception) -> bool:

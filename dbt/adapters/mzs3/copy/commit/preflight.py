@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.conditions import compares_before_deleting, store_conditions
 from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.existing import (
@@ -15,11 +16,10 @@ from dbt.adapters.mzs3.copy.commit.existing import (
     require_empty,
     require_ours,
 )
-from dbt.adapters.mzs3.copy.commit.intent import compares_before_deleting
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
 from dbt.adapters.mzs3.copy.commit.recover import recover
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
-from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, OpenUpload
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 
 OnExisting = Literal["fail", "overwrite", "resume"]
@@ -31,8 +31,8 @@ class Ground:
 
     `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
     `finished` says so if it was completed only now, in place of the run that began it. New files
-    are numbered from `first_number`. `deletes`: the store compares before it deletes. `reusable`
-    has uploads by key.
+    are numbered from `first_number`. `deletes`: the store compares before it deletes. `proven`: it
+    was seen to heed conditions of writes. `reusable` has uploads by key, the fullest first.
     """
 
     sweeper: Sweeper
@@ -40,7 +40,8 @@ class Ground:
     finished: str | None = None
     first_number: int = 1
     deletes: bool = False
-    reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
+    proven: bool = False
+    reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
 
 
 def prepare(
@@ -61,6 +62,8 @@ def prepare(
             f"{before.finished}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
+    if on_existing != "fail":
+        _require_conditions(place, on_existing)
     existing = None if on_existing == "fail" else read_existing(place)
     if existing is None:
         require_empty(place, but_for={place.key(COMMITTING)})
@@ -87,27 +90,40 @@ def prepare(
         finished=before.finished,
         first_number=used.next_number,
         deletes=deletes,
+        proven=on_existing != "fail",
         reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
     )
 
 
-def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUpload]:
-    """The open uploads of an interrupted run, the fullest one of each key."""
+def _require_conditions(place: Place, on_existing: OnExisting) -> None:
+    """Raises LocationError where two runs at once could both claim the location."""
+    heeds = store_conditions(place)
+    if not (heeds.creates and heeds.replaces):
+        raise LocationError(
+            f"the store of {place.uri} does not heed the conditions of writes (If-None-Match, "
+            f"If-Match), without which two runs at once could mix their files: on_existing: "
+            f"{on_existing} needs a store that does, such as Amazon S3. Here set on_existing to "
+            f"fail, and export to a new location for each run, such as '{place.uri}' || mz_now()"
+        )
+
+
+def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[OpenUpload]]:
+    """The open uploads of interrupted runs that tell what they were opened with."""
     if sweeper.is_blind:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
-            "that lists open uploads by prefix: it could not see what an interrupted run left "
-            "open. Set on_existing to fail or overwrite to export without"
+            "that lists open uploads: it could not see what an interrupted run left open. Set "
+            "on_existing to fail or overwrite to export without"
         )
     ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
     listed = each(ours, lambda upload: _parts_of(place, *upload))
-    fullest: dict[str, OpenUpload] = {}
+    found: dict[str, list[OpenUpload]] = {}
     for (key, _), upload in zip(ours, listed, strict=True):
-        if upload is not None and (
-            key not in fullest or len(upload.parts) > len(fullest[key].parts)
-        ):
-            fullest[key] = upload
-    return fullest
+        if upload is not None and NOTE_PART in upload.parts:
+            found.setdefault(key, []).append(upload)
+    for uploads in found.values():
+        uploads.sort(key=lambda upload: len(upload.parts), reverse=True)
+    return found
 
 
 def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:

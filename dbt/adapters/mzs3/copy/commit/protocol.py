@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from dbt.adapters.mzs3.aws.failures import (
     AwsFailure,
     describe,
-    error_code,
     is_denied,
-    is_missing,
 )
-from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.complete import complete
-from dbt.adapters.mzs3.copy.commit.each import each
-from dbt.adapters.mzs3.copy.commit.existing import require_empty
+from dbt.adapters.mzs3.copy.commit.abort import delete_all
+from dbt.adapters.mzs3.copy.commit.effects import Effects
 from dbt.adapters.mzs3.copy.commit.intent import (
-    NO_CONDITIONS_CODES,
-    REFUSED_CODES,
     ChangedError,
     CommitIntent,
     State,
@@ -30,9 +22,9 @@ from dbt.adapters.mzs3.copy.commit.intent import (
     Version,
     close_intent,
     put_intent,
+    read_intent,
     was_surely_refused,
 )
-from dbt.adapters.mzs3.copy.commit.manifest import to_json
 from dbt.adapters.mzs3.copy.commit.names import UsedNames
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
@@ -59,13 +51,18 @@ class Commit:
     """One commit at a location, of this run or of one that did not get to its end.
 
     Every change of its state is a compare-and-set of `_committing.json`. `deletes` says whether
-    the store compares before it deletes, too.
+    the store compares before it deletes, too; `proven`, whether it is known to compare at all.
     """
 
-    def __init__(self, place: Place, pending: PendingExport, *, deletes: bool) -> None:
+    def __init__(
+        self, place: Place, pending: PendingExport, *, deletes: bool, proven: bool = True
+    ) -> None:
         self._place = place
         self.pending = pending
+        self._effects = Effects(place, pending)
         self._deletes = deletes
+        self._proven = proven
+        self._heeds = True
         self._writer = uuid.uuid4().hex
         self._version: Version | None = None
 
@@ -83,10 +80,12 @@ class Commit:
         `once_claimed` is done while no other run can commit to the location. Raises LocationError
         if another run has the location, or has changed it; CommitError; or StaleFilesError.
         """
-        self._claim()
         make_visible = self._make_visible
         try:
-            self._require_unchanged()
+            self._claim()
+            if not self._proven:
+                self._prove()
+            self._effects.require_unchanged()
             once_claimed()
             self._complete_and_decide()
         except BaseException as exc:
@@ -127,6 +126,8 @@ class Commit:
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
         """The one way in which a commit's state changes. Raises as `put_intent`."""
+        if not self._heeds:
+            self._require_held()
         intent = self._held.intent
         shared = intent.shared if shared is None else shared
         changed = replace(intent, state=state, shared=shared, written_by=self._writer)
@@ -137,18 +138,15 @@ class Commit:
     def _claim(self) -> None:
         intent = CommitIntent(self._writer, "open", self.pending, self._writer)
         try:
-            try:
-                self._version = put_intent(self._place, intent, None)
-            except ChangedError as exc:
-                self._version = self._claim_closed(intent, exc.found)
-        except UnansweredError as exc:
-            left = f"{self._place.uri}{COMMITTING}, if it was written; the next run removes it"
-            raise CommitError(self._reason(exc.cause), [left]) from exc
-        except (ValueError, *AwsFailure) as exc:
-            raise CommitError(self._reason(exc)) from exc
+            self._version = put_intent(self._place, intent, None)
+        except ChangedError as exc:
+            self._version = self._claim_closed(intent, exc.found)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
         """Over the closed intent of a commit that has ended."""
+        if found is not None and found.intent.run_id == self._writer:
+            self._version = found
+            raise ChangedError(found)  # another run goes on with it already
         if found is None or found.intent.state != "closed":
             raise self._is_taken()
         used = found.intent.used
@@ -162,21 +160,33 @@ class Commit:
         except ChangedError as exc:
             raise self._is_taken() from exc
 
+    def _prove(self) -> None:
+        """Claim a second time, which has to be refused: a proof that needs no right to delete.
+
+        Where the store takes no notice, the last of two runs has the location, as far as they see
+        each other.
+        """
+        try:
+            self._place.write(COMMITTING, self._held.intent.to_json(), IfNoneMatch="*")
+        except AwsFailure:
+            return
+        self._heeds = False
+        self._require_held()
+
+    def _require_held(self) -> None:
+        try:
+            found = read_intent(self._place)
+        except AwsFailure:
+            return  # an export can do without the right to read
+        if found is None or found.intent != self._held.intent:
+            raise self._is_taken()
+        self._version = found
+
     def _is_taken(self) -> LocationError:
         return LocationError(
             f"another run is committing an export to {self._place.uri} at this moment; give each "
             "model, and each run, a location of its own"
         )
-
-    def _require_unchanged(self) -> None:
-        """Looked at after claiming, so that no other run can have committed in between."""
-        if self.pending.replaces is None:
-            ours = {self._place.key(COMMITTING), *(file.key for file in self.pending.files)}
-            require_empty(self._place, but_for=ours)
-            return
-        manifest = self._place.find(self._place.key(MANIFEST))
-        if manifest is None or manifest.etag != self.pending.replaces:
-            raise LocationError(self._overtaken())
 
     # -- deciding
 
@@ -184,7 +194,7 @@ class Commit:
         """Forward, once every file is there; raises what failed before that."""
         if self.pending.in_place is not None:
             self._decide_forward()  # as the old file can't be had back
-        if not self._complete_all():
+        if not self._effects.complete_all():
             raise CopyError(
                 "uploads of this run are gone; another run to this location, or a lifecycle rule "
                 "of the bucket, has aborted them"
@@ -201,19 +211,13 @@ class Commit:
             if not is_denied(exc) or self.pending.replaces is not None:
                 raise
 
-    def _complete_all(self) -> bool:
-        """In parallel; waits for all. False if an upload is gone, else raises what failed."""
-        files = self.pending.files
-        finish = partial(complete, self._place, instead_of=self.pending.in_place)
-        return all(each(files, finish))
-
     def _decide_for_another(self) -> None:
         """Forward if the commit of another run can still go there, else back."""
         try:
-            whole = self._is_visible()
+            whole = self._effects.is_visible()
             if not whole:
-                self._require_unchanged()
-                whole = self.pending.in_place is not None or self._complete_all()
+                self._effects.require_unchanged()
+                whole = self.pending.in_place is not None or self._effects.complete_all()
         except LocationError:
             whole = False
         self._change("forward" if whole else "back", shared=whole)
@@ -221,30 +225,52 @@ class Commit:
     def _goes_forward_after(self, exc: BaseException) -> bool:
         """After a failure: whether another run has decided to go forward. Else it is undone."""
         try:
-            if self._went_forward():
+            if self._has_claimed(exc):
+                if self._went_forward():
+                    return True
+                problems = self._roll_back() if self._is_mine_to_undo() else self._effects.abort()
+            elif not self._effects.is_visible():
+                problems = []
+            else:
                 return True
-            problems = self._abort() if self._held.intent.state == "open" else self._roll_back()
         except (UnansweredError, *AwsFailure) as second:
-            problems = self._undecided(second)
+            problems = self._undecided(second) if self._version else []
         if isinstance(exc, LocationError) and not problems:
             raise exc
         if isinstance(exc, Exception):
             raise CommitError(self._reason(exc), problems) from exc
         return False
 
+    def _has_claimed(self, exc: BaseException) -> bool:
+        """Whether the intent is there, or was; without an answer to its PUT, by looking."""
+        if self._version is None and isinstance(exc, (UnansweredError, *AwsFailure)):
+            found = read_intent(self._place)
+            if found is not None and found.intent.run_id == self._writer:
+                self._version = found
+        return self._version is not None
+
     def _went_forward(self) -> bool:
         """Decide to go back, unless another run has decided; whether that one went forward."""
-        try:
-            self._change("back")
-        except ChangedError as changed:
-            found = changed.found
-            ours = found is not None and found.intent.run_id == self._held.intent.run_id
-            if found is None or not ours or found.intent.state == "closed":
-                return self._is_visible()
-            if found.intent.state == "forward":
-                self._version = found
-                return True
-        return False
+        if self._effects.is_visible():
+            return True
+        found: Version | None = self._held
+        if self._held.intent.written_by == self._writer:
+            try:
+                self._change("back")
+            except ChangedError as changed:
+                found = changed.found
+            else:
+                return False
+        ours = found is not None and found.intent.run_id == self._held.intent.run_id
+        if found is None or not ours or found.intent.state == "closed":
+            return self._effects.is_visible()
+        if found.intent.state == "forward":
+            self._version = found
+        return found.intent.state == "forward"
+
+    def _is_mine_to_undo(self) -> bool:
+        intent = self._held.intent
+        return intent.state == "back" and intent.written_by == self._writer
 
     def _undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
@@ -253,53 +279,26 @@ class Commit:
         if is_denied(cause):
             # Where an upload is gone, no other run can go forward either.
             visible = f"{self._place.uri}{COMMITTING}, and files that are there already"
-            return [text, *self._abort(), visible]
+            return [text, *self._effects.abort(), visible]
         return [text]
 
     # -- going forward
 
     def _make_visible(self) -> None:
         """The manifest names the files, which are there. Raises what S3 says."""
-        if not self._has_written_manifest():
-            raise _LostError(self._overtaken())
+        if not self._effects.has_written_manifest():
+            raise _LostError(self._effects.overtaken())
 
     def _make_visible_with_another(self) -> None:
         """As `_make_visible`, beside a run that may do so at the same time."""
         if not self._has_made_visible():
-            raise _LostError(self._overtaken())
+            raise _LostError(self._effects.overtaken())
 
     def _has_made_visible(self) -> bool:
         """False if it is impossible, for good: an upload is gone, or the manifest another one."""
-        if self._is_visible():
+        if self._effects.is_visible():
             return True
-        return self._complete_all() and self._has_written_manifest()
-
-    def _is_visible(self) -> bool:
-        """Whether the manifest names files of this commit: its own, or one that keeps some."""
-        content = self._place.read(MANIFEST)
-        if content == to_json(self.pending.manifest):
-            return True
-        named = _named_by(content)
-        return any(named.get(self._place.uri_of(f.key)) == f.sha256 for f in self.pending.files)
-
-    def _has_written_manifest(self) -> bool:
-        """The change of what readers see: only over the manifest that it was made to replace.
-
-        False if another one is there. A run that was taken for dead, and finished by another one,
-        may come back this late.
-        """
-        body, before = to_json(self.pending.manifest), self.pending.replaces
-        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
-        try:
-            self._place.write(MANIFEST, body, **condition)
-        except AwsFailure as exc:
-            if error_code(exc) in NO_CONDITIONS_CODES:
-                self._place.write(MANIFEST, body)
-            elif error_code(exc) in REFUSED_CODES or is_missing(exc):
-                return self._is_visible()  # it may have been asked for twice
-            else:
-                raise
-        return True
+        return self._effects.complete_all() and self._effects.has_written_manifest()
 
     def _undo_unless_visible(self, exc: Exception) -> None:
         """After a failure of what was decided; returns if another run has made it visible.
@@ -307,13 +306,15 @@ class Commit:
         It is undone only where nobody else can still write the manifest: by the run itself, as
         long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
         """
-        impossible = isinstance(exc, _LostError)
-        if impossible or (not self._held.intent.shared and was_surely_refused(exc)):
-            with contextlib.suppress(UnansweredError, *AwsFailure):
+        mine = not self._held.intent.shared and self.pending.in_place is None
+        with contextlib.suppress(UnansweredError, *AwsFailure):
+            if self._effects.is_visible():
+                return
+            if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
                 if not self._went_forward():
-                    if self._held.intent.state == "back":
+                    if self._is_mine_to_undo():
                         raise CommitError(self._reason(exc), self._roll_back()) from exc
-                    raise CommitError(self._overtaken()) from exc
+                    raise CommitError(self._effects.overtaken()) from exc
                 if self._has_made_visible():
                     return
         left = (
@@ -324,7 +325,7 @@ class Commit:
 
     def _clean_up(self) -> None:
         """Delete what the new manifest does not name any more, and then the intent."""
-        problems = self._delete(self.pending.stale)
+        problems = delete_all(self._place, self.pending.stale)
         if problems:
             listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(
@@ -332,6 +333,8 @@ class Commit:
                 f"before it are still there, for whoever lists the location:{listed}\nThe next "
                 "run to this location tries again to remove them"
             )
+        if self._version is None:
+            return  # the run that has made this export visible removes it
         retired = UsedNames(retired=self._held.intent.used.retired)
         if self._held.intent.shared:
             stale = retired.without(map(self._name, self.pending.stale))
@@ -347,13 +350,13 @@ class Commit:
 
         The intent stays until all of that is done, so that the next run goes on with it.
         """
-        problems = self._abort()
+        problems = self._effects.abort()
         if not problems and self.pending.in_place is None:
-            problems = self._delete_visible()
+            problems = self._effects.delete_visible()
         if problems:
             return problems
         used = self._held.intent.used
-        if self._held.intent.shared:
+        if self._held.intent.shared and self.pending.in_place is None:
             used = used.without(self._names())
         try:
             close_intent(self._place, self._held, self._writer, used, deletes=self._deletes)
@@ -365,33 +368,6 @@ class Commit:
             return [describe(cause, doing, "s3:DeleteObject")]
         return []
 
-    def _abort(self) -> list[str]:
-        return abort_all(self._place, [(f.key, f.upload_id) for f in self.pending.files])
-
-    def _delete_visible(self) -> list[str]:
-        keys = {file.key for file in self.pending.files}
-        try:
-            # Of runs that began at one time, another may have committed files of these names.
-            named = _named_by(self._place.read(MANIFEST))
-            keys = {key for key in keys if self._place.uri_of(key) not in named}
-            visible = [found.key for found in self._place.objects() if found.key in keys]
-        except AwsFailure as exc:
-            doing = f"reading {self._place.uri}"
-            return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
-        return self._delete(visible)
-
-    def _delete(self, keys: Sequence[str]) -> list[str]:
-        """What could not be deleted, and why."""
-
-        def attempt(key: str) -> str | None:
-            try:
-                self._place.delete(key)
-            except AwsFailure as exc:
-                return describe(exc, f"removing {self._place.uri_of(key)}", "s3:DeleteObject")
-            return None
-
-        return [problem for problem in each(keys, attempt) if problem is not None]
-
     # -- words
 
     def _names(self) -> list[str]:
@@ -400,20 +376,9 @@ class Commit:
     def _name(self, key: str) -> str:
         return key.removeprefix(self._place.location.prefix)
 
-    def _overtaken(self) -> str:
-        return (
-            f"another run has committed an export to {self._place.uri} since this one began; "
-            "that one stays. Give each model a location of its own, or run this one again"
-        )
-
     def _reason(self, exc: BaseException) -> str:
         doing = f"committing {self._place.uri}"
-        if isinstance(exc, AwsFailure):
-            return describe(exc, doing, "s3:PutObject")
+        cause = exc.cause if isinstance(exc, UnansweredError) else exc
+        if isinstance(cause, AwsFailure):
+            return describe(cause, doing, "s3:PutObject")
         return f"{doing} failed: {exc}"
-
-
-def _named_by(manifest: bytes | None) -> dict[str, str]:
-    """The URIs of a manifest's files, each with its SHA-256."""
-    entries = json.loads(manifest)["entries"] if manifest else ()
-    return {entry["url"]: entry["meta"]["sha256"] for entry in entries}

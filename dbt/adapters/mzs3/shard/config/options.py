@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dbt.adapters.mzs3.aws.named import unknown_connection
+from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
 from dbt.adapters.mzs3.copy.config.keys import IGNORED
 from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
-from dbt.adapters.mzs3.copy.config.size import parse_size
+from dbt.adapters.mzs3.copy.config.size import format_size, parse_size
 from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
@@ -97,15 +97,22 @@ def _key_problems(given: Mapping[str, Any]) -> list[str]:
 def _contradictions(
     options: ShardOptions, given: Mapping[str, Any], connections: Collection[str]
 ) -> list[str]:
-    problems = []
-    if given.get("location") is None:
+    problems = literal_problems(options.location)
+    if given.get("location") in (None, ""):
         problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
     if options.aws_connection not in connections:
         problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
     if options.part_size < _SMALLEST_PART:
-        problems.append("part_size must be at least 5MB, which is the least that S3 takes")
+        problems.append(
+            "part_size must be at least 5MB, which is the least that S3 takes, not "
+            f"{format_size(options.part_size)}"
+        )
     if options.max_multi_part_bytes_in_memory < 3 * options.part_size:
-        problems.append("max_multi_part_bytes_in_memory must be at least three times part_size")
+        problems.append(
+            "max_multi_part_bytes_in_memory must be at least three times part_size, which is "
+            f"{format_size(options.part_size)}; it is "
+            f"{format_size(options.max_multi_part_bytes_in_memory)}"
+        )
     return problems
 
 

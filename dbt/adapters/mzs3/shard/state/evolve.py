@@ -141,7 +141,8 @@ def _with_type(
     if policy in ("ignore", "fail"):
         problems.append(
             f"column {column.name} is {column.spark} in the shard and {given.spark} in the model; "
-            f"on_schema_change: {policy} keeps types as they are"
+            f"on_schema_change: {policy} keeps types as they are. Cast it, or set "
+            "on_schema_change to append_new_columns, which takes the wider type over"
         )
         return column
     default = widened_datum(column.default, column.kind, kind)
@@ -205,7 +206,8 @@ def _with_added(
     if new and evolution.policy == "fail":
         problems.append(
             f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
-            "on_schema_change: fail allows no new column"
+            "on_schema_change: fail allows no new column. Leave them out, or set it to "
+            "append_new_columns, or to ignore, which keeps them out of the shard"
         )
     defaults = {folded(name): default for name, default in evolution.defaults.items()}
     added = [

@@ -49,7 +49,7 @@ def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[t
             yield (
                 name,
                 f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
-                "be taken for it",
+                "be taken for it; cast them, or correct the type",
             )
 
 

@@ -31,7 +31,7 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
         if place is None:
             return F.lit(None).cast(wire_spark_type(column.kind))
         found = TIMES.of(F.col(place), kinds[place])
-        return in_wire_type(found, kinds[place], column.kind)
+        return in_wire_type(found, kinds[place], column.kind, column.name)
 
     return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
 
@@ -79,7 +79,7 @@ def default_datums(
 def _datum(spark: SparkSession, expression: str, column: Given) -> bytes:
     one = normalised(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
     field = one.schema.fields[0]
-    value = in_wire_type(F.col(field.name), field.dataType, column.kind)
+    value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)
     values = one.select(value).toArrow().column(0).combine_chunks()
     message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
     return message if message is not None else b""
