@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+from dataclasses import replace
 
 import pytest
 
+from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 pytestmark = pytest.mark.spark
@@ -152,3 +154,20 @@ def test_a_header_whose_names_are_one_to_spark_is_an_error_until_aliases_are_dec
     lake.columns = [{"name": "dotless"}, {"name": "id"}]
     lake.ingest()
     assert lake.rows("dotless", "id") == [("1.csv", 1, "1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"identifier": "or-ders"}, "identifier or-ders"),
+        ({"identifier": "or.ders"}, "identifier or.ders"),
+        ({"schema": "raw-lake"}, "schema raw-lake"),
+    ],
+)
+def test_a_name_that_sparks_catalog_refuses_is_told_as_it_was_given(lake, given, told):
+    definition = replace(lake.definition(), **given)
+    with pytest.raises(
+        SourceError, match=rf"^lake.orders: Spark's catalog .* the {told}: "
+    ) as raised:
+        ingest(lake.spark, definition, lake.connection)
+    assert "__" not in str(raised.value)

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from csv_source_helpers import DIALECT, parse, problem_of, text_of
 from documented_errors import entries, is_read, page_text, texts_in_code
+from pyspark.errors import PySparkException
 from rejecting import read_all
 
 from dbt.adapters.mzs3.csv_source.executor import sift
@@ -14,6 +15,8 @@ from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, _require_free_name
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
+from dbt.adapters.mzs3.csv_source.refused import refused_name
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 FOUND = ("id", "amount")
 
@@ -56,6 +59,7 @@ PROBLEMS = {
     "free name": lambda: text_of(
         lambda: _require_free_name(parse(), purify(parse(), ("mz_problem",)))
     ),
+    "refused name": lambda: refused("or-ders"),
     "exact": lambda: header(b"id,price\n"),
     "any order": lambda: header(b"id,price\n", header_match="reorder"),
     "malformed": lambda: header(b'id,"price\n'),
@@ -78,6 +82,14 @@ PROBLEMS = {
     "rejects": lambda: too_many_rejects("lake.orders", 3, "x").removeprefix("lake.orders: "),
     "a reject": lambda: too_many_rejects("lake.orders", 0, "x").removeprefix("lake.orders: "),
 }
+
+
+def refused(identifier: str) -> str:
+    class Refused(PySparkException):
+        def getCondition(self) -> str:
+            return "INVALID_SCHEMA_OR_RELATION_NAME"
+
+    return refused_name(Refused("`or-ders__lock`"), SourceRelations("raw", identifier)) or ""
 
 
 def unread_one() -> str:

@@ -1,5 +1,7 @@
 """`external.format`: what goes with it, what is found in an object, what is pinned."""
 
+from dataclasses import replace
+
 import pytest
 from csv_source_helpers import parse
 
@@ -12,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.purify import (
     purify,
     purify_found,
 )
-from dbt.adapters.mzs3.csv_source.show import Purified, purified_yaml
+from dbt.adapters.mzs3.csv_source.show import Purified, purified_sql, purified_yaml
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 FOUND = (Field("id", "int64", "bigint"), Field("note", "string", "string"))
@@ -176,3 +178,10 @@ def test_the_pinned_definition_as_yaml_is_one_that_is_taken():
     again = parse(format="parquet", header=["id", "note"], columns=columns)
     assert purify(again, None) == pinned
     assert contradictions(pinned, again) == []
+
+
+def test_a_table_with_a_dot_in_its_name_is_shown_by_all_of_it():
+    definition = replace(parse(), name="lake.orders-nz.2024")
+    purified = Purified(definition, purify(definition, ("id",)), True)
+    assert purified_sql(purified).startswith('CREATE SOURCE "orders-nz.2024" FROM S3 ')
+    assert purified_yaml(purified, {})[0] == '- name: "orders-nz.2024"'

@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.csv_source.purify import (
 )
 from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
+from dbt.adapters.mzs3.csv_source.refused import refused_name
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     make_relations,
@@ -117,7 +118,7 @@ def ingest(
     except SPARK_FAILURES as exc:
         if stop.requested:
             raise stop.error() from exc
-        raise SourceError(f"{name}: {readable(exc)}") from exc
+        raise SourceError(f"{name}: {refused_name(exc, relations) or readable(exc)}") from exc
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")

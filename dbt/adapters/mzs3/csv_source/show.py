@@ -53,7 +53,7 @@ def purified_sql(purified: Purified) -> str:
     """
     definition, pinned = purified.definition, purified.pinned
     pattern = definition.location.prefix + definition.pattern
-    table = definition.name.rpartition(".")[2]
+    table = definition.name.partition(".")[2]
     head = " ".join(part for part in (_sql_name(table), pinned.aliases_sql()) if part)
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
@@ -74,7 +74,7 @@ def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
     pinned = purified.pinned
     given = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
     header = False if pinned.header is None else list(pinned.header)
-    table = purified.definition.name.rpartition(".")[2]
+    table = purified.definition.name.partition(".")[2]
     return [
         f"- name: {_yaml(table)}",
         "  external:",

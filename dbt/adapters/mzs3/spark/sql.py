@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+_PLAIN = re.compile(r"\w+")
 _ESCAPES = {
     "\\": "\\\\",
     "'": "\\'",
@@ -16,6 +19,11 @@ _ESCAPES = {
 def quote_identifier(name: str) -> str:
     """The name in backticks, those inside it doubled: exactly this name, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def shown_name(name: str) -> str:
+    """The name in a message: in backticks if it may be taken for several, or for none."""
+    return name if _PLAIN.fullmatch(name) else quote_identifier(name)
 
 
 def quote_literal(text: str) -> str:

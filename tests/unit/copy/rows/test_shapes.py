@@ -6,7 +6,12 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
 from dbt.adapters.mzs3.copy.executor.spec import ExportedColumn
 from dbt.adapters.mzs3.copy.rows.ordering import SIGNED
-from dbt.adapters.mzs3.copy.rows.shapes import column_problems, exported_columns, view_problems
+from dbt.adapters.mzs3.copy.rows.shapes import (
+    column_problems,
+    exported_columns,
+    parquet_problems,
+    view_problems,
+)
 
 LONG, TEXT = T.LongType(), T.StringType()
 PLACE = T.GeographyType(4326)
@@ -71,6 +76,14 @@ def test_every_problem_is_listed_with_its_place():
         ),
         "force_quote names x, y, but the columns are fine, here, list, deep, map",
     ]
+
+
+def test_a_column_with_a_dot_in_its_name_is_no_field_of_another():
+    schema = columns(**{"a.b": PLACE, "c-d": columns(**{"e.f": PLACE}), "": columns()})
+    told = [problem.split(" has ")[0] for problem in column_problems(schema, [])]
+    assert told == ["column `a.b`", "column `c-d`.`e.f`"]
+    (problem,) = parquet_problems(schema)
+    assert problem.startswith("column `` is a struct without fields")
 
 
 def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.copy.rows.intervals import INTERVALS, interval_parts
 from dbt.adapters.mzs3.copy.rows.nested import Change
 from dbt.adapters.mzs3.copy.rows.ordering import SIGNED
 from dbt.adapters.mzs3.names import namesakes
+from dbt.adapters.mzs3.spark.sql import shown_name
 
 _SCALARS = (
     T.NullType,
@@ -52,7 +53,9 @@ def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[st
     if not schema.fields:
         return ["the query has no columns"]
     problems = [
-        problem for field in schema.fields for problem in _problems(field.name, field.dataType)
+        problem
+        for field in schema.fields
+        for problem in _problems(shown_name(field.name), field.dataType)
     ]
     unknown = [n for n in force_quote if n != EVERY_COLUMN and n not in schema.fieldNames()]
     if unknown:
@@ -80,7 +83,7 @@ def parquet_problems(schema: T.StructType) -> list[str]:
     return [
         f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
         for field in schema.fields
-        for path in _empty_structs(field.name, field.dataType)
+        for path in _empty_structs(shown_name(field.name), field.dataType)
     ]
 
 
@@ -128,7 +131,7 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
                 "are one name to Spark; rename one"
             )
         for field in kind.fields:
-            yield from _problems(f"{path}.{field.name}", field.dataType)
+            yield from _problems(f"{path}.{shown_name(field.name)}", field.dataType)
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (
             f"column {path} has the type {kind.simpleString()}, of which an export can't write "
@@ -152,7 +155,7 @@ def _empty_structs(path: str, kind: T.DataType) -> Iterator[str]:
         if not kind.fields:
             yield path
         for field in kind.fields:
-            yield from _empty_structs(f"{path}.{field.name}", field.dataType)
+            yield from _empty_structs(f"{path}.{shown_name(field.name)}", field.dataType)
 
 
 def _is_abnormal(kind: T.DataType) -> bool:
