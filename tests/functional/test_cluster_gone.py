@@ -58,10 +58,14 @@ def make_project(folder: Path, endpoint: str, master: str) -> None:
         "type": "mzs3",
         "method": "session",
         "schema": "analytics",
-        "executor_timeout": 5,
+        "executor_timeout": 10,
         "server_side_parameters": {
             "spark.master": master,
             "spark.executor.memory": "512m",
+            # No job begins before all executors are there, however long they take to start.
+            "spark.cores.max": "2",
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "200s",
             "spark.sql.shuffle.partitions": "4",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.ui.enabled": "false",
@@ -115,7 +119,7 @@ def test_a_run_whose_workers_have_all_died_ends_with_an_error(
         )
     assert died.is_set(), dbt.stdout
     assert dbt.returncode == 1, dbt.stdout
-    assert "for 5 s there was work for executors, and none ran any of it" in dbt.stdout
+    assert "for 10 s there was work for executors, and none ran any of it" in dbt.stdout
     assert s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
     there = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
     assert [entry["Key"] for entry in there if not entry["Key"].startswith("raw/")] == []
