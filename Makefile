@@ -10,7 +10,13 @@ WITH_JAVA := JAVA_HOME="$$($(BIN)/python scripts/java_home.py .java_home)" && ex
 # Spark would otherwise need a host name that resolves, and listen on every interface.
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test test-long lint bench clean
+# What is run on other stores than moto: conditional writes, kills and resume are among it.
+STORE_TESTS := tests/functional/test_stores.py \
+  $(addprefix tests/functional/copy/test_copy_,existing.py concurrent.py failures.py flaky_s3.py job.py killed.py) \
+  $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
+  $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
+
+.PHONY: help demo test test-long test-stores lint bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -28,6 +34,10 @@ test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequ
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 MZS3_SEQUENCES=530 MZS3_SHARD_SEQUENCES=40 \
 	  $(BIN)/python -m pytest -n 2 -m "long and light"
 
+test-stores: .venv/.test .stores/minio .stores/versitygw ## Exports, sources and shards on real S3 servers; needs Go
+	@$(WITH_JAVA) && for store in minio versitygw; do \
+	  MZS3_STORE=$$store $(BIN)/python -m pytest $(STORE_TESTS) || exit; done
+
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,7 +48,13 @@ bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its read
 	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
 
 clean: ## Remove what these targets made
-	rm -rf .venv .java_home .demo sample_project/target sample_project/logs
+	rm -rf .venv .java_home .demo .stores sample_project/target sample_project/logs
+
+.stores/minio:
+	GOBIN="$(CURDIR)/.stores" go install github.com/minio/minio@latest
+
+.stores/versitygw:
+	GOBIN="$(CURDIR)/.stores" go install github.com/versity/versitygw/cmd/versitygw@latest
 
 # One stamp for each set of extras, so that a second run starts at once.
 .venv/.%: pyproject.toml scripts/environment.sh

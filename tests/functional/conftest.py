@@ -4,13 +4,22 @@ import os
 
 import boto3
 import pytest
+import real_stores
 from botocore.config import Config
 from dbt_common.behavior_flags import BehaviorFlagRendered
 from moto.server import ThreadedMotoServer
+from real_stores import STORE, running
 
-ACCESS_KEY_ID = "AKIAMZS3TESTKEY00001"
-SECRET_ACCESS_KEY = "mzs3-test-secret-4f1d2c"
-SESSION_TOKEN = "mzs3-test-session-token-77aa"
+KEYS = {
+    "access_key_id": "AKIAMZS3TESTKEY00001",
+    "secret_access_key": "mzs3-test-secret-4f1d2c",
+    "session_token": "mzs3-test-session-token-77aa",
+}
+if STORE is not None:  # which knows its own keys alone, and no STS
+    KEYS = {
+        "access_key_id": real_stores.ACCESS_KEY_ID,
+        "secret_access_key": real_stores.SECRET_ACCESS_KEY,
+    }
 
 # Of every JVM that tests start: they run much code a few times, so that the second compiler costs
 # more than it gains. Without it a JVM reserves 48 MB for compiled code, not 240; Spark fills them,
@@ -39,8 +48,12 @@ def behavior_flags_without_a_source():
 
 
 @pytest.fixture(scope="session")
-def s3_endpoint():
-    """The URL of an empty S3 server; STS answers there too."""
+def s3_endpoint(tmp_path_factory):
+    """The URL of an empty S3 server; STS answers there too, but for a real store."""
+    if STORE is not None:
+        with running(STORE, tmp_path_factory.mktemp("store")) as url:
+            yield url
+        return
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -55,9 +68,7 @@ def aws_connection(s3_endpoint):
         "region": "us-east-1",
         "endpoint": s3_endpoint,
         "addressing_style": "path",
-        "access_key_id": ACCESS_KEY_ID,
-        "secret_access_key": SECRET_ACCESS_KEY,
-        "session_token": SESSION_TOKEN,
+        **KEYS,
     }
 
 
@@ -68,9 +79,7 @@ def s3(aws_connection):
         "s3",
         endpoint_url=aws_connection["endpoint"],
         region_name=aws_connection["region"],
-        aws_access_key_id=ACCESS_KEY_ID,
-        aws_secret_access_key=SECRET_ACCESS_KEY,
-        aws_session_token=SESSION_TOKEN,
+        **{f"aws_{name}": value for name, value in KEYS.items()},
         config=Config(s3={"addressing_style": "path"}),
     )
 
@@ -85,6 +94,7 @@ def spark_parameters(tmp_path_factory):
     return {
         "spark.master": "local[2]",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.ui.enabled": "false",

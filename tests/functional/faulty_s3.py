@@ -16,6 +16,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from real_stores import ACCESS_KEY_ID, SECRET_ACCESS_KEY
+
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 _ERROR = (
@@ -25,7 +27,10 @@ _ERROR = (
 
 @dataclass(frozen=True)
 class Request:
-    """One request as the rules see it; `action` is the S3 API it calls."""
+    """One request as the rules see it; `action` is the S3 API it calls.
+
+    A part that is only sent to see whether parts are taken is an `UploadProbe`.
+    """
 
     method: str
     key: str
@@ -40,7 +45,7 @@ class Request:
             case "POST" if "uploadId" in self.query:
                 return "CompleteMultipartUpload"
             case "PUT" if "partNumber" in self.query:
-                return "UploadPart"
+                return "UploadProbe" if "/_mzs3_" in self.key else "UploadPart"
             case "PUT":
                 return "PutObject"
             case "DELETE" if "uploadId" in self.query:
@@ -219,6 +224,6 @@ def connection_to(endpoint: str) -> AwsConnection:
     return AwsConnection(
         endpoint=endpoint,
         addressing_style="path",
-        access_key_id="testing",
-        secret_access_key="testing",
+        access_key_id=ACCESS_KEY_ID,
+        secret_access_key=SECRET_ACCESS_KEY,
     )

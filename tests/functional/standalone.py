@@ -32,15 +32,25 @@ class Cluster:
     master: str
     workers: list[int] = field(default_factory=list)
 
+    def executors(self) -> list[int]:
+        """Their process ids; those of all applications."""
+        return [pid for worker in self.workers for pid in _executors(worker)]
+
     def kill_executors(self) -> int:
         """Kill every executor, as machines that die would; how many there were.
 
         The workers that had started them start others.
         """
-        executors = {pid for worker in self.workers for pid in _executors(worker)}
+        executors = self.executors()
         for pid in executors:
             os.kill(pid, signal.SIGKILL)
         return len(executors)
+
+    def kill_workers(self) -> None:
+        """Kill every worker and its executors: nothing is left that runs a task."""
+        for pid in [*self.executors(), *self.workers]:
+            os.kill(pid, signal.SIGKILL)
+        self.workers.clear()
 
 
 @contextlib.contextmanager
@@ -113,15 +123,29 @@ def _wait_for(process: subprocess.Popen[str], started: re.Pattern[str]) -> str:
 
 def _executors(worker: int) -> list[int]:
     """Its children that are executors: a JVM has others too, while it starts one."""
-    return [
-        pid
-        for pid in _children(worker)
-        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    return [pid for pid in _children(worker) if b"CoarseGrainedExecutorBackend" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # it has ended
+
+
+def all_below(pid: int) -> list[int]:
+    """A process's children, and theirs."""
+    return [one for child in _children(pid) for one in (child, *all_below(child))]
+
+
+def executors_below(pid: int) -> list[int]:
+    """The executors of a cluster that a driver has made itself, whose process has this id."""
+    return [one for one in all_below(pid) if b"CoarseGrainedExecutorBackend" in _command(one)]
 
 
 def _children(pid: int) -> list[int]:
     children = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        children += [int(child) for child in task.read_text().split()]
+        with contextlib.suppress(OSError):
+            children += [int(child) for child in task.read_text().split()]
     return children

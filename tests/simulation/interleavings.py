@@ -1,10 +1,10 @@
 """Every order in which the requests of several runs can reach one store, with faults.
 
-A *program* is ordinary code that gets a function `ask` and sends all its requests through it. It must
-be deterministic: what it asks next depends only on the answers it had. So a program need not be
-suspended: to learn what it asks after some answers, it is run again from its beginning with these
-answers, and stopped at the first request that has none. That is done once for each list of answers,
-whatever the others did in between.
+A *program* is ordinary code that gets a function `ask` and sends all its requests through it. It
+must be deterministic: what it asks next depends only on the answers it had. So a program need not
+be suspended: to learn what it asks after some answers, it is run again from its beginning with
+these answers, and stopped at the first request that has none. That is done once for each list of
+answers, whatever the others did in between.
 
 A *store* holds a state, which is any hashable value, and says what a request makes of it.
 
@@ -20,7 +20,7 @@ What a run can suffer, each before or at any of its requests:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -41,17 +41,27 @@ class Failed:
 
 
 class Store(Protocol[State]):
-    """What requests are sent to."""
+    """What requests are sent to.
+
+    A *private* request is one whose place among the requests of others makes no difference to
+    anybody: it is sent as soon as it is reached, and no fault befalls it.
+    """
 
     refused: Failed
     lost: Failed
+
+    def is_private(self, request: Request) -> bool:
+        """Whether it can be sent at once."""
+
+    def changes(self, request: Request) -> bool:
+        """Whether it may have an effect, so that a lost answer is not the same as a refusal."""
 
     def apply(self, state: State, actor: int, request: Request) -> tuple[State, Any]:
         """The state after a request, and its answer, which is a `Failed` to be raised."""
 
 
-class _Paused(BaseException):  # noqa: N818 - no error: the program has no answer yet
-    pass
+class _Paused(BaseException):
+    """No error: the program has no answer yet."""
 
 
 @dataclass(eq=False)
@@ -167,6 +177,7 @@ class Exploration(Generic[State]):
         self._check_state = check_state
         self._check_end = check_end
         self._faults = tuple(faults)
+        self._numbers: dict[State, int] = {}
 
     def exhaustively(self, most_faults: int) -> Explored:
         """Every order of requests, with up to so many faults in each.
@@ -180,7 +191,7 @@ class Exploration(Generic[State]):
         root = (self._start, actors, most_faults)
         trail: list[str] = []
         # By hand instead of by recursion: (situation, its successors yet to visit, orders so far).
-        stack: list[list[Any]] = [[self._key(*root), iter(self._successors(*root)), 0]]
+        stack: list[list[Any]] = [[self._key(*root), self._successors(*root), 0]]
         self._look(root, trail, explored)
         while stack:
             top = stack[-1]
@@ -200,7 +211,7 @@ class Exploration(Generic[State]):
                 continue
             trail.append(text)
             self._look(situation, trail, explored)
-            stack.append([key, iter(self._successors(*situation)), 0])
+            stack.append([key, self._successors(*situation), 0])
         explored.orders = orders[self._key(*root)]
         return explored
 
@@ -233,7 +244,7 @@ class Exploration(Generic[State]):
         if not going:
             return None
         number = chance.choice(going)
-        ways = self._ways(state, actors, left, number)
+        ways = self._ways(state, actors, left, number, left)
         # Faults in a twentieth of all requests, so that runs get far enough to meet.
         plain = ways[:1] if chance.random() < 0.95 else ways
         return chance.choice(plain)
@@ -250,25 +261,29 @@ class Exploration(Generic[State]):
             ends = [f"{n}: {actor.outcome!r}" for n, actor in enumerate(actors) if actor.is_over]
             raise AssertionError("\n".join([str(exc), *trail, *ends])) from exc
 
-    @staticmethod
-    def _key(state: State, actors: tuple[_Actor, ...], left: int) -> Hashable:
-        return state, tuple(actor.key for actor in actors), left
+    def _key(self, state: State, actors: tuple[_Actor, ...], left: int) -> Hashable:
+        number = self._numbers.setdefault(state, len(self._numbers))
+        return number, tuple(actor.key for actor in actors), left
 
-    def _successors(self, state: State, actors: tuple[_Actor, ...], left: int) -> list[Any]:
-        return [
-            way
-            for number, actor in enumerate(actors)
-            if not actor.is_over
-            for way in self._ways(state, actors, left, number)
-        ]
+    def _successors(
+        self, state: State, actors: tuple[_Actor, ...], left: int
+    ) -> Iterator[tuple[str, Any]]:
+        going = [number for number, actor in enumerate(actors) if not actor.is_over]
+        private = [n for n in going if self._store.is_private(self._request(actors[n]))]
+        for number in private[:1] or going:
+            yield from self._ways(state, actors, 0 if private else left, number, left)
+
+    @staticmethod
+    def _request(actor: _Actor) -> Request:
+        assert actor.step.request is not None
+        return actor.step.request
 
     def _ways(
-        self, state: State, actors: tuple[_Actor, ...], left: int, number: int
+        self, state: State, actors: tuple[_Actor, ...], allowed: int, number: int, left: int
     ) -> list[tuple[str, Any]]:
         """What can become of one actor's request: first that all is well, then each fault."""
         actor, runner = actors[number], self._runners[number]
-        request = actor.step.request
-        assert request is not None
+        request = self._request(actor)
         after, answer = self._store.apply(state, number, request)
 
         def way(fault: str, changed: State, then: _Actor, faults: int) -> tuple[str, Any]:
@@ -276,13 +291,15 @@ class Exploration(Generic[State]):
             return f"{number}: {_shown(request)}{fault}", (changed, others, left - faults)
 
         ways = [way(_shown_answer(answer), after, _Actor(runner.next(actor.step, answer)), 0)]
-        if left == 0:
+        if allowed == 0:
             return ways
         if "crash" in self._faults:
             ways.append(way(" not sent: crashed", state, _Actor(actor.step, crashed=True), 1))
         if "refused" in self._faults:
             then = _Actor(runner.next(actor.step, self._store.refused))
             ways.append(way(" refused", state, then, 1))
+        if not self._store.changes(request):
+            return ways
         if "lost" in self._faults:
             then = _Actor(runner.next(actor.step, self._store.lost))
             ways.append(way(", answer lost", after, then, 1))

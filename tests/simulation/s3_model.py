@@ -1,4 +1,4 @@
-"""An S3 bucket as a value: what each request makes of it; and a client that asks it like boto3's."""
+"""An S3 bucket as a value: what each request makes of it; and its client."""
 
 from __future__ import annotations
 
@@ -93,6 +93,14 @@ class S3Model:
         default_factory=lambda: Failed(ReadTimeoutError(endpoint_url="http://s3"))
     )
 
+    def is_private(self, request: Request) -> bool:
+        """Opening an upload, and filling it: others see it when they list, before or after."""
+        return request[0] in {"open", "part"} or "_mzs3_" in str(request[1])
+
+    def changes(self, request: Request) -> bool:
+        """Whether it writes or removes anything."""
+        return request[0] in {"put", "delete", "complete", "abort", "open", "part"}
+
     def apply(self, state: Bucket, actor: int, request: Request) -> tuple[Bucket, Any]:
         """The bucket after the request, and the answer."""
         action, *arguments = request
@@ -173,7 +181,7 @@ class S3Model:
         uploads, objects = dict(state.uploads), dict(state.objects)
         if upload_id not in uploads:
             return state, NO_SUCH_UPLOAD
-        bodies = [body for _, body in uploads[upload_id].parts]
+        bodies = [body for number, body in uploads[upload_id].parts if number <= len(etags)]
         if [etag_of(body) for body in bodies] != list(etags):
             return state, INVALID_PART
         del uploads[upload_id]

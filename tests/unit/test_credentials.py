@@ -118,3 +118,10 @@ def test_dbt_debug_shows_the_master_and_the_warehouse_all_the_same():
 
 def test_no_alias_renames_a_models_config():
     assert Mzs3Credentials._ALIASES == {}
+
+
+def test_work_waits_for_executors_for_a_while_or_for_ever():
+    assert credentials().executor_timeout == 600
+    assert credentials(executor_timeout=0).executor_timeout == 0
+    with pytest.raises(DbtRuntimeError, match="executor_timeout is the number of seconds"):
+        credentials(executor_timeout=-1)

@@ -17,10 +17,12 @@ DOORS = {
     "__init__.py",
     "connections.py",
     "credentials.py",
+    "declarations.py",
     "freshness.py",
     "full_refresh.py",
     "impl.py",
     "python_job.py",
+    "remains.py",
     "response.py",
     "run_operations.py",
     "shard_jobs.py",
@@ -40,14 +42,15 @@ SHIPPED = (
     "shard/types",
     "csv_dialect.py",
     "errors.py",
+    "names.py",
     "wording.py",
 )
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 # Imported only where an object of that format is read, which says so if the package is missing.
 OPTIONAL_FOR_EXECUTORS = {"csv_source/executor/formats/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
-# Reads a counter of a finished command where there is a JVM in this process, else does without.
-CLASSIC_ONLY = {"spark/written.py"}
+# These ask the JVM in this process of what it runs or has run, and do without where there is none.
+CLASSIC_ONLY = {"spark/status.py", "spark/written.py"}
 
 
 def modules() -> list[Path]:

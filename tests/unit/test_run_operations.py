@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3 import run_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
+from dbt.adapters.mzs3.errors import ShardError
 
 SESSION: Any = object()
 
@@ -128,3 +131,24 @@ def test_a_compaction_names_all_that_is_wrong_before_spark_starts(adapter: Any) 
     words = [problem.split()[0] for problem in problems]
     assert words == ["aws_connection", "location", "since", "encoding"]
     assert adapter.connections.opened == 0
+
+
+def test_ctrl_c_lets_an_operation_clean_up_and_say_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cancelled, waits = threading.Event(), []
+    result = Future.result
+
+    def result_or_interrupt(self: Any, timeout: float | None = None) -> Any:
+        waits.append(True)
+        if len(waits) == 1:
+            raise KeyboardInterrupt
+        return result(self, timeout)
+
+    def work() -> None:
+        assert cancelled.wait(60)
+        raise ShardError("nothing is left")
+
+    monkeypatch.setattr(Future, "result", result_or_interrupt)
+    with pytest.raises(ShardError, match="nothing is left"):
+        run_operations._to_its_end(work, cancelled)

@@ -42,10 +42,13 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=threading.Event())
     credentials = SimpleNamespace(
-        method="session", connections={"default": AwsConnection()}, server_side_parameters={}
+        method="session",
+        connections={"default": AwsConnection()},
+        server_side_parameters={},
+        executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(sources_of_node, "isolated_session", lambda _: session)
+    monkeypatch.setattr(sources_of_node, "isolated_session", lambda *_: session)
     monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(

@@ -10,6 +10,8 @@ from dbt_common.invocation import reset_invocation_id
 from dbt.adapters.mzs3 import sources_of_node, staging
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.remains import Remains
 
 
 def source(table):
@@ -39,7 +41,10 @@ def adapter(cancelled):
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=cancelled)
     credentials = SimpleNamespace(
-        method="session", connections={"default": AwsConnection()}, server_side_parameters={}
+        method="session",
+        connections={"default": AwsConnection()},
+        server_side_parameters={},
+        executor_timeout=600,
     )
     config = SimpleNamespace(
         credentials=credentials,
@@ -60,7 +65,7 @@ def adapter(cancelled):
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
     monkeypatch.setattr(
-        sources_of_node, "isolated_session", lambda _: SimpleNamespace(interruptAll=int)
+        sources_of_node, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int)
     )
 
     def put(action):
@@ -121,7 +126,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(sources_of_node, "isolated_session", lambda _: session)
+    monkeypatch.setattr(sources_of_node, "isolated_session", lambda *_: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled
@@ -130,6 +135,45 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 
     ingest(action)
     staging.stage_for_node(adapter, NODE)
+
+
+def test_what_a_cancelled_ingestion_has_left_is_told_at_the_end_of_the_run(
+    adapter, ingest, cancelled
+):
+    def action(session, name, options):
+        cancelled.set()
+        raise SourceError(f"{name}: cancelled")
+
+    adapter.connections.remains = Remains()
+    ingest(action)
+    with pytest.raises(DbtRuntimeError):
+        staging.stage_for_node(adapter, NODE)
+    with pytest.raises(DbtRuntimeError) as raised:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            adapter.connections.remains.raise_if_interrupted()
+    assert raised.value.msg.splitlines() == [
+        "interrupted by the user",
+        *(f"lake.{table}: cancelled" for table in ("items", "orders", "rates")),
+    ]
+
+
+def test_an_interrupted_run_operation_says_what_it_has_left(
+    adapter, ingest, cancelled, monkeypatch
+):
+    def interrupted(tasks, **_):
+        for task in tasks:
+            task()
+        raise KeyboardInterrupt
+
+    def action(session, name, options):
+        raise SourceError(f"{name}: cancelled")
+
+    monkeypatch.setattr(sources_of_node, "run_together", interrupted)
+    ingest(action)
+    with pytest.raises(DbtRuntimeError, match=r"lake\.orders: cancelled"):
+        staging.ingest_sources(adapter, "lake.orders")
 
 
 def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):

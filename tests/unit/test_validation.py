@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.needs import LIST, LIST_PARTS, Check
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.validation import Tried, validate_connection
+from dbt.adapters.mzs3.validation import Tried, identify, validate_connection
 
 LAKE = AwsConnection("lake")
 CONNECTIONS = {"default": AwsConnection(), "lake": LAKE}
@@ -44,6 +44,15 @@ def test_a_prefix_a_queue_or_both_are_tried(asked: list[Any]) -> None:
     ]
 
 
+def test_a_connection_alone_is_asked_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "check_connection", lambda one: f"who {one.name} is")
+    assert identify(CONNECTIONS, "lake") == "who lake is"
+    with pytest.raises(
+        ConfigError, match="name 'lak' is not in the profile; it has default, lake"
+    ):
+        identify(CONNECTIONS, "lak")
+
+
 def test_what_is_not_essential_is_no_error() -> None:
     assert Tried("", [Check(LIST), Check(LIST_PARTS, "it is denied")]).error is None
 
@@ -52,7 +61,7 @@ def test_what_is_not_essential_is_no_error() -> None:
     ("location", "queue", "problems"),
     [
         ("b/x", None, ["location must start with s3://, not 'b/x'"]),
-        (None, None, ["location must start with s3://, not ''"]),
+        ("", None, ["location must start with s3://, not ''"]),
         (
             "b/x",
             "arn:aws:sqs:us-east-1:1:q",

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.contracts.connection import (
+    AdapterRequiredConfig,
+    AdapterResponse,
+    Connection,
+    ConnectionState,
+)
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
@@ -15,13 +22,18 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.remains import Remains
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
+from dbt.adapters.mzs3.spark.output import write_output_to
 from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
+    from multiprocessing.context import SpawnContext
+
     import agate
 
 logger = AdapterLogger("mzs3")
+_dbt_log = logging.getLogger("file_log")
 
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
@@ -30,10 +42,20 @@ def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
     return kind(str(error))
 
 
+def _log_folder() -> Path | None:
+    """Where dbt keeps its own log file, wherever it was told to; None if it keeps none."""
+    files = [each for each in _dbt_log.handlers if isinstance(each, logging.FileHandler)]
+    return Path(files[0].baseFilename).parent if files else None
+
+
 class Mzs3ConnectionManager(SparkConnectionManager):
     """Sessions are ours; thrift, http and odbc are dbt-spark's."""
 
     TYPE = "mzs3"
+
+    def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
+        super().__init__(config, mp_context)
+        self.remains = Remains()
 
     @contextmanager
     def exception_handler(self, sql: str) -> Generator[None, None, None]:
@@ -60,8 +82,11 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             return opened
         if connection.state == ConnectionState.OPEN:
             return connection
+        write_output_to(_log_folder())
         try:
-            connection.handle = SessionConnection(credentials.server_side_parameters)
+            connection.handle = SessionConnection(
+                credentials.server_side_parameters, credentials.executor_timeout
+            )
         except Mzs3Error as exc:
             connection.state = ConnectionState.FAIL
             raise as_dbt_error(exc) from exc
@@ -80,6 +105,11 @@ class Mzs3ConnectionManager(SparkConnectionManager):
                 if connection.state == ConnectionState.OPEN:
                     self.cancel(connection)
         return [connection.name for connection in others if connection.name is not None]
+
+    def cleanup_all(self) -> None:
+        """As dbt's own; raises what is left where the user has interrupted the run."""
+        super().cleanup_all()
+        self.remains.raise_if_interrupted()
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:

@@ -13,6 +13,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.warehouse import WAREHOUSE
+from dbt.adapters.mzs3.spark.watchdog import EXECUTOR_TIMEOUT_S
 
 HIDDEN = "***"
 _SECRET_AWS_KEYS = ("access_key_id", "secret_access_key", "session_token", "external_id")
@@ -43,12 +44,18 @@ class Mzs3Credentials(SparkCredentials):
     # YAML's numbers and booleans are as good as text here.
     server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
     aws_connections: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
+    executor_timeout: int = EXECUTOR_TIMEOUT_S
 
     def __post_init__(self) -> None:
         if self.method == Mzs3ConnectionMethod.CONNECT:
             raise DbtRuntimeError(
                 "method: connect (Spark Connect) is not supported by this version of dbt-mzs3; "
                 "use method: session"
+            )
+        if self.executor_timeout < 0:
+            raise DbtRuntimeError(
+                "executor_timeout is the number of seconds that work may wait for Spark's "
+                f"executors, or 0 for no limit; it can't be {self.executor_timeout}"
             )
         self._check_spark()
         # Not a field: what dbt serializes is the profile's own text, with its keys masked.

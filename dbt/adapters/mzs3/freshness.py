@@ -24,6 +24,8 @@ from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.variables import is_set
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
@@ -70,7 +72,7 @@ def freshness_from_s3(
         )
         if tells_pending:
             require_session(adapter.config.credentials.method, definition.name, TYPE)
-            session = isolated_session(adapter.config.credentials.server_side_parameters)
+            session = _session(adapter.config.credentials)
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
@@ -85,8 +87,12 @@ def _freshness(
     if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
     require_session(credentials.method, definition.name, TYPE)
-    session = isolated_session(credentials.server_side_parameters)
+    session = _session(credentials)
     ingested = read_ingested_freshness(session, definition)
     if not discovery.bucket_scan:
         return ingested
     return with_ingested(read_freshness(definition, connection), ingested)
+
+
+def _session(credentials: Any) -> SparkSession:
+    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)

@@ -27,6 +27,7 @@ from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.copy.script import render_job
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.csv_source.act import Action
+from dbt.adapters.mzs3.declarations import check_declarations
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
@@ -110,6 +111,12 @@ class Mzs3Adapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         self._listing = threading.RLock()
+
+    def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
+        """The project has been parsed: what is wrong with it is told before Spark starts."""
+        super().set_macro_resolver(macro_resolver)
+        command = getattr(self.config.args, "which", None)
+        check_declarations(command, macro_resolver, self.config.credentials.connections)
 
     # --- relations -------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.copy.events import CopyEvent, CopyProgress
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
-from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.response import CopyLogEvent, copy_response
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
@@ -67,13 +67,18 @@ class SessionJobHelper(PythonJobHelper):
             "scrub": lambda text: scrub_secrets(text, env_secrets()),
             "invocation_id": get_invocation_id(),
         }
-        name = str(self._model["original_file_path"])
+        node, name = str(self._model["unique_id"]), str(self._model["original_file_path"])
+        remains = self._connections.remains
         try:
             handle.check_cancelled()
             # Without the white space that Jinja puts before it, the model starts on line 1, as
             # it does in its file: so the line numbers of errors are the file's.
-            return run_job(handle.session, compiled_code.lstrip(), name, provided)
+            with remains.running(node):
+                return run_job(handle.session, compiled_code.lstrip(), name, provided)
         except Mzs3Error as exc:
+            if handle.cancelled.is_set():
+                stopped = isinstance(exc, SparkJobError)
+                remains.say(f"{node} was cancelled" if stopped else str(exc))
             raise as_dbt_error(exc) from exc
 
 

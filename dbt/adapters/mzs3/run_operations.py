@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
@@ -16,7 +19,7 @@ from dbt.adapters.mzs3.copy.history.report.read import write_report
 from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
 from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, ShardError
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction
 from dbt.adapters.mzs3.shard.config.problems import Problems
@@ -25,18 +28,25 @@ from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.source_operations import selection
 from dbt.adapters.mzs3.staging import ingest_sources
-from dbt.adapters.mzs3.validation import OPERATION, validate_connection
+from dbt.adapters.mzs3.validation import OPERATION, identify, validate_connection
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.impl import Mzs3Adapter
 
 logger = AdapterLogger("mzs3")
 
+_T = TypeVar("_T")
+
 
 def validate(adapter: Mzs3Adapter, name: Any, location: Any, queue: Any = None) -> None:
-    """Try what exports need on a prefix, and sources on a queue; fails of what is essential."""
+    """Try what exports need on a prefix, and sources on a queue; fails of what is essential.
+
+    Without either, say who the connection is.
+    """
     with _operation(OPERATION, name=name, location=location):
         connections = adapter.config.credentials.connections
+        if location is None and queue is None:
+            logger.info(f"  aws {name}: {identify(connections, name)}")
         tried = validate_connection(connections, name, location, queue)
     for one in tried:
         for check in one.checks:
@@ -52,7 +62,10 @@ def verify(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
         connections = adapter.config.credentials.connections
         found = verify_copy(connections, aws_connection, location)
     for stranger in found.strangers:
-        logger.warning(f"{stranger} is not in the manifest; readers of the location read it")
+        logger.warning(
+            f"{stranger} is not in the manifest, and whoever reads the whole location reads it "
+            "too; move it away, or read what the manifest names"
+        )
     if found.problems:
         raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
     logger.info(f"  {found.summary}")
@@ -82,9 +95,7 @@ def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> 
         connection, place = named_target(
             operation, connections, "aws_connection", aws_connection, location
         )
-        found = StateStore(s3_client(connection), place).read()
-        if found is None:
-            raise ShardError(f"there is no shard at {place.uri}")
+        found = StateStore(s3_client(connection), place).existing()
     for line in described(place.uri, found.state):
         logger.info(f"  {line}")
 
@@ -114,7 +125,11 @@ def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) 
         connection, place = target
         with adapter.connections.exception_handler(f"compacting {place.uri}"):
             session = adapter.connections.get_thread_connection().handle.session
-            done = compact_shard(session, Shelf(connection, place), request)
+            cancelled = threading.Event()
+            shelf = Shelf(connection, place)
+            done = _to_its_end(
+                partial(compact_shard, session, shelf, request, cancelled), cancelled
+            )
     for line in compaction(place.uri, done):
         logger.info(f"  {line}")
 
@@ -122,6 +137,17 @@ def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) 
 def ingest(adapter: Mzs3Adapter, select: Any) -> None:
     """Ingest the named sources, or all; fails with the errors of all that failed."""
     ingest_sources(adapter, selection("ingest_s3_sources", select))
+
+
+def _to_its_end(work: Callable[[], _T], cancelled: threading.Event) -> _T:
+    """What the work returns or raises, also after Ctrl-C: `cancelled` is set, and it cleans up."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            cancelled.set()
+            return running.result()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Any
 
@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.shard.empty_table import write_empty_table
 from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,
+    is_or_resembles,
     needed_sources,
     source_name,
     source_of,
@@ -55,8 +56,14 @@ def make_shard_relation(adapter: Any, relation: Any) -> bool:
 
 
 def is_shard(node: Any) -> bool:
-    """Whether a source's node reads a shard."""
-    return declared_external(node).get("type") == TYPE
+    """Whether a source's node reads a shard, or declares what was meant to."""
+    return is_or_resembles(node, TYPE)
+
+
+def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
+    """What the node declares. Raises ConfigError with all of its problems."""
+    names = [column.name for column in node.columns.values()]
+    return parse_shard_source(source_name(node), declared_external(node), names, connections)
 
 
 class _How(Enum):
@@ -76,7 +83,8 @@ def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
 def _error_of(run: SourcesOfNode, node: Any, how: _How) -> str | None:
     name = source_name(node)
     try:
-        source = _parsed(run, node, name)
+        require_session(run.credentials.method, name, TYPE)
+        source = shard_source(node, run.credentials.connections)
     except Mzs3Error as exc:  # which names the source
         return str(exc)
     try:
@@ -86,12 +94,6 @@ def _error_of(run: SourcesOfNode, node: Any, how: _How) -> str | None:
     except SPARK_FAILURES as exc:
         return f"{name}: {explain(exc)}"
     return None
-
-
-def _parsed(run: SourcesOfNode, node: Any, name: str) -> ShardSource:
-    require_session(run.credentials.method, name, TYPE)
-    names = [column.name for column in node.columns.values()]
-    return parse_shard_source(name, declared_external(node), names, run.credentials.connections)
 
 
 def _read(run: SourcesOfNode, node: Any, source: ShardSource, how: _How) -> None:

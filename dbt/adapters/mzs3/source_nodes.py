@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import SCHEME
 from dbt.adapters.mzs3.csv_source.definition import (
     TYPE,
     SourceDefinition,
-    is_near_miss,
     parse_definition,
 )
+from dbt.adapters.mzs3.wording import is_near_miss
 
 
 def needed_sources(
@@ -25,7 +24,7 @@ def needed_sources(
 
     Those that are `wanted`, which are S3 CSV sources unless it says otherwise.
     """
-    is_wanted = wanted or _is_ours
+    is_wanted = wanted or is_csv_source
     found: dict[str, Any] = {}
     seen: set[str] = set()
     waiting = list(node.depends_on.nodes)
@@ -47,7 +46,9 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
 
     None is all of them. Raises DbtRuntimeError with all names that are neither.
     """
-    by_name = {source_name(node): node for node in manifest.sources.values() if _is_ours(node)}
+    by_name = {
+        source_name(node): node for node in manifest.sources.values() if is_csv_source(node)
+    }
     if select is None:
         return list(by_name.values())
     chosen: dict[str, Any] = {}
@@ -69,7 +70,7 @@ def source_of(manifest: Any, relation: Any, wanted: Callable[[Any], bool] | None
 
     Of those that are `wanted`, which are S3 CSV sources unless it says otherwise.
     """
-    is_wanted = wanted or _is_ours
+    is_wanted = wanted or is_csv_source
     place = (relation.schema, relation.identifier)
     nodes = (node for node in manifest.sources.values() if is_wanted(node))
     return next((node for node in nodes if (node.schema, node.identifier) == place), None)
@@ -80,7 +81,7 @@ def source_name(node: Any) -> str:
     return f"{node.source_name}.{node.name}"
 
 
-def source_definition(node: Any, connections: Mapping[str, AwsConnection]) -> SourceDefinition:
+def source_definition(node: Any, connections: Collection[str]) -> SourceDefinition:
     """What the node declares. Raises ConfigError with all of its problems."""
     return parse_definition(
         name=source_name(node),
@@ -95,12 +96,20 @@ def source_definition(node: Any, connections: Mapping[str, AwsConnection]) -> So
     )
 
 
-def _is_ours(node: Any) -> bool:
-    # One that is nearly ours is taken as such, so that whoever reads it gets the error.
+def is_csv_source(node: Any) -> bool:
+    """Whether a source's node is an S3 CSV source, or declares what was meant to be one."""
+    return is_or_resembles(node, TYPE)
+
+
+def is_or_resembles(node: Any, kind: str) -> bool:
+    """Whether the node's `external.type` is this one, or, for what is in S3, nearly.
+
+    One that is nearly ours is taken as such, so that whoever reads it gets the error.
+    """
     external = declared_external(node)
-    kind = str(external.get("type"))
+    given = str(external.get("type"))
     in_s3 = str(external.get("location")).startswith(SCHEME)
-    return kind == TYPE or (in_s3 and is_near_miss(kind))
+    return given == kind or (in_s3 and is_near_miss(given, kind))
 
 
 def declared_external(node: Any) -> Mapping[str, Any]:

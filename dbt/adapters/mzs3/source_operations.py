@@ -152,7 +152,8 @@ def _session_and_definition(
     credentials = adapter.config.credentials
     definition = source_definition(node, credentials.connections)
     require_session(credentials.method, definition.name, TYPE)
-    return isolated_session(credentials.server_side_parameters), definition
+    session = isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
+    return session, definition
 
 
 def require_session(method: str | None, source: str, kind: str) -> None:

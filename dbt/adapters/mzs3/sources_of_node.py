@@ -14,6 +14,7 @@ from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.csv_source.attempts import Attempts
 from dbt.adapters.mzs3.csv_source.together import run_together
+from dbt.adapters.mzs3.remains import INTERRUPTED
 from dbt.adapters.mzs3.source_nodes import source_name
 from dbt.adapters.mzs3.spark.session import isolated_session
 
@@ -43,6 +44,7 @@ class SourcesOfNode:
     def __init__(self, adapter: Any) -> None:
         self.credentials = adapter.config.credentials
         self._threads = adapter.config.threads
+        self._connections = adapter.connections
         self._sessions: list[SparkSession] = []
         self._errors: list[str] = []
         self.cancelled = threading.Event()
@@ -57,18 +59,26 @@ class SourcesOfNode:
         It returns the source's error, which is kept for every node. Raises DbtRuntimeError with
         all errors, after all were tried; what the action raises is an error of ours.
         """
-        run_together(
-            [partial(self._once, source, how, action) for source in sources],
-            threads=self._threads,
-            cancelled=self.cancelled,
-            interrupt=self._interrupt,
-        )
+        try:
+            run_together(
+                [partial(self._once, source, how, action) for source in sources],
+                threads=self._threads,
+                cancelled=self.cancelled,
+                interrupt=self._interrupt,
+            )
+        except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
+            raise DbtRuntimeError("\n".join(sorted(self._errors)) or INTERRUPTED) from exc
         if self._errors:
-            raise DbtRuntimeError("\n".join(sorted(self._errors)))
+            errors = "\n".join(sorted(self._errors))
+            if self.cancelled.is_set():
+                self._connections.remains.say(errors)
+            raise DbtRuntimeError(errors)
 
     def session(self) -> SparkSession:
         """A new session, which stops with the others."""
-        session = isolated_session(self.credentials.server_side_parameters)
+        session = isolated_session(
+            self.credentials.server_side_parameters, self.credentials.executor_timeout
+        )
         self._sessions.append(session)
         return session
 

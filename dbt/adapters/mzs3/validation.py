@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.named import named_location, unknown_connection
 from dbt.adapters.mzs3.aws.needs import Check
@@ -31,10 +32,20 @@ class Tried:
         return "\n".join([f"{self.cannot}:", *failed]) if failed else None
 
 
+def identify(connections: Mapping[str, AwsConnection], name: str) -> str:
+    """Who the connection is, and where; nothing but its credentials is tried.
+
+    Raises ConfigError for what is no connection, and S3Error if it does not work.
+    """
+    if name not in connections:
+        raise ConfigError(OPERATION, [unknown_connection("name", name, connections)])
+    return check_connection(connections[name])
+
+
 def validate_connection(
     connections: Mapping[str, AwsConnection], name: str, location: str | None, queue: Any
 ) -> list[Tried]:
-    """What the connection may do below the location, and with the queue; one of them may be None.
+    """What the connection may do below the location, and with the queue; either may be None.
 
     Nothing is left there. Raises ConfigError for what is no connection, location or queue, all at
     once; and S3Error, one clear line, for what lets nothing work.
@@ -43,7 +54,7 @@ def validate_connection(
     if name not in connections:
         problems.append(unknown_connection("name", name, connections))
     place = None
-    if location is not None or queue is None:
+    if location is not None:
         place = named_location(location, problems)
     if queue is not None and (problem := queue_problem(queue)) is not None:
         problems.append(f"queue {problem}")

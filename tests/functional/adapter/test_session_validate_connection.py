@@ -55,6 +55,12 @@ class TestValidate:
         assert "Contents" not in s3.list_objects_v2(Bucket=BUCKET)
         assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
 
+    def test_a_name_alone_says_who_it_is(self, faulty):
+        ok, log = validate(name="lake")
+
+        assert ok
+        assert f"aws lake: arn:aws:sts::123456789012:user/moto at {faulty.endpoint}" in log
+
     def test_what_every_export_needs_fails_it_and_all_denials_are_told(self, faulty):
         faulty.deny = lambda request: request.action in {"ListObjectsV2", "CreateMultipartUpload"}
         ok, log = validate(name="lake", location=f"s3://{BUCKET}/x")
@@ -90,8 +96,9 @@ class TestValidate:
         [
             ({"name": "lak", "location": "s3://b/x"}, "it has default, lake"),
             ({"name": "lake", "location": "b/x"}, "location must start with s3://"),
-            ({"name": "lake"}, "location must start with s3://"),
+            ({"name": "lak"}, "it has default, lake"),
             ({"name": "lake", "queue": "a b"}, "queue is no name of a queue"),
+            ({"name": "lake", "queue": "q.fifo"}, "queue is a FIFO queue"),
             ({"name": "lake", "location": "s3://no-such-bucket/x"}, "failed: NoSuchBucket"),
         ],
     )

@@ -30,7 +30,7 @@ def export(
         endpoint=endpoint,
         addressing_style="path",
         access_key_id="testing",
-        secret_access_key="testing",
+        secret_access_key="testing-testing",
     )
     return copy_to_s3(
         spark,

@@ -110,8 +110,11 @@ class Onlooker:
 
 
 def canonical(sums: Sums) -> Sums:
-    """By names that do not tell which overwrite it was: numbers begin at 1, 5001 or 10001."""
+    """By names that do not tell which overwrite it was: numbers begin at 1."""
+    number = re.compile(r"(\d{4,})(?=\.csv$)")
+    found = [int(match[1]) for match in map(number.search, sums) if match]
+    first = min(found, default=1)
     return {
-        re.sub(r"(\d{4,})(?=\.csv$)", lambda m: f"{(int(m[1]) - 1) % 5000 + 1:04d}", key): found
-        for key, found in sums.items()
+        number.sub(lambda m: f"{int(m[1]) - first + 1:04d}", key): sum_
+        for key, sum_ in sums.items()
     }

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from faulty_s3 import FaultyS3, Request
+from real_stores import STORE
 
 from dbt.adapters.mzs3.copy import job
+from dbt.adapters.mzs3.copy.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.watch import Audience
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 
 pytestmark = pytest.mark.spark
@@ -44,11 +47,11 @@ def test_overwrite_replaces_what_the_manifest_names(
     found = objects(bucket)
     assert sorted(found) == [
         "x/_manifest.json",
-        *(f"x/part-000{part}-5001.csv" for part in range(2)),
+        *(f"x/part-000{part}-0002.csv" for part in range(2)),
     ]
     assert (result.rows, manifest_of(found)["meta"]["record_count"]) == (50, 50)
     copy("select id from range(100)", location, parts=3, on_existing="overwrite")
-    assert "x/part-0002-0001.csv" in objects(bucket)
+    assert "x/part-0002-0003.csv" in objects(bucket)
 
 
 def test_overwrite_needs_a_manifest_of_ours(copy: Copy, s3: Any, bucket: str) -> None:
@@ -171,15 +174,25 @@ def test_resume_sends_only_what_is_missing(
 ) -> None:
     copy(WIDE, f"s3://{bucket}/whole", **WIDE_OPTIONS)
     whole = {k.removeprefix("whole/"): v for k, v in objects(bucket).items()}
-    interrupted(copy, monkeypatch, f"s3://{bucket}/x", **WIDE_OPTIONS)
+    interrupted(copy, monkeypatch, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
     assert len(open_uploads(s3, bucket)) == 2
     # A second upload of a file, as a lost attempt of a task leaves; and one with a wrong part.
     s3.create_multipart_upload(Bucket=bucket, Key="x/part-0000-0001.csv")
     s3.create_multipart_upload(Bucket=bucket, Key="x/part-0009-0001.csv")
     sent: list[Request] = []
-    faulty.watch = lambda request: sent.append(request) if request.part_number else None
-    result = copy(WIDE, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
+    faulty.watch = lambda request: sent.append(request) if request.action == "UploadPart" else None
+    told: list[CopyEvent] = []
+    result = copy(
+        WIDE,
+        f"s3://{bucket}/x",
+        on_existing="resume",
+        audience=Audience(tell=told.append),
+        **WIDE_OPTIONS,
+    )
     assert not sent
+    [resumed] = [event for event in told if isinstance(event, CopyResumed)]
+    assert resumed.parts == resumed.of_parts > 2
+    assert resumed.bytes == result.bytes
     found = {k.removeprefix("x/"): v for k, v in objects(bucket).items() if k.startswith("x/")}
     assert {k: v for k, v in found.items() if k.endswith(".csv")} == {
         k: v for k, v in whole.items() if k.endswith(".csv")
@@ -191,13 +204,37 @@ def test_resume_sends_only_what_is_missing(
 def test_resume_writes_what_differs_anew(
     copy: Copy, s3: Any, bucket: str, objects: Objects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interrupted(copy, monkeypatch, f"s3://{bucket}/x", **WIDE_OPTIONS)
+    interrupted(copy, monkeypatch, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
     other = WIDE.replace("'x'", "'y'")
     copy(other, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
     bodies = [body for key, body in objects(bucket).items() if key.endswith(".csv")]
     assert sum(body.count(b"\n") for body in bodies) == 30000
     assert not any(b"x" in body for body in bodies)
     assert not open_uploads(s3, bucket)
+
+
+def test_resume_does_not_make_public_what_is_to_be_private(
+    copy: Copy, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = {"on_existing": "resume", "acl": "public-read", "object_tags": {"open": "yes"}}
+    interrupted(copy, monkeypatch, f"s3://{bucket}/x", **public, **WIDE_OPTIONS)
+    copy(WIDE, f"s3://{bucket}/x", on_existing="resume", acl="private", **WIDE_OPTIONS)
+    for found in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        grants = s3.get_object_acl(Bucket=bucket, Key=found["Key"])["Grants"]
+        assert [grant["Grantee"].get("URI") for grant in grants] == [None], found["Key"]
+        assert s3.get_object_tagging(Bucket=bucket, Key=found["Key"])["TagSet"] == []
+    assert not open_uploads(s3, bucket)
+
+
+def test_a_bucket_with_retention_takes_an_export(copy: Copy, s3: Any, bucket: str) -> None:
+    locked = f"{bucket}-locked"
+    s3.create_bucket(Bucket=locked, ObjectLockEnabledForBucket=True)
+    rule = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}
+    s3.put_object_lock_configuration(
+        Bucket=locked, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule}
+    )
+    assert copy("select 1 as a", f"s3://{locked}/x").rows == 1
+    assert copy("select 2 as a", f"s3://{locked}/x", on_existing="overwrite").rows == 1
 
 
 def test_resume_over_a_finished_export_compares_it(
@@ -224,6 +261,7 @@ def test_resume_says_what_it_needs(copy: Copy, faulty: FaultyS3, bucket: str) ->
         copy("select 1 as a", f"s3://{bucket}/x", on_existing="resume")
 
 
+@pytest.mark.skipif(STORE == "minio", reason="MinIO encrypts where it has a key server")
 def test_objects_have_the_properties_that_were_asked_for(copy: Copy, s3: Any, bucket: str) -> None:
     copy(
         "select 1 as a",

@@ -120,7 +120,8 @@ def test_every_unsupported_column_is_listed(
 ) -> None:
     with pytest.raises(ConfigError) as failure:
         copy(
-            f"select 1 as a, {POINT} as g, struct(1 as b, 2 as B) as s, 1.5D as d order by 1",
+            f"select 1 as a, {POINT} as g, struct(1 as b, 2 as B) as s, 1.5D as d, "
+            "time'01:02:03.1234567' as t order by 1",
             f"s3://{bucket}/x",
             force_quote=["b"],
             partition_by=["d", "e"],
@@ -128,7 +129,8 @@ def test_every_unsupported_column_is_listed(
     listed = [problem.split(",")[0] for problem in failure.value.problems]
     assert listed == [
         "column g has the type geography(4326)",
-        "column s is a struct with 2 fields named b; rename them",
+        "column s is a struct with fields b and B",
+        "column t has the type time(7)",
         "force_quote names b",
         "partition_by names e",
         "partition_by names d",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import select
 import signal
 import subprocess
 import sys
@@ -19,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt_process import finish, start_dbt
 from export_killed import export
 from faulty_s3 import FaultyS3, Request
 from onlooker import MANIFEST, Location, Onlooker, canonical
-from test_copy_processes import finish, start_dbt
+from processes import session_members, wait_for_end
 from test_copy_processes import project_folder as project_folder  # a fixture
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -64,11 +64,7 @@ class Victim:
         """How the driver ended; all processes below it, Python workers too, are gone by then."""
         ended = self._process.wait(DEADLINE_S)
         while left := session_members(self._process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                process = os.pidfd_open(left[0])
-                gone, _, _ = select.select([process], [], [], DEADLINE_S)
-                os.close(process)
-                assert gone, f"still alive: {left}"
+            wait_for_end(left, DEADLINE_S)
         return ended
 
     def __enter__(self) -> Victim:
@@ -78,19 +74,6 @@ class Victim:
         if self._process.poll() is None:
             self.kill(workers=True)
         self._process.communicate()
-
-
-def session_members(session: int) -> list[int]:
-    """The ids of all processes of a session that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, sid = stat.read_text().rsplit(")", 1)[1].split()[:4]
-        except OSError:
-            continue
-        if int(sid) == session and state not in "ZX":
-            found.append(int(stat.parent.name))
-    return found
 
 
 class Trials:
@@ -232,6 +215,8 @@ def test_ctrl_c_in_the_commit(
     interrupted.set()
     output = finish(dbt)
     assert dbt.returncode != 0, output
+    assert "interrupted by the user" in output
+    assert "Traceback" not in output
     assert "30,000 rows, 1 file, 28.8 MB in" in output  # a commit that has begun is finished
     assert sorted(location.listed()) == [MANIFEST, "x/part-0000-0001.csv"]
     assert location.follow_manifest() is not None

@@ -38,6 +38,13 @@ select id from {{ ref('timed') }}
 DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
 
 
+PYTHON = """
+def model(dbt, session):
+    dbt.config(materialized='copy_to_s3', location='s3://copy-model/scored/', parts=1)
+    return dbt.ref('orders').where('id < 3').selectExpr('id', 'rand() as score')
+"""
+
+
 def keys(s3: Any) -> list[str]:
     return [entry["Key"] for entry in s3.list_objects_v2(Bucket="copy-model").get("Contents", [])]
 
@@ -51,6 +58,7 @@ class TestCopyModel:
     def models(self) -> dict[str, str]:
         return {
             "orders.sql": ORDERS,
+            "scored.py": PYTHON,
             "orders_export.sql": LITERAL,
             "by_time.sql": EXPRESSION,
             "wrong.sql": WRONG,
@@ -106,6 +114,21 @@ class TestCopyModel:
         for name in ("access_key_id", "secret_access_key", "session_token"):
             assert name not in text
             assert aws_connection[name] not in text
+
+    def test_a_python_model_is_a_table_whose_rows_are_exported(
+        self, project: Any, s3: Any
+    ) -> None:
+        project.run_sql("create or replace view {schema}.scored as select 1 as it_was_sql")
+        _, log = run_dbt_and_capture(["--no-use-colors", "run", "--select", "orders", "scored"])
+        assert "OK created python copy_to_s3 model" in log
+        assert "[COPY 3 in " in log
+        # The very rows: what the model returned has been computed once.
+        [key] = [name for name in keys(s3) if name.startswith("scored/part-")]
+        exported = s3.get_object(Bucket="copy-model", Key=key)["Body"].read().decode()
+        kept = project.run_sql("select id, score from {schema}.scored", fetch="all")
+        assert {tuple(map(float, line.split(","))) for line in exported.split()} == {
+            tuple(row) for row in kept
+        }
 
     def test_a_second_run_is_refused_and_changes_nothing(self, project: Any, s3: Any) -> None:
         before = keys(s3)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from dbt_process import finish, start_dbt
 from faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
@@ -79,24 +80,6 @@ def project_folder(
     return tmp_path
 
 
-def start_dbt(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    code = "from dbt.cli.main import cli; cli()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, "--no-use-colors", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    return output
-
-
 def statuses(folder: Path) -> set[str]:
     """Of all nodes of the last run."""
     results = json.loads((folder / "target" / "run_results.json").read_text())["results"]
@@ -122,6 +105,13 @@ def test_ctrl_c_while_uploading_leaves_nothing(
     output = finish(dbt)
     assert dbt.returncode != 0, output
     assert "[COPY" not in output
+    assert output.splitlines()[-1] == (
+        f"  model.acme.export: the export to s3://{bucket}/x/ was cancelled. Nothing of this "
+        "export is visible, and no upload is left open"
+    )
+    assert output.count("was cancelled") == 1, output
+    assert "Traceback" not in output
+    assert "part" not in output.split("CANCEL query")[-1], output  # no progress
     nothing_left(bucket)
 
 

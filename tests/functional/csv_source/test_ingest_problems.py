@@ -7,7 +7,7 @@ import gzip
 
 import pytest
 
-from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 pytestmark = pytest.mark.spark
 
@@ -142,3 +142,13 @@ def test_another_encoding_is_pinned(lake):
     lake.external = {}
     with pytest.raises(SourceError, match="the encoding is declared as 'utf-8' but was pinned as"):
         lake.ingest()
+
+
+def test_a_header_whose_names_are_one_to_spark_is_an_error_until_aliases_are_declared(lake):
+    lake.put("1.csv", "\u0131d,id\n1,2\n")
+    with pytest.raises(ConfigError, match="declare `columns` to name them"):
+        lake.ingest()
+    assert not lake.spark.catalog.tableExists(lake.relations.rows)
+    lake.columns = [{"name": "dotless"}, {"name": "id"}]
+    lake.ingest()
+    assert lake.rows("dotless", "id") == [("1.csv", 1, "1", "2")]

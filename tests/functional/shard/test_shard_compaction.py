@@ -79,7 +79,7 @@ def test_sorted_runs_are_in_order_from_file_to_file(
     persist(f"{query} where id < 500", 10, mode="append", sort_by="b")
     persist(f"{query} where id >= 500 union all select null, null", 20, mode="append")
     everything = rows()
-    with pytest.raises(ConfigError, match="sort_by has c, and the shard has a, b"):
+    with pytest.raises(ConfigError, match="sort_by has c, which the shard lacks; it has a, b"):
         compact(since="latest", sort_by=["c"])
     done = compact(since="latest", sort_by=["b", "a"], parts=3)
     assert [250 < file.rows < 420 for file in done.new.files] == [True] * 3

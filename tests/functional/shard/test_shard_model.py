@@ -18,7 +18,12 @@ ORDERS = f"{CONFIG} select id, concat('order ', id) as name from range(5)"
 FEWER = f"{CONFIG} select id, concat('order ', id) as name, 1 as added from range(1, 5)"
 WRONG = "{{ config(materialized='persist_shard', encodng='dual', mode='x') }} select 1 as id"
 
-OTHERS = ["wrong", "reader", "early", "too_early"]
+PYTHON = """
+def model(dbt, session):
+    dbt.config(materialized='persist_shard', location='s3://shard-model/counted')
+    return session.range(dbt.config.get('meta', {}).get('rows', 3))
+"""
+OTHERS = ["wrong", "counted", "reader", "early", "too_early"]
 SOURCES = """
 sources:
   - name: lake
@@ -54,6 +59,7 @@ class TestShardModel:
         return {
             "orders.sql": ORDERS,
             "wrong.sql": WRONG,
+            "counted.py": PYTHON,
             "sources.yml": SOURCES,
             "reader.sql": "select * from {{ source('lake', 'orders_now') }}",
             "early.sql": "select id, tags from {{ source('lake', 'orders_later') }}",
@@ -134,6 +140,15 @@ class TestShardModel:
             "location is required",
         ):
             assert problem in result.message
+
+    def test_a_python_model_is_a_table_whose_rows_are_kept(
+        self, project: Any, spark: Any, connection: Any
+    ) -> None:
+        changed = [run_dbt(["run", "--select", "counted"])[0].message for _ in range(2)]
+        assert changed == ["COPY 3", "COPY 0"]
+        found = read_shard(spark, connection, parse_location("s3://shard-model/counted"))
+        kept = project.run_sql("select id from {schema}.counted", fetch="all")
+        assert sorted(tuple(row) for row in kept) == sorted(map(tuple, found.collect()))
 
     def test_the_compiled_job_has_no_secret(self, project: Any, aws_connection: Any) -> None:
         [job] = Path(project.project_root, "target/run").rglob("orders.*")

@@ -110,13 +110,16 @@ def file_of_first(persist: Callable[..., Any], file: Callable[[], Path]) -> Path
 def test_values_that_are_none_of_a_type_are_refused(persist: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         persist("select 1 as n, 'x' as s", 10, column_types={"n": "uuid", "o": "uint4"})
-    assert "column_types has uuid for n, whose values, int, can't be taken for it" in str(
-        caught.value
+    assert (
+        "column_types has uuid for n, whose values, int, can't be taken for it; cast them"
+        in str(caught.value)
     )
     assert "column_types has o, which the query lacks; it has n, s" in str(caught.value)
-    with pytest.raises(ShardError, match="'0011' is no UUID"):
+    with pytest.raises(ShardError, match="column u: '0011' is no UUID"):
         persist("select '0011' as u", 10, column_types={"u": "uuid"})
-    with pytest.raises(ShardError, match="-1 is no uint4, which is from 0 to 4294967295"):
+    with pytest.raises(
+        ShardError, match="column n: -1 is no uint4, which is from 0 to 4294967295"
+    ):
         persist("select -1 as n", 10, column_types={"n": "uint4"})
     with pytest.raises(ConfigError, match=r"has uint8 for n, whose values, decimal\(3,2\), can't"):
         persist("select 1.50BD as n", 10, column_types={"n": "uint8"})

@@ -142,3 +142,18 @@ def test_answers_have_timestamps_with_a_zone() -> None:
     head = client.head_object(Bucket="acme", Key="1.csv")["LastModified"]
     assert head == listed["LastModified"].replace(microsecond=0)
     assert listed["LastModified"].utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_who_pays_is_said_and_signed_in_each_request(pays: bool) -> None:
+    keys = {"access_key_id": "a", "secret_access_key": "b"}
+    client = s3_client(AwsConnection(**keys, requester_pays=pays))
+
+    def stop(request: Any, **_: Any) -> None:
+        raise RuntimeError(f"{dict(request.headers)}")
+
+    client.meta.events.register("before-send.s3", stop)
+    with pytest.raises(RuntimeError) as sent:
+        client.list_objects_v2(Bucket="b")
+    assert ("'x-amz-request-payer': b'requester'" in str(sent.value)) is pays
+    assert ("x-amz-request-payer" in str(sent.value).partition("SignedHeaders")[2]) is pays

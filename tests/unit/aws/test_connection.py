@@ -36,7 +36,7 @@ def test_the_repr_shows_no_secret() -> None:
     connection = AwsConnection(
         "lake", access_key_id="AKIA", secret_access_key="s", external_id="e"
     )
-    assert repr(connection).count("=") == 5
+    assert repr(connection).count("=") == 6
     assert "AKIA" not in repr(connection)
 
 
@@ -62,3 +62,16 @@ def test_all_problems_of_all_connections_at_once() -> None:
 )
 def test_what_is_refused(keys: dict[str, Any], problem: str) -> None:
     assert any(problem in found for found in problems(**keys))
+
+
+@pytest.mark.parametrize(
+    ("given", "pays"), [(True, True), ("true", True), ("False", False), (None, False)]
+)
+def test_who_pays_is_told(given: object, pays: bool) -> None:
+    declared = {"lake": {"requester_pays": given}}
+    assert parse_connections(declared)["lake"].requester_pays is pays
+
+
+def test_who_pays_is_true_or_false() -> None:
+    with pytest.raises(ConfigError, match=r"lake\.requester_pays must be true or false"):
+        parse_connections({"lake": {"requester_pays": "me"}})

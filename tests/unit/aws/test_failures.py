@@ -25,7 +25,9 @@ def test_what_is_missing_is_no_question_of_permissions() -> None:
     missing = refusal("NoSuchBucket")
     assert is_missing(missing)
     assert describe(missing, "listing s3://b/x/", "s3:ListBucket") == (
-        "listing s3://b/x/ failed: NoSuchBucket: No."
+        "listing s3://b/x/ failed: NoSuchBucket: No; check the name of the bucket, and the "
+        "endpoint and keys under aws_connections in the profile, or make the bucket: dbt-mzs3 "
+        "makes none"
     )
 
 

@@ -1,8 +1,14 @@
 """Locations: a bucket and a prefix that never runs into its sibling."""
 
+from typing import Any
+
 import pytest
 
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+
+ACCESS_POINT = "arn:aws:s3:us-east-1:123456789012:accesspoint"
 
 
 @pytest.mark.parametrize(
@@ -13,6 +19,9 @@ from dbt.adapters.mzs3.aws.location import S3Location, parse_location
         ("s3://b/a/b c/é", S3Location("b", "a/b c/é/")),
         ("s3://b", S3Location("b", "")),
         ("s3://b/", S3Location("b", "")),
+        (f"s3://{ACCESS_POINT}/lake/x/y", S3Location(f"{ACCESS_POINT}:lake", "x/y/")),
+        (f"s3://{ACCESS_POINT}:lake/x", S3Location(f"{ACCESS_POINT}:lake", "x/")),
+        (f"s3://{ACCESS_POINT}/lake", S3Location(f"{ACCESS_POINT}:lake", "")),
     ],
 )
 def test_a_prefix_ends_in_one_slash(text: str, location: S3Location) -> None:
@@ -29,3 +38,31 @@ def test_keys_and_uris_are_below_it() -> None:
 def test_what_is_no_location(text: str) -> None:
     with pytest.raises(ValueError, match=r"must start with s3://|no bucket|empty folder name"):
         parse_location(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("s3://lake--use1-az4--x-s3/x", "a directory bucket of S3 Express, lake--use1-az4--x-s3,"),
+        (
+            "s3://arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-1/accesspoint/lake/x",
+            "is the ARN of no access point of S3; use the name of a bucket, or the alias",
+        ),
+    ],
+)
+def test_buckets_that_are_none_for_it_are_told_by_their_names(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_location(text)
+
+
+def test_s3_is_asked_through_the_access_point() -> None:
+    location = parse_location(f"s3://{ACCESS_POINT}/lake/x")
+    client = s3_client(AwsConnection(access_key_id="a", secret_access_key="b"))
+
+    def stop(request: Any, **_: Any) -> None:
+        raise RuntimeError(request.url)
+
+    client.meta.events.register("before-send.s3", stop)
+    asked = r"https://lake-123456789012\.s3-accesspoint\.us-east-1\.amazonaws\.com/x/y"
+    with pytest.raises(RuntimeError, match=asked):
+        client.delete_object(Bucket=location.bucket, Key=location.key("y"))

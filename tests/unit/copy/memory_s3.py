@@ -6,6 +6,7 @@ import hashlib
 import io
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -14,7 +15,13 @@ from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 
 
 def failure(code: str, action: str = "Action") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "No."}}, action)
+    """S3's answer: the server's fault for `InternalError` and `SlowDown`, else the client's."""
+    status = {"InternalError": 500, "SlowDown": 503, "NotImplemented": 501}.get(code, 400)
+    answer: Any = {
+        "Error": {"Code": code, "Message": "No."},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(answer, action)
 
 
 class MemoryS3:
@@ -24,7 +31,10 @@ class MemoryS3:
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, tuple[str, int]] = {}
         self.lists_uploads = True
+        self.lists_uploads_by_prefix = True
+        self.meta = SimpleNamespace(endpoint_url=f"memory {id(self)}")
         self.before: Callable[[str, str], None] = lambda action, key: None
+        self.meta = SimpleNamespace(endpoint_url=f"memory:{id(self)}")
         self._lock = threading.RLock()
 
     def opened(self, key: str, size: int = 10, upload_id: str | None = None) -> PendingFile:
@@ -35,7 +45,7 @@ class MemoryS3:
 
     def put_object(
         self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
-    ) -> None:
+    ) -> dict[str, str]:
         self.before("PutObject", Key)
         with self._lock:
             if IfNoneMatch and Key in self.objects:
@@ -43,16 +53,22 @@ class MemoryS3:
             if IfMatch and IfMatch != self._etag(Key):
                 raise failure("PreconditionFailed", "PutObject")
             self.objects[Key] = Body
+            return {"ETag": self._etag(Key)}
 
     def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self.before("GetObject", Key)
         if Key not in self.objects:
             raise failure("NoSuchKey", "GetObject")
-        return {"Body": io.BytesIO(self.objects[Key])}
+        return {"Body": io.BytesIO(self.objects[Key]), "ETag": self._etag(Key)}
 
-    def delete_object(self, *, Key: str, **_: Any) -> None:
+    def delete_object(self, *, Key: str, IfMatch: str = "", **_: Any) -> None:
         self.before("DeleteObject", Key)
-        self.objects.pop(Key, None)
+        with self._lock:
+            if IfMatch and Key not in self.objects:
+                raise failure("NoSuchKey", "DeleteObject")
+            if IfMatch and IfMatch != self._etag(Key):
+                raise failure("PreconditionFailed", "DeleteObject")
+            self.objects.pop(Key, None)
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
         self.before("ListObjectsV2", Prefix)
@@ -69,6 +85,10 @@ class MemoryS3:
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, str]:
         self.before("CreateMultipartUpload", Key)
         return {"UploadId": self.opened(Key).upload_id}
+
+    def upload_part(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
+        self.before("UploadPart", Key)
+        return {"ETag": "etag"}
 
     def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
         self.before("CompleteMultipartUpload", Key)
@@ -87,7 +107,7 @@ class MemoryS3:
         fake = self
 
         class Paginator:
-            def paginate(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
+            def paginate(self, *, Prefix: str = "", **_: Any) -> Iterator[dict[str, Any]]:
                 if name == "list_objects_v2":
                     yield fake.list_objects_v2(Prefix=Prefix)
                     return
@@ -97,6 +117,7 @@ class MemoryS3:
                         {"Key": key, "UploadId": upload_id}
                         for upload_id, (key, _) in list(fake.uploads.items())
                         if fake.lists_uploads and key.startswith(Prefix)
+                        if not Prefix or fake.lists_uploads_by_prefix
                     ]
                 }
 

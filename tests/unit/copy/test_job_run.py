@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.copy.commit.protocol import StaleFilesError
-from dbt.adapters.mzs3.copy.job import _Run
+from dbt.adapters.mzs3.copy.job import _Run, _with_remains
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.errors import CopyError, ExecutorError
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
@@ -52,3 +53,29 @@ def test_whoever_watches_learns_that_all_begins_again() -> None:
     run = _Run(EXPORT, nothing, nothing, nothing, progress, watch)
     run._begin_again("equal hashes", [])
     assert heard == ["progress", "equal hashes"]
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "failure", "left", "said"),
+    [
+        (
+            True,
+            PySparkException("[SPARK_JOB_CANCELLED] Job 7 cancelled"),
+            None,
+            "was cancelled. Nothing of this export is visible, and no upload is left open",
+        ),
+        (True, CopyError("the run was cancelled"), "Uploads may be left", "was cancelled. Upl"),
+        (
+            True,
+            PySparkException(str(ExecutorError("S3 denied it"))),
+            None,
+            "failed: S3 denied it. Nothing of this export",
+        ),
+        (False, PySparkException("no such row"), None, "failed: no such row. Nothing of this"),
+    ],
+)
+def test_what_is_left_is_told_of_what_failed_and_of_what_was_stopped(
+    cancelled: bool, failure: Exception, left: str | None, said: str
+) -> None:
+    told = str(_with_remains(EXPORT, failure, left, cancelled))
+    assert told.startswith(f"model.shop.orders: the export to s3://b/p/ {said}")

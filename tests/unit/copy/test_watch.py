@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.copy.events import CopyEvent
 from dbt.adapters.mzs3.copy.history.table import HistoryRow
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.granted import Reason
+from dbt.adapters.mzs3.copy.tally import Snapshot
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
 
@@ -131,6 +132,16 @@ def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
     assert witness.names == ["started", "cancelled"]
 
 
+def test_there_is_no_progress_once_the_user_has_stopped_the_run(witness: Witness) -> None:
+    seen = Snapshot("computing", 0, 0, 0, None)
+    with pytest.raises(CopyError), witness.watch() as watch:
+        watch._tell_progress(seen)
+        witness.cancelled.set()
+        watch._tell_progress(seen)
+        watch.stop_if_cancelled()
+    assert witness.names == ["started", "progress", "cancelled"]
+
+
 def test_an_interrupt_is_a_cancellation(witness: Witness) -> None:
     with pytest.raises(KeyboardInterrupt), witness.watch():
         raise KeyboardInterrupt
@@ -162,8 +173,8 @@ def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None
         watch.committed(RESULT)
     assert witness.names == ["started", "committed", "warning"]
     assert witness.events[-1].message == (
-        "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history: "
-        "no permission"
+        "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
+        "and is otherwise as the log says: no permission"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from csv_source_helpers import DIALECT, columns, rows
 
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
-from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
@@ -20,13 +20,20 @@ def read_all(
     *types: str,
     dialect: CsvDialect = DIALECT,
     block_bytes: int = BLOCK_BYTES,
+    max_record_bytes: int = MAX_RECORD_BYTES,
     encoding: str = "utf-8",
     layout: Layout | None = None,
 ) -> tuple[dict[int, tuple], dict[int, Reject]]:
     """The good records of an object without a header and its rejects, by number from 1."""
     decoder = Decoder(columns(*types), dialect, Reading(on_bad_row="reject", encoding=encoding))
     read = utf8_reader(io.BytesIO(data).read, encoding)
-    stream = Chunks(read, dialect, block_bytes=block_bytes, width=width_in(encoding))
+    stream = Chunks(
+        read,
+        dialect,
+        block_bytes=block_bytes,
+        max_record_bytes=max_record_bytes,
+        width=width_in(encoding),
+    )
     good: dict[int, tuple] = {}
     bad: dict[int, Reject] = {}
     done = 0
@@ -64,6 +71,11 @@ def model(
     return good, bad
 
 
+def longest_record(data: bytes) -> int:
+    """The bytes of the longest record of the model, its line end included."""
+    return max((len(record) for record, _ in _records(data)), default=0)
+
+
 def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
     """Each record with its line end, and whether its quotes and carriage returns are right."""
     start = 0
@@ -90,9 +102,9 @@ def _record(data: bytes, start: int) -> tuple[int, bool]:
             state = "field"
         elif char == b"\r":
             if data[at + 1 : at + 2] != b"\n":
-                # Wrong, but what follows is read as if it began a field.
+                # Wrong, as any text would be here; no field begins behind it.
                 well_formed = False
-                state = "field"
+                state = "bare"
         elif state == "closed":
             return _line_end(data, at), False
         else:

@@ -95,7 +95,7 @@ def test_without_a_header_columns_are_counted_or_declared():
         ({"header": ["a", 1]}, "external.header has 1, which is not a text; put it in quotes"),
         ({"header": ["a", "A"]},
          "external.header: columns 1 and 2 have the same name 'A' "
-         "(Spark does not tell upper from lower case)"),
+         "(Spark does not tell upper from lower case); declare `columns` to name them"),
         ({"header": False},
          "external.header is false, so the columns must be known: declare `columns`, or "
          "external.column_count"),

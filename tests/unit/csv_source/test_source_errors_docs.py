@@ -44,6 +44,7 @@ PROBLEMS = {
     "delimiter": lambda: text_of(lambda: parse(delimiter="||")),
     "no object": lambda: text_of(lambda: purify(parse(), None)),
     "name": lambda: text_of(lambda: purify(parse(), ("id", "ID"))),
+    "one name": lambda: text_of(lambda: purify(parse(), ("id", "\u0131d"))),
     "match": lambda: text_of(
         lambda: purify(parse(columns=ALIASES, header_match="subset"), ("x", "x"))
     ),

@@ -391,7 +391,8 @@ def test_a_bucket_that_is_not_there(s3):
     location = S3Location("no-such-bucket", "orders/")
     says = (
         "listing s3://no-such-bucket/orders/ failed: NoSuchBucket: The specified bucket does not "
-        "exist"
+        "exist; check the name of the bucket, and the endpoint and keys under aws_connections in "
+        "the profile, or make the bucket: dbt-mzs3 makes none"
     )
     with pytest.raises(S3Error, match=says):
         list(iter_pages(s3, location, "**"))

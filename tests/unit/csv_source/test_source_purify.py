@@ -1,5 +1,7 @@
 """The seed's forms: what is left open, what is found, what is pinned."""
 
+from dataclasses import replace
+
 import pytest
 from csv_source_helpers import DIALECT, LEAST, parse
 
@@ -75,6 +77,14 @@ def test_a_header_that_is_needed_and_not_found():
     [
         (("id", "ID"), "columns 1 and 2 have the same name 'ID' "
                        "(Spark does not tell upper from lower case)"),
+        (("\u0131d", "x", "id"), "columns 1 and 3 have names that Spark takes for one, "
+                                 "'\u0131d' and 'id'"),
+        (("\u017fum", "sum"), "columns 1 and 2 have names that Spark takes for one, "
+                             "'\u017fum' and 'sum'"),
+        (("\u03c2", "\u03c3"), "columns 1 and 2 have names that Spark takes for one, "
+                             "'\u03c2' and '\u03c3'"),
+        (("\u0130d", "id"), "columns 1 and 2 have names that Spark takes for one, "
+                           "'\u0130d' and 'id'"),
         (("id", ""), "column 2 has an empty name"),
         (("_mz_record",), "column 1 is named '_mz_record': names that start with _mz_ are "
                           "reserved"),
@@ -89,6 +99,16 @@ def test_headers_that_cannot_name_columns(header, says):
 
 def test_aliases_name_any_header():
     assert purify(parse(columns=ALIASES), ("x", "x")).header == ("x", "x")
+
+
+def test_a_pinned_header_whose_names_are_one_to_spark_is_an_error_with_its_way_out():
+    """Such headers were pinned once, and then no query could read the source."""
+    pinned = replace(purify(parse(), ("x", "y")), header=("\u0131d", "id"))
+    (difference,) = contradictions(pinned, parse())[:1]
+    assert difference.endswith(
+        "columns 1 and 2 have names that Spark takes for one, '\u0131d' and 'id'; declare "
+        "`columns` to name them"
+    )
 
 
 @pytest.mark.parametrize("match", ["reorder", "subset"])

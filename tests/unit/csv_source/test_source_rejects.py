@@ -1,12 +1,13 @@
 """Records that are not right are set aside, one by one; the others are read as ever."""
 
 import contextlib
+import re
 
 import pytest
 from csv_source_helpers import problem_of, read, write
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rejecting import model, read_all
+from rejecting import longest_record, model, read_all
 
 from dbt.adapters.mzs3.csv_source.executor import cut, sift
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
@@ -24,9 +25,11 @@ soup = st.lists(
 
 
 def same(data: bytes, width: int, block: int) -> None:
-    good, bad = read_all(data, *[S] * width, block_bytes=block)
     body = data.removeprefix(b"\xef\xbb\xbf")
     expected, rejected = model(body, width)
+    # Where no record is too large, none is taken for too large, whatever is wrong in it.
+    most = longest_record(body)
+    good, bad = read_all(data, *[S] * width, block_bytes=block, max_record_bytes=most)
     assert {n: [v or "" for v in row] for n, row in good.items()} == expected
     start = len(data) - len(body)
     assert {n: (r.line, r.byte, r.raw) for n, r in bad.items()} == {
@@ -39,8 +42,30 @@ def same(data: bytes, width: int, block: int) -> None:
 @example(b'a"b,"\n1,2\n",3\n4,5\n', 2, 1)
 @example(b'1,"2\n3,4\n', 2, 4)
 @example(b'x\r"\n"\n1\n', 1, 1)
+@example(b'1,a\r"b\n2,ok\n3,ok\n4,"x"\n5,ok\n', 2, 1 << 20)
+@example(b'1,"a"\r"b\n2,ok\n', 2, 4)
 def test_any_bytes_are_read_as_the_model_reads_them(data, width, block):
     same(data, width, block)
+
+
+# What can stand between delimiters: newlines in quotes only, which open where a field does. What
+# is wrong with a record's quotes is on its last line.
+FIELD = rb'(?:"(?:[^"]|"")*"(?:\r[^,"\n]*)?|[^,"\n]*)'
+SEVERAL_LINES = re.compile(rb"%b(?:,%b)*[^\n]*" % (FIELD, FIELD))
+NOT_CLOSED = re.compile(rb'(?:%b,)*"(?:[^"]|"")*' % FIELD)
+
+
+@given(soup, st.integers(1, 3), blocks)
+@example(b'1,a\r"b\n2,ok\n3,ok\n4,"x"\n5,ok\n', 2, 1 << 20)
+def test_a_reject_takes_no_line_with_it_but_those_in_its_quotes(data, width, block):
+    body = data.removeprefix(b"\xef\xbb\xbf")
+    _, bad = read_all(data, *[S] * width, block_bytes=block)
+    for reject in bad.values():
+        start = reject.byte - (len(data) - len(body))
+        lines = len(reject.raw.split("\n"))
+        raw = b"\n".join(body[start:].split(b"\n")[:lines])
+        if lines > 1 and not SEVERAL_LINES.fullmatch(raw):
+            assert NOT_CLOSED.fullmatch(body[start:]), raw
 
 
 @given(soup, st.sampled_from([(S, S), ("int", S), ("tinyint",)]), blocks)

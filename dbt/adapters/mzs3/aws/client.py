@@ -58,7 +58,13 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
             ),
         )
     wait_beyond_quota(client, max_attempts)
+    if connection.requester_pays:
+        client.meta.events.register("before-sign.s3", _promise_to_pay)
     return client
+
+
+def _promise_to_pay(request: Any, **_: Any) -> None:
+    request.headers["x-amz-request-payer"] = "requester"
 
 
 def sts_client(connection: AwsConnection, *, max_attempts: int = STS_MAX_ATTEMPTS) -> STSClient:

@@ -19,7 +19,8 @@ class AwsConnection:
 
     Without keys, boto3's own credential chain is used where the work runs: on the driver and
     on each executor. With `assume_role_arn`, the keys or the chain are what assumes the role,
-    and the role's credentials are renewed before they expire.
+    and the role's credentials are renewed before they expire. With `requester_pays`, every
+    request says that who signs it pays for it, as buckets can ask.
     """
 
     name: str = DEFAULT_NAME
@@ -31,8 +32,10 @@ class AwsConnection:
     session_token: str | None = field(default=None, repr=False)
     assume_role_arn: str | None = None
     external_id: str | None = field(default=None, repr=False)
+    requester_pays: bool = False
 
 
+_PAYS = "requester_pays"
 _KEYS = tuple(f.name for f in fields(AwsConnection) if f.name != "name")
 
 
@@ -48,8 +51,9 @@ def parse_connections(declared: Mapping[str, Any] | None) -> dict[str, AwsConnec
         found = _problems_of(name, values)
         problems += found
         if not found:
-            known = {key: _text(values[key]) for key in values if values[key] is not None}
-            connections[name] = AwsConnection(name=name, **known)
+            known: dict[str, Any] = {k: _text(v) for k, v in values.items() if v is not None}
+            pays = known.pop(_PAYS, "false").lower() == "true"
+            connections[name] = AwsConnection(name=name, requester_pays=pays, **known)
     if problems:
         raise ConfigError("aws_connections of the profile", problems)
     return connections
@@ -90,6 +94,9 @@ def _problems_of(name: str, values: Any) -> list[str]:
     style = values.get("addressing_style", "auto")
     if style not in ADDRESSING_STYLES:
         problems.append(f"{where}.addressing_style must be one of {', '.join(ADDRESSING_STYLES)}")
+    pays = values.get(_PAYS)
+    if pays not in (None, "") and _text(pays).lower() not in ("true", "false"):
+        problems.append(f"{where}.{_PAYS} must be true or false")
     endpoint = values.get("endpoint")
     if endpoint and not _text(endpoint).startswith(("http://", "https://")):
         problems.append(f"{where}.endpoint must start with http:// or https://")

@@ -125,6 +125,11 @@ def _advice(exc: Exception) -> str:
             "; a session_token can't be renewed: give a new one, or keys without one, or an "
             "assume_role_arn, whose credentials are renewed while a run lasts"
         )
+    if code == "NoSuchBucket":
+        return (
+            "; check the name of the bucket, and the endpoint and keys under aws_connections in "
+            "the profile, or make the bucket: dbt-mzs3 makes none"
+        )
     if code == "NoSuchUpload":
         return (
             "; another run to this location, or a lifecycle rule of the bucket, has aborted the "

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.errors import ConfigError
 
 
 def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
     """What is wrong with a connection's name that the profile does not have."""
     return f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
+
+
+def literal_problems(location: str) -> list[str]:
+    """What is wrong with a model's location, if it is a literal and no SQL expression."""
+    problems: list[str] = []
+    if location.startswith(SCHEME):
+        named_location(location, problems)
+    return problems
 
 
 def named_target(

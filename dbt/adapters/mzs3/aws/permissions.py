@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.aws.needs import (
     Check,
     Need,
 )
+from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ class _Trial:
         return [put, get, delete]
 
     def _put(self) -> None:
-        self._client.put_object(Bucket=self._bucket, Key=self._key, Body=b"")
+        md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
+        self._client.put_object(Bucket=self._bucket, Key=self._key, Body=b"", ContentMD5=md5)
 
     def _get(self) -> None:
         self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()

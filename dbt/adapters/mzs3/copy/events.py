@@ -68,7 +68,8 @@ class CopyStarted(CopyEvent):
 class CopyBeginsAgain(CopyEvent):
     """The query runs once more, as rows were not what all are taken for at first.
 
-    `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows.
+    `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows;
+    `rows computed anew` may be others than those that files had been written of.
     """
 
     reason: Reason
@@ -79,6 +80,8 @@ class CopyBeginsAgain(CopyEvent):
     def _said(self) -> str:
         if self.reason == "wide rows":
             now = f"with batches for wide rows: one has more than {shown_bytes(self.limit)}"
+        elif self.reason == "rows computed anew":
+            now = "as Spark lost rows while files were written, and computed them anew"
         else:
             now = "sorted by all columns: different rows have the same hash"
         return f"COPY to {self.location} begins again, {now}"
@@ -189,6 +192,25 @@ class CopyRecovered(CopyEvent):
 
     def _said(self) -> str:
         return self.recovered
+
+
+@dataclass(frozen=True)
+class CopyResumed(CopyEvent):
+    """All files are uploaded; `parts` of their `of_parts` upload parts, with so many `bytes`, were
+    sent by an earlier run. Of an export that is `finished` already, nothing was sent."""
+
+    parts: int
+    of_parts: int
+    bytes: int
+    finished: bool
+
+    name = "mzs3.copy.resumed"
+
+    def _said(self) -> str:
+        if self.finished:
+            return f"resume: the export in {self.location} is whole, and the same; nothing is sent"
+        found = f"{self.parts:,} of {_counted(self.of_parts, 'upload part')}"
+        return f"resume: {found}, {shown_bytes(self.bytes)}, taken over from an earlier run"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from dbt.adapters.mzs3.copy.rows.shapes import (
     column_problems,
     exported_columns,
     parquet_problems,
+    view_problems,
 )
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.failure import explain
@@ -69,6 +70,7 @@ class Export:
             single_file=options.single_file,
             properties=options.properties.for_files(),
             reusable=ground.reusable,
+            resumable=options.on_existing == "resume",
             dry=dry,
             progress=progress,
         )
@@ -83,6 +85,7 @@ class Export:
             schema=self.schema,
             options=self.options.as_config(),
             as_of=self.as_of,
+            first_number=ground.first_number,
             kept=replaced.kept,
         )
         return PendingExport(
@@ -110,7 +113,8 @@ class Export:
 
     def _first_number(self, ground: Ground, *, dry: bool) -> int:
         if dry and ground.existing is not None:
-            return first_number_of(ground.existing.entries)
+            entries = ground.existing.entries
+            return int(ground.existing.manifest.get("first_number", first_number_of(entries)))
         return ground.first_number
 
     def _replaced(self, files: Sequence[PendingFile], ground: Ground) -> Replacement:
@@ -143,6 +147,7 @@ def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptio
     try:
         frame = spark.sql(query)
         problems = column_problems(frame.schema, options.force_quote)
+        problems += view_problems(frame.schema)
         problems += partition_problems(frame.schema, options.partition_by)
         if options.format == "parquet":
             problems += parquet_problems(frame.schema)

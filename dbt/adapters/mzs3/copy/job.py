@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.destination import resolve_location
 from dbt.adapters.mzs3.copy.commit.existing import Existing
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
@@ -24,12 +23,13 @@ from dbt.adapters.mzs3.copy.config.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.copy.export import Export, checked_frame
 from dbt.adapters.mzs3.copy.progress import Progress
 from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.resumed import require_same
+from dbt.adapters.mzs3.copy.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.copy.rows.granted import Reason
-from dbt.adapters.mzs3.copy.rows.uploads import check_count, upload_parts
+from dbt.adapters.mzs3.copy.rows.uploads import upload_parts
 from dbt.adapters.mzs3.copy.watch import Audience, Watch
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.failure import executor_error, explain
+from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
@@ -78,7 +78,7 @@ def copy_to_s3(
         if ground.finished is not None:
             watch.recovered(ground.finished)
         export.check_kept_partitions(ground)
-        with watch.progress() as progress:
+        with watch.progress() as progress, interruptible(spark, cancelled):
             run = _Run(export, frame, place, ground, progress, watch)
             if parsed.on_existing == "resume" and ground.existing is not None:
                 return run.compared_with(ground.existing)
@@ -123,10 +123,8 @@ class _Run:
             self._committed()
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
-            if isinstance(exc, CommitError) and exc.goes_on:
-                raise _to_be_continued(self._export, exc) from exc
             left = _clean_up(self._place, self._ground.sweeper, self._files)
-            raise _with_remains(self._export, exc, left) from exc
+            raise _with_remains(self._export, exc, left, self._watch.is_cancelled) from exc
         result = self._committed()
         self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
         return result
@@ -134,28 +132,33 @@ class _Run:
     def compared_with(self, existing: Existing) -> CopyResult:
         """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
         spec = self._export.write_spec(self._ground, dry=True, progress=self._progress.target)
-        files, _ = upload_parts(
+        uploads = upload_parts(
             self._frame,
             spec,
             self._export.options.parts or 1,
             before_again=self._begin_again,
         )
+        uploads.check()
+        files = uploads.files
         require_same(self._place, existing, files)
+        self._watch.resumed(TakenOver(0, 0, 0), finished=True)
         self._ground.sweeper.sweep()  # what the runs before have left open
         as_of = int(existing.manifest["as_of"])
         return self._watch.committed(_result(self._export, files, as_of))
 
     def _upload(self) -> None:
         self._watch.stop_if_cancelled()
-        files, counted = upload_parts(
+        uploads = upload_parts(
             self._frame,
             self._export.write_spec(self._ground, progress=self._progress.target),
             self._export.options.parts or 1,
             empty_file=self._export.writes_empty_file(self._ground),
             before_again=self._begin_again,
         )
-        self._files += files
-        check_count(written=sum(file.rows for file in files), counted=counted)
+        self._files += uploads.files
+        if self._export.options.on_existing == "resume":
+            self._watch.resumed(taken_over(self._ground.reusable, self._files))
+        uploads.check()
         self._watch.stop_if_cancelled()
 
     def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:
@@ -167,11 +170,14 @@ class _Run:
 
     def _commit(self) -> None:
         self._progress.committing()
-        claim = Claim(self._place, self._export.pending(self._files, self._ground, self._place))
+        pending = self._export.pending(self._files, self._ground, self._place)
         keep = {file.upload_id for file in self._files}
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
-        Commit(self._place, claim).run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+        commit = Commit(
+            self._place, pending, deletes=self._ground.deletes, proven=self._ground.proven
+        )
+        commit.run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
 
     def _is_speculative(self) -> bool:
         return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
@@ -199,23 +205,22 @@ def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str |
     return "; ".join(problems) or sweeper.sweep()
 
 
-def _to_be_continued(export: Export, exc: CommitError) -> CopyError:
-    """The failure of a commit that the next run finishes."""
-    listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-    return CopyError(
-        f"{export.node}: the export to {export.location.uri} failed half-way: {exc}. Remove "
-        f"nothing, and run it again: the next run to this location goes on from here.{listed}"
-    )
-
-
-def _with_remains(export: Export, exc: BaseException, left: str | None) -> BaseException:
+def _with_remains(
+    export: Export, exc: BaseException, left: str | None, cancelled: bool
+) -> BaseException:
     """The failure, with what it leaves behind; interrupts pass through as they are."""
     if not isinstance(exc, Exception):
         return exc
-    text = f"{export.node}: the export to {export.location.uri} failed: {explain(exc)}"
+    # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.
+    stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
+    ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+    text = f"{export.node}: the export to {export.location.uri} {ended}"
     if isinstance(exc, CommitError) and exc.remains:
         listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-        return CopyError(f"{text}. Not all of it could be taken back; remove by hand:{listed}")
+        return CopyError(
+            f"{text}. Remove nothing: the next run to this location puts in order what is "
+            f"left:{listed}"
+        )
     if left is not None:
         return CopyError(f"{text}. {left}")
     return CopyError(f"{text}. Nothing of this export is visible, and no upload is left open")

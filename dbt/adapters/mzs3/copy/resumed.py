@@ -1,13 +1,39 @@
-"""`on_existing: resume` where the export is whole already."""
+"""`on_existing: resume`: what is taken over, and the export that is whole already."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from dbt.adapters.mzs3.copy.commit.existing import Existing
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
 from dbt.adapters.mzs3.errors import LocationError
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """Upload parts of an interrupted run that are in these files, and of how many they are."""
+
+    parts: int
+    of_parts: int
+    bytes: int
+
+
+def taken_over(
+    found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
+) -> TakenOver:
+    """What was not sent again of the uploads that a run found at its beginning, by key."""
+    sizes = [
+        upload.parts[number][1]
+        for file in files
+        for upload in found.get(file.key, ())
+        if upload.upload_id == file.upload_id
+        for number, etag in enumerate(file.etags, 1)
+        if upload.parts.get(number, ("", 0))[0] == etag
+    ]
+    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
 
 
 def require_same(place: Place, existing: Existing, files: Sequence[PendingFile]) -> None:

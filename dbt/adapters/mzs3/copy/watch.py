@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.copy.events import (
     CopyFailed,
     CopyProgress,
     CopyRecovered,
+    CopyResumed,
     CopyStarted,
     CopyWarning,
     Tell,
@@ -26,6 +27,7 @@ from dbt.adapters.mzs3.copy.events import (
 from dbt.adapters.mzs3.copy.history.table import TABLE, HistoryRow, Status, append_history
 from dbt.adapters.mzs3.copy.progress import Progress, driver_address
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.resumed import TakenOver
 from dbt.adapters.mzs3.copy.rows.batches import WIDEST
 from dbt.adapters.mzs3.copy.rows.granted import Reason
 from dbt.adapters.mzs3.copy.tally import Snapshot
@@ -94,7 +96,7 @@ class Watch:
 
     def stop_if_cancelled(self) -> None:
         """To call before work begins; raises CopyError once the user has stopped the run."""
-        if self._is_cancelled():
+        if self.is_cancelled:
             raise CopyError("the run was cancelled")
 
     def begin_again(self, reason: Reason) -> None:
@@ -105,6 +107,18 @@ class Watch:
     def recovered(self, finished: str) -> None:
         """To call where the location had a commit of an earlier run, which is complete now."""
         self._tell(CopyRecovered(**self._about, recovered=finished))
+
+    def resumed(self, taken: TakenOver, *, finished: bool = False) -> None:
+        """To call of a run that resumes, once it is known what it could take over."""
+        self._tell(
+            CopyResumed(
+                **self._about,
+                parts=taken.parts,
+                of_parts=taken.of_parts,
+                bytes=taken.bytes,
+                finished=finished,
+            )
+        )
 
     def committed(self, result: CopyResult) -> CopyResult:
         """The run's result, which is visible from now on, whatever the run still fails with.
@@ -134,14 +148,16 @@ class Watch:
                 )
             )
         else:
-            stopped = self._is_cancelled() or not isinstance(failure, Exception)
+            stopped = self.is_cancelled or not isinstance(failure, Exception)
             status = "cancelled" if stopped else "error"
             ended = CopyCancelled if status == "cancelled" else CopyFailed
             error = self._audience.scrub(str(failure))
             self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))
         self._record(status, failure)
 
-    def _is_cancelled(self) -> bool:
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the user has stopped the run."""
         return self._cancelled is not None and self._cancelled.is_set()
 
     def _record(self, status: Status, failure: BaseException | None) -> None:
@@ -151,7 +167,10 @@ class Watch:
             append_history(self._spark, self._audience.schema, self._row(status, failure))
         except Exception as exc:  # noqa: BLE001 - whatever it is, the export has ended as it has
             table = f"{self._audience.schema}.{TABLE}"
-            warning = f"this run could not be recorded in {table}: {explain(exc)}"
+            warning = (
+                f"this run could not be recorded in {table}, and is otherwise as the log says: "
+                f"{explain(exc)}"
+            )
             self._tell(CopyWarning(**self._about, warning=warning))
 
     def _row(self, status: Status, failure: BaseException | None) -> HistoryRow:
@@ -173,6 +192,8 @@ class Watch:
         )
 
     def _tell_progress(self, seen: Snapshot) -> None:
+        if self.is_cancelled:
+            return
         self._tell(
             CopyProgress(
                 **self._about,

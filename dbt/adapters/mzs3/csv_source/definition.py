@@ -22,6 +22,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.wording import is_near_miss
 
 TYPE = "s3_csv_source"
 KNOWN_KEYS = (
@@ -90,11 +91,6 @@ class SourceDefinition:
     format: str = CSV
 
 
-def is_near_miss(kind: str) -> bool:
-    """Whether an `external.type` is most likely meant to be `s3_csv_source`, but is not."""
-    return kind != TYPE and bool(difflib.get_close_matches(kind.lower(), [TYPE], cutoff=0.8))
-
-
 def parse_definition(
     *,
     name: str,
@@ -158,7 +154,7 @@ class _Parser:
                 f"external.{key} is not a known key; {hint}known are {', '.join(KNOWN_KEYS)}"
             )
         if (kind := self.given.get("type")) != TYPE:
-            hint = f": did you mean {TYPE}?" if is_near_miss(str(kind)) else ""
+            hint = f": did you mean {TYPE}?" if is_near_miss(str(kind), TYPE) else ""
             self.problems.append(f"external.type must be {TYPE}, not {kind!r}{hint}")
 
     def location(self) -> S3Location:
@@ -274,7 +270,10 @@ class _Parser:
         if self.format != CSV:
             self.problems += untyped_problems(self.columns, names)
         if not self.columns:
-            self.problems += [f"external.header: {p}" for p in name_problems(names)]
+            self.problems += [
+                f"external.header: {problem}; declare `columns` to name them"
+                for problem in name_problems(names)
+            ]
         elif len(self.columns) != len(names):
             self.problems.append(
                 f"external.header has {len(names)} names but {len(self.columns)} columns are "

@@ -42,6 +42,7 @@ from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_sourc
 from dbt.adapters.mzs3.csv_source.settings import own_settings
 from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
 from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.readable import readable
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
@@ -163,7 +164,7 @@ def purify_now(
 
 
 def _require_free_name(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
-    names = {column.name.lower() for column in pinned.columns}
+    names = {folded(column.name) for column in pinned.columns}
     for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
         if taken in names:
             raise SourceError(

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.bindings import bind
 from dbt.adapters.mzs3.spark.readable import readable
 from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.spark.watchdog import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.written import rows_written
 
 Description = tuple[str, Any, None, None, None, None, bool]
@@ -30,8 +31,10 @@ class SessionConnection:
     called from any thread: it stops what Spark runs for this connection, and nothing else.
     """
 
-    def __init__(self, parameters: Mapping[str, str]) -> None:
-        self.session: SparkSession = isolated_session(parameters)
+    def __init__(
+        self, parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
+    ) -> None:
+        self.session: SparkSession = isolated_session(parameters, executor_timeout)
         self.cancelled = threading.Event()
 
     def cursor(self) -> SessionCursor:

@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, ExecutorError, Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.watchdog import why_ended
 
 SPARK_FAILURES = (PySparkException, Py4JError)
 
@@ -50,6 +51,9 @@ def explain(exc: Exception) -> Mzs3Error:
     message = executor_message(exc)
     if message is not None:
         return Mzs3Error(message)
+    ended = why_ended(str(exc))
+    if ended is not None:
+        return SparkJobError(ended)
     text = _brief(str(exc)) or type(exc).__name__
     missing = _MISSING_MODULE.search(text)
     if missing:

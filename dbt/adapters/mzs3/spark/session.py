@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.output import output_hint, start_java
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 from dbt.adapters.mzs3.spark.warehouse import CATALOG, make_warehouse, place_warehouse
+from dbt.adapters.mzs3.spark.watchdog import EXECUTOR_TIMEOUT_S, watch
 
 DEFAULTS = {
     "spark.app.name": "dbt-mzs3",
@@ -37,6 +41,7 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
     Spark can't start.
     """
     with _lock:
+        _silence_loggers()
         running = running_session()
         return running or _start(place_warehouse({**DEFAULTS, **parameters}, Path.cwd()))
 
@@ -47,14 +52,18 @@ def running_session() -> SparkSession | None:
     return session
 
 
-def isolated_session(parameters: Mapping[str, str]) -> SparkSession:
+def isolated_session(
+    parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
+) -> SparkSession:
     """A session of its own on the process's Spark: catalog and executors shared, but settings,
     temporary views and functions its own.
 
     The parameters that can be set at run time are set on it, so what one model sets with SET
-    never reaches another.
+    never reaches another. Work that no executor takes for `executor_timeout` seconds fails; 0 is
+    for ever.
     """
     session = get_or_create(parameters).newSession()
+    watch(session, executor_timeout)
     for key, value in {**DEFAULTS, **parameters}.items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
             session.conf.set(key, value)
@@ -67,17 +76,28 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         # dbt may run by its path, with another `python3` first on PATH than its own.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.config(map=dict(parameters))
+    interrupted = signal.getsignal(signal.SIGINT)
     try:
+        if SparkContext._gateway is None:
+            # As the builder does, which has the console for what Java says.
+            gateway = start_java(SparkConf().setAll([*parameters.items()]))
+            SparkContext._ensure_initialized(gateway=gateway)
         session = builder.getOrCreate()
     except PySparkRuntimeError as exc:
         if exc.getCondition() == "JAVA_GATEWAY_EXITED":
             raise SparkJobError(
                 "Spark could not start its Java process. Spark 4 needs Java 17 or later: check "
-                "`java -version` and JAVA_HOME, and the output of Spark above."
+                f"`java -version` and JAVA_HOME, and {output_hint()}."
             ) from exc
         raise
-    # Spark would log every failed query with its JVM stack trace; dbt reports them itself.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if threading.current_thread() is threading.main_thread():
+        # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.
+        signal.signal(signal.SIGINT, interrupted)
     ship_executor_code()
     return session
+
+
+def _silence_loggers() -> None:
+    """Spark would log every failed query with its stack traces; dbt reports them itself."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -15,6 +15,7 @@ EXECUTOR_PACKAGES = (
     "dbt.adapters.mzs3.shard.types",
     "dbt.adapters.mzs3.csv_dialect",
     "dbt.adapters.mzs3.errors",
+    "dbt.adapters.mzs3.names",
     "dbt.adapters.mzs3.wording",
 )
 

@@ -160,7 +160,13 @@ def test_numbers_of_digits_are_with_numeric_alone() -> None:
 def test_what_is_ours_is_beside_what_redshift_knows() -> None:
     written = manifest("CSV")
     known = VERBOSE["entries"][0] | FOR_COPY["entries"][0]  # type: ignore[index]
-    assert set(written) - set(VERBOSE) == {"model", "as_of", "options"}
+    assert set(written) - set(VERBOSE) == {
+        "model",
+        "as_of",
+        "options",
+        "first_number",
+        "next_number",
+    }
     (extra,) = {frozenset(set(entry["meta"]) - set(known["meta"])) for entry in written["entries"]}
     assert extra == {"sha256"}
     assert {key for e in written["schema"]["elements"] for key in e} == {

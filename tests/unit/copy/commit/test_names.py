@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.copy.commit.names import (
-    GENERATION,
-    first_free_number,
+    NO_NAMES,
+    UsedNames,
     first_number_of,
     is_file_name,
 )
@@ -48,14 +48,21 @@ def test_a_single_file_has_the_name_it_was_given() -> None:
 
 
 @given(st.lists(st.integers(1, 40_000), max_size=20))
-def test_a_generation_of_free_numbers_follows(numbers: list[int]) -> None:
-    first = first_free_number(f"part-0000-{number:04d}.csv" for number in numbers)
-    assert not {*range(first, first + GENERATION)}.intersection(numbers)
+def test_numbers_only_grow(numbers: list[int]) -> None:
+    names = [f"part-0000-{number:04d}.csv" for number in numbers]
+    used = NO_NAMES.without(names)
+    assert used.next_number == max(numbers, default=0) + 1
+    assert not any(used.allows([name]) for name in names)
+    assert used.allows([f"d=1/part-0003-{used.next_number:04d}.csv"])
 
 
-def test_overwrites_go_back_and_forth() -> None:
-    assert first_free_number([]) == 1
-    assert first_free_number(["part-0000-0001.csv"]) == 5001
-    assert first_free_number(["d=1/part-0000-5001.csv"]) == 1
+def test_a_chosen_name_is_used_up_too() -> None:
+    used = NO_NAMES.without(["all.csv", "part-0000-0007.csv"])
+    assert used == UsedNames(8, ("all.csv",))
+    assert not used.allows(["all.csv"])
+    assert used.allows(["other.csv"])
+
+
+def test_the_first_number_of_an_export() -> None:
     assert first_number_of(["d=1/part-0000-5001.csv", "d=1/part-0000-5002.csv"]) == 5001
     assert first_number_of([]) == 1

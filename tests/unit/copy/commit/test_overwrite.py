@@ -11,20 +11,19 @@ import pytest
 from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.existing import Existing, read_existing, require_ours
 from dbt.adapters.mzs3.copy.commit.manifest import to_json
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport, PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.preflight import prepare
 from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError, StaleFilesError
-from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
+from dbt.adapters.mzs3.copy.commit.recover import recover
 from dbt.adapters.mzs3.copy.commit.replacement import plan_replacement, require_same_reading
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 LOCATION = S3Location("b", "x/")
 OLD = {"part-0000-0001.csv": 10, "part-0001-0001.csv": 11, "part-0002-0001.csv": 12}
-NEW = {"part-0000-5001.csv": 20, "part-0001-5001.csv": 21}
+NEW = {"part-0000-0002.csv": 20, "part-0001-0002.csv": 21}
 SINGLE_OLD = {"all.csv": 10}
 SINGLE_NEW = {"all.csv": 20}
 
@@ -35,7 +34,10 @@ class DeathError(BaseException):
 
 def manifest_of(sizes: dict[str, int]) -> dict[str, Any]:
     entries = [
-        {"url": f"s3://b/x/{name}", "meta": {"content_length": size, "record_count": 1}}
+        {
+            "url": f"s3://b/x/{name}",
+            "meta": {"content_length": size, "record_count": 1, "sha256": f"{size}"},
+        }
         for name, size in sizes.items()
     ]
     return {
@@ -76,7 +78,7 @@ def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit
         stale=tuple(f"x/{name}" for name in replaced.stale),
         in_place=place(s3).find(files[0].key).etag if replaced.in_place else None,  # type: ignore[union-attr]
     )
-    return Commit(place(s3), Claim(place(s3), pending))
+    return Commit(place(s3), pending, deletes=True)
 
 
 def seen(s3: MemoryS3) -> list[str]:
@@ -120,7 +122,7 @@ def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_
         died = True
     assert died == (dies_at < 10)  # of ten requests
     s3.before = lambda action, key: None
-    finish_interrupted(place(s3))
+    recover(place(s3), deletes=True)
     names = seen(s3)
     assert names == (list(NEW) if dies_at else list(OLD))
     s3.uploads.clear()  # swept by the run
@@ -131,7 +133,7 @@ def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_
     ("action", "key"),
     [
         ("PutObject", "x/_committing.json"),
-        ("CompleteMultipartUpload", "x/part-0001-5001.csv"),
+        ("CompleteMultipartUpload", "x/part-0001-0002.csv"),
         ("PutObject", "x/_manifest.json"),
     ],
 )
@@ -153,10 +155,11 @@ def test_a_lost_answer_to_the_manifest_is_understood(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, OLD), NEW)
     put = s3.put_object
 
-    def lost(**arguments: Any) -> None:
-        put(**arguments)
+    def lost(**arguments: Any) -> Any:
+        answer = put(**arguments)
         if arguments["Key"].endswith("_manifest.json"):
             raise failure("InternalError")
+        return answer
 
     s3.put_object = lost  # type: ignore[method-assign]
     commit.run()
@@ -176,7 +179,7 @@ def test_old_files_that_can_not_be_removed_are_removed_by_the_next_run(s3: Memor
         commit.run()
     assert seen(s3) == list(NEW)
     s3.before = lambda action, key: None
-    assert finish_interrupted(place(s3)) is not None
+    assert recover(place(s3), deletes=True).finished is not None
     assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
 
 
@@ -194,8 +197,8 @@ def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None
 
     s3.before = next_run
     slow.run()
-    assert seen(s3) == ["part-0000-10001.csv"]
-    assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-10001.csv"]
+    assert seen(s3) == ["part-0000-0003.csv"]
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0003.csv"]
 
 
 def test_a_slow_run_leaves_the_claim_of_the_next_one(s3: MemoryS3) -> None:
@@ -213,7 +216,7 @@ def test_a_slow_run_leaves_the_claim_of_the_next_one(s3: MemoryS3) -> None:
 def test_a_run_that_another_overtook_leaves_that_one_alone(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     late = overwrite(s3, existing, NEW)
-    overwrite(s3, existing, {"part-0000-5001.csv": 30}).run()
+    overwrite(s3, existing, {"part-0000-0002.csv": 30}).run()
     there = dict(s3.objects)
     with pytest.raises(LocationError, match="another run has committed an export to s3://b/x/"):
         late.run()
@@ -235,7 +238,7 @@ def test_a_single_file_is_replaced_whole(s3: MemoryS3, dies_at: int) -> None:
     with contextlib.suppress(DeathError):
         commit.run()
     s3.before = lambda action, key: None
-    finish_interrupted(place(s3))
+    recover(place(s3), deletes=True)
     assert seen(s3) == ["all.csv"]
     assert "x/_committing.json" not in s3.objects
 
@@ -251,19 +254,20 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
     with pytest.raises(CommitError) as raised:
         commit.run()
     [left] = raised.value.remains
-    assert left.startswith("s3://b/x/all.csv is the new file already")
-    assert raised.value.goes_on
+    assert left.endswith(
+        "_manifest.json does not name them: the next run to this location writes it"
+    )
     s3.before = lambda action, key: None
-    finish_interrupted(place(s3))
+    recover(place(s3), deletes=True)
     assert seen(s3) == ["all.csv"]
     assert len(s3.objects["x/all.csv"]) == 20
 
 
 def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-    commit._claim.take()
+    commit._claim()
     s3.uploads.clear()  # by a lifecycle rule, or another run
-    assert finish_interrupted(place(s3)) is None
+    assert recover(place(s3), deletes=True).finished is None
     assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
     assert len(s3.objects["x/all.csv"]) == 10
 
@@ -276,7 +280,7 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
     def another_run(action: str, key: str) -> None:
         if (action, key) == ("PutObject", "x/_manifest.json"):
             s3.before = lambda action, key: None
-            finish_interrupted(place(s3))
+            recover(place(s3), deletes=True)
             existing = read_existing(place(s3))
             assert existing is not None
             overwrite(s3, existing, third).run()
@@ -291,12 +295,12 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
 
 def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> None:
     files = [s3.opened(f"x/{name}", size) for name, size in OLD.items()]
-    first = Commit(place(s3), Claim(place(s3), PendingExport(tuple(files), manifest_of(OLD))))
+    first = Commit(place(s3), PendingExport(tuple(files), manifest_of(OLD)), deletes=True)
 
     def another_run(action: str, key: str) -> None:
         if (action, key) == ("PutObject", "x/_manifest.json"):
             s3.before = lambda action, key: None
-            finish_interrupted(place(s3))
+            recover(place(s3), deletes=True)
             existing = read_existing(place(s3))
             assert existing is not None
             overwrite(s3, existing, NEW).run()
@@ -310,11 +314,11 @@ def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> Non
 
 def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, OLD), NEW)
-    commit._claim.take()
+    commit._claim()
     s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
     client: Any = s3
     with pytest.raises(CopyError, match="it names files elsewhere"):
-        finish_interrupted(Place(client, S3Location("b", "y/")))
+        recover(Place(client, S3Location("b", "y/")), deletes=True)
     assert seen(s3) == list(OLD)
 
 
@@ -326,7 +330,7 @@ def test_partitions_are_replaced_one_by_one(s3: MemoryS3) -> None:
     existing = holding(
         s3, {"d=1/part-0000-0001.csv": 1, "d=2/part-0000-0001.csv": 2, "d=2/part-0001-0001.csv": 3}
     )
-    files = [partitioned("part-0000-5001.csv", "d=2/"), partitioned("part-0000-5001.csv", "d=3/")]
+    files = [partitioned("part-0000-0002.csv", "d=2/"), partitioned("part-0000-0002.csv", "d=3/")]
     some = plan_replacement(existing, files, partitioned=True, everything=False)
     assert [entry["url"] for entry in some.kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
     assert some.stale == ("d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv")
@@ -348,7 +352,7 @@ def test_partitions_that_stay_are_read_as_the_new_ones_are(s3: MemoryS3) -> None
 def test_new_files_never_have_the_names_of_old_ones(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     files = [s3.opened("x/part-0000-0001.csv"), s3.opened("x/part-0003-0001.csv")]
-    with pytest.raises(CopyError, match="Raise max_file_size or parts"):
+    with pytest.raises(CopyError, match="choose another single_file"):
         plan_replacement(existing, files, partitioned=False, everything=False)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport, PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError
-from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
+from dbt.adapters.mzs3.copy.commit.recover import Recovered, recover
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 LOCATION = S3Location("b", "x/")
@@ -32,10 +32,11 @@ def place(s3: MemoryS3) -> Place:
 
 def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
     """A run that has uploaded its files and goes on to commit them."""
-    files = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
-    manifest = {"of": name, "entries": [], "meta": {"record_count": 15}}
-    claim = Claim(place(s3), PendingExport(tuple(files), manifest))
-    return Commit(place(s3), claim), files
+    opened = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
+    files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
+    entries = [{"url": f"s3://b/{f.key}", "meta": {"sha256": f.sha256}} for f in files]
+    manifest = {"of": name, "entries": entries, "meta": {"record_count": 15}}
+    return Commit(place(s3), PendingExport(tuple(files), manifest), deletes=True), files
 
 
 def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:
@@ -79,13 +80,26 @@ def test_a_refusal_takes_everything_back(s3: MemoryS3, action: str, key: str) ->
     assert s3.objects == {}
 
 
-def test_an_interrupt_takes_everything_back(s3: MemoryS3) -> None:
+def test_an_interrupt_after_the_decision_is_made_good_by_the_next_run(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     once(s3, "PutObject", "x/_manifest.json", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        commit.run()
+    assert recover(place(s3), deletes=True).finished is not None
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_an_interrupt_before_the_decision_takes_everything_back(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    once(s3, "CompleteMultipartUpload", FILES[2], interrupt)
     with pytest.raises(KeyboardInterrupt):
         commit.run()
     assert s3.objects == {}
@@ -110,7 +124,7 @@ def test_a_run_that_looked_before_another_committed_finds_out(s3: MemoryS3) -> N
     assert b'"a"' in s3.objects["x/_manifest.json"]
 
 
-def test_a_claim_that_a_late_run_can_not_remove_is_named(s3: MemoryS3) -> None:
+def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
     late, _ = export(s3, "b")
     s3.objects["x/other.csv"] = b"x"
 
@@ -119,11 +133,13 @@ def test_a_claim_that_a_late_run_can_not_remove_is_named(s3: MemoryS3) -> None:
             raise failure("AccessDenied")
 
     s3.before = before
-    with pytest.raises(CommitError, match="is not empty") as raised:
+    with pytest.raises(LocationError, match="is not empty"):
         late.run()
-    assert [text.split(" failed")[0] for text in raised.value.remains] == [
-        "removing s3://b/x/_committing.json"
-    ]
+    s3.before = lambda action, key: None
+    assert recover(place(s3), deletes=True) == Recovered()
+    del s3.objects["x/other.csv"]
+    export(s3, "b")[0].run()
+    assert sorted(s3.objects) == EXPORT
 
 
 def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
@@ -134,7 +150,7 @@ def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
 
 
 def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others(s3: MemoryS3) -> None:
-    export(s3, "a")[0]._claim.take()
+    export(s3, "a")[0]._claim()
     swept: list[bool] = []
     with pytest.raises(LocationError):
         export(s3, "b")[0].run(once_claimed=lambda: swept.append(True))
@@ -162,7 +178,7 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
     commit, _ = export(s3, "a")
 
     def finish() -> None:
-        finish_interrupted(place(s3))
+        recover(place(s3), deletes=True)
 
     once(s3, "CompleteMultipartUpload", FILES[2], finish)
     commit.run()
@@ -171,33 +187,24 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
 
 def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
-    commit._claim.take()
+    commit._claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
-    finished = finish_interrupted(place(s3))
-    assert finished is not None
-    assert "has been completed now: 15 rows" in finished.text
+    assert "has been completed now: 15 rows" in str(recover(place(s3), deletes=True).finished)
     assert sorted(s3.objects) == EXPORT
 
 
 @pytest.mark.parametrize("turned_back", [True, False])
 def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_back: bool) -> None:
     commit, _ = export(s3, "a")
-    commit._claim.take()
+    commit._claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     if turned_back:
-        commit._claim.turn_back()
+        commit._change("back")
     else:
         s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
-    assert finish_interrupted(place(s3)) is None
-    assert s3.objects == {}
+    assert recover(place(s3), deletes=True).finished is None
+    assert set(s3.objects) <= {"x/_committing.json"}
     assert not s3.uploads
-
-
-def test_a_lost_answer_to_the_claim_is_understood(s3: MemoryS3) -> None:
-    commit, _ = export(s3, "a")
-    once(s3, "PutObject", "x/_committing.json", commit._claim.take)
-    commit.run()
-    assert sorted(s3.objects) == EXPORT
 
 
 def test_a_store_without_conditional_writes_is_good_enough(s3: MemoryS3) -> None:
@@ -218,11 +225,14 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
     with pytest.raises(CommitError) as raised:
         commit.run()
     assert [text.split(" failed")[0] for text in raised.value.remains] == [
-        f"removing s3://b/{key}" for key in [*FILES, "x/_committing.json"]
+        f"removing s3://b/{key}" for key in FILES
     ]
+    s3.before = lambda action, key: None
+    assert recover(place(s3), deletes=True).finished is None
+    assert set(s3.objects) == {"x/_committing.json"}
 
 
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
     s3.objects["x/_committing.json"] = b"{}"
     with pytest.raises(CopyError, match="is not what an export writes"):
-        finish_interrupted(place(s3))
+        recover(place(s3), deletes=True)

@@ -9,9 +9,9 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit import sweep as module
-from dbt.adapters.mzs3.copy.commit.claim import Claim
 from dbt.adapters.mzs3.copy.commit.pending import PendingExport
 from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.protocol import Commit
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 
 LOCATION = S3Location("b", "x/")
@@ -57,9 +57,54 @@ def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
 def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
     made = sweeper(s3)
     claimed = s3.opened(PART)
-    Claim(place(s3), PendingExport((claimed,), {"entries": []})).take()
+    Commit(place(s3), PendingExport((claimed,), {"entries": []}), deletes=True)._claim()
     s3.opened("x/part-0001-0001.csv")
     assert made.sweep_until_quiet() is None
+    assert left_open(s3) == [PART]
+
+
+def no_reading(action: str, key: str) -> None:
+    if action == "GetObject":
+        raise failure("AccessDenied")
+
+
+def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
+    made = sweeper(s3)
+    claimed = s3.opened(PART)
+    Commit(place(s3), PendingExport((claimed,), {"entries": []}), deletes=True)._claim()
+    s3.before = no_reading
+    for text in (made.sweep(), made.sweep_until_quiet()):
+        assert text is not None
+        assert "x/_committing.json, which may name open uploads of another run" in text
+        assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
+    assert left_open(s3) == [PART]
+
+
+def test_a_claim_that_can_not_be_parsed_spares_all(s3: MemoryS3) -> None:
+    made = sweeper(s3)
+    s3.opened(PART)
+    s3.objects["x/_committing.json"] = b"{"
+    text = made.sweep()
+    assert text is not None
+    assert "x/_committing.json" in text
+    assert left_open(s3) == [PART]
+
+
+def test_no_right_to_read_is_needed_where_nothing_is_claimed(s3: MemoryS3) -> None:
+    made = sweeper(s3)
+    s3.opened(PART)
+    s3.before = no_reading
+    assert made.sweep() is None
+    assert left_open(s3) == []
+
+
+def test_nor_by_the_run_that_holds_the_claim(s3: MemoryS3) -> None:
+    made = sweeper(s3)
+    mine = s3.opened(PART)
+    Commit(place(s3), PendingExport((mine,), {"entries": []}), deletes=True)._claim()
+    s3.opened("x/part-0001-0001.csv")
+    s3.before = no_reading
+    assert made.sweep(keep={mine.upload_id}) is None
     assert left_open(s3) == [PART]
 
 
@@ -76,30 +121,31 @@ def test_probes_of_dead_runs_go_with_their_uploads(s3: MemoryS3, take_over: bool
 
 
 class DyingTask:
-    """A clock, and a task that opens an upload between its seconds 3 and 6."""
+    """A clock, and a task that opens an upload between its ticks 3 and 6."""
 
-    def __init__(self, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, tick_s: float = 1.0) -> None:
         self._s3 = s3
+        self._tick_s = tick_s
         self.now = 0.0
         monkeypatch.setattr(module, "time", self)
         monkeypatch.setattr(module, "Event", lambda: self)
 
     def monotonic(self) -> float:
-        self.now += 1.0
+        self.now += self._tick_s
         return self.now
 
     def wait(self, _: float) -> None:
-        if 3 < self.now < 6:
+        if 3 < self.now / self._tick_s < 6:
             self._s3.opened(PART)
 
 
 def test_an_upload_that_a_dying_task_opens_late_is_swept(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = DyingTask(s3, monkeypatch)
+    task = DyingTask(s3, monkeypatch, tick_s=0.4)
     assert sweeper(s3).sweep_until_quiet() is None
     assert left_open(s3) == []
-    assert task.now > 6
+    assert task.now > 6 * 0.4
 
 
 @pytest.mark.parametrize("speculative", [True, False])
@@ -141,8 +187,19 @@ def test_without_the_permission_to_look_it_says_what_may_be_left(s3: MemoryS3) -
         assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
 
 
+def test_a_store_that_lists_the_uploads_of_a_bucket_alone_is_asked_for_those(
+    s3: MemoryS3,
+) -> None:
+    s3.lists_uploads_by_prefix = False
+    made = sweeper(s3)
+    s3.opened(PART)
+    s3.opened("y/part-0000-0001.csv")
+    assert made.sweep() is None
+    assert left_open(s3) == ["y/part-0000-0001.csv"]
+
+
 def test_a_store_that_does_not_list_uploads_is_not_taken_for_clean(s3: MemoryS3) -> None:
     s3.lists_uploads = False
     text = sweeper(s3).sweep_until_quiet()
     assert text is not None
-    assert "does not list open uploads by prefix" in text
+    assert "the store does not list open uploads" in text

@@ -121,10 +121,10 @@ def test_all_problems_are_named_at_once() -> None:
         ({"compression": "lz4"}, "compression must be one of none, gzip, zstd, not 'lz4'"),
         (
             {"format": "parquet", "header": True},
-            "header is an option of CSV; format is parquet",
+            "header is an option of CSV; format is parquet, so leave it out",
         ),
         ({"on_existing": "append"}, "on_existing must be one of fail, overwrite, resume"),
-        ({"partition_by": ["a", "a"]}, "partition_by names a twice"),
+        ({"partition_by": ["a", "a"]}, "partition_by names a twice; leave one of them"),
         ({"single_file": "x/a.csv"}, "single_file must be a file name without a slash"),
         ({"single_file": "_manifest.json"}, "single_file must not begin with an underscore"),
         ({"single_file": "a.csv", "parts": 2}, "parts contradicts single_file"),
@@ -139,9 +139,16 @@ def test_all_problems_are_named_at_once() -> None:
         ({"null": "a,b"}, "delimiter must not appear in the null specification"),
         ({"null": "\n"}, "null representation cannot use newline or carriage return"),
         ({"max_file_size": "1TB"}, "raise part_size"),
-        ({"max_multi_part_bytes_in_memory": "9MB"}, "must be at least twice part_size"),
+        (
+            {"max_multi_part_bytes_in_memory": "9MB"},
+            "must be at least twice part_size, which is 8MB; it is 9MB",
+        ),
         ({"location": "s3://b/x/ || mz_now()"}, "in a SQL expression the texts are in quotes"),
         ({"location": 5}, "location must be a text, not 5"),
+        ({"location": ""}, "location is required"),
+        ({"location": "s3:///x"}, "location names no bucket: 's3:///x'"),
+        ({"partition_by": 5}, "partition_by must be a column's name, or a list of names, not 5"),
+        ({"force_quote": True}, "force_quote must be '*' or a list of column names, not True"),
     ],
 )
 def test_what_is_refused(config: dict[str, Any], problem: str) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.copy.executor import uploader
-from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, OpenUpload, note_of
 from dbt.adapters.mzs3.copy.executor.spec import CsvSpec, ExportedColumn, WriteSpec
 from dbt.adapters.mzs3.copy.executor.task import write_empty_part, write_parts
 from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.errors import ExecutorError
+
+CSV = "text/csv; charset=utf-8"
 
 
 @dataclass
@@ -78,8 +81,19 @@ def batch(parts: list[int], texts: list[str]) -> pa.RecordBatch:
     )
 
 
+def outcome(
+    settings: WriteSpec, *batches: pa.RecordBatch
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Reports of files, and the one of the task."""
+    write = write_parts(settings, lambda: SimpleNamespace(stageId=lambda: 7))
+    *files, task = [row for report in write(iter(batches)) for row in report.to_pylist()]
+    return files, task
+
+
 def run(settings: WriteSpec, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
-    return [row for report in write_parts(settings)(iter(batches)) for row in report.to_pylist()]
+    files, _ = outcome(settings, *batches)
+    assert {(file.pop("stage"), file.pop("tied")) for file in files} <= {(None, None)}
+    return files
 
 
 def hashed(hashes: list[int], texts: list[str]) -> pa.RecordBatch:
@@ -95,13 +109,21 @@ def test_rows_that_are_sorted_by_their_hash_are_written_without_it(s3: FakeS3) -
 
 
 def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: FakeS3) -> None:
-    [report] = run(spec(sorted_by_hash=True, part_size=2), hashed([1, 2, 2], ["a", "b", "c"]))
-    assert set(report.values()) == {None}
+    ties = spec(sorted_by_hash=True, part_size=2)
+    files, task = outcome(ties, hashed([1, 2, 2], ["a", "b", "c"]))
+    assert (files, task["tied"]) == ([], True)
     many = [hashed([i], ["x" * 3000]) for i in range(6000)]  # more than is gathered
     settings = spec(sorted_by_hash=True, part_size=1 << 20)
-    [report] = run(settings, *many, hashed([5999], ["y"]))
-    assert set(report.values()) == {None}
+    files, task = outcome(settings, *many, hashed([5999], ["y"]))
+    assert (files, task["tied"]) == ([], True)
     assert s3.aborted == s3.uploads.keys() != set()
+
+
+def test_a_task_tells_its_stage_with_files_and_without(s3: FakeS3) -> None:
+    for batches in ([], [batch([0], ["a"])], [batch([0, 1], ["a", "b"])]):
+        _, task = outcome(spec(), *batches)
+        told = {name: value for name, value in task.items() if value is not None}
+        assert told == {"stage": 7, "tied": False}
 
 
 def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:
@@ -193,8 +215,15 @@ def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
         raise RuntimeError("the query failed")
 
     with pytest.raises(RuntimeError, match="the query failed"):
-        list(write_parts(spec())(batches()))
+        list(write_parts(spec(), lambda: None)(batches()))
     assert s3.aborted == set(s3.uploads) == {"exports/part-0000-0001.csv"}
+
+
+def left_open(parts: dict[int, tuple[str, int]], **properties: str) -> OpenUpload:
+    """The upload of a run that was to be resumed."""
+    note = note_of({"ContentType": CSV, **properties})
+    md5 = hashlib.md5(note, usedforsecurity=False).hexdigest()
+    return OpenUpload("old id", {**parts, NOTE_PART: (f'"{md5}"', len(note))})
 
 
 def test_a_failure_leaves_the_upload_of_an_interrupted_run_to_the_next_attempt(
@@ -203,7 +232,7 @@ def test_a_failure_leaves_the_upload_of_an_interrupted_run_to_the_next_attempt(
     key = "exports/part-0000-0001.csv"
     s3.uploads[key] = {}
     s3.fail_at = 2
-    settings = spec(part_size=4, reusable={key: OpenUpload("old id")})
+    settings = spec(part_size=4, reusable={key: [left_open({})]})
     with pytest.raises(ExecutorError):
         run(settings, batch([0] * 9, ["abc"] * 9))
     assert not s3.aborted
@@ -254,11 +283,33 @@ def test_what_an_interrupted_run_has_uploaded_is_not_sent_again(s3: FakeS3) -> N
     s3.uploads[key] = {}
     same = hashlib.md5(b"abc\nabc\n", usedforsecurity=False).hexdigest()
     parts = {1: (f'"{same}"', 8), 2: ("other", 8), 3: (f'"{same}"', 7)}
-    settings = spec(part_size=8, reusable={key: OpenUpload("old id", parts)})
+    settings = spec(part_size=8, reusable={key: [left_open(parts)]}, resumable=True)
     [report] = run(settings, batch([0] * 7, ["abc"] * 7))
     assert report["upload_id"] == "old id"
     assert report["etags"] == [f'"{same}"', "etag 2", "etag 3", "etag 4"]
     assert sorted(s3.uploads[key]) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("now", [{}, {"ACL": "private"}, {"ACL": "public-read", "Tagging": "a=b"}])
+def test_an_upload_with_other_properties_is_not_continued(s3: FakeS3, now: dict[str, str]) -> None:
+    key = "exports/part-0000-0001.csv"
+    unknown = OpenUpload("unknown id", {})
+    before = left_open({}, ACL="public-read")
+    settings = spec(part_size=8, reusable={key: [unknown, before]}, properties=now)
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    assert report["upload_id"] == f"id of {key}"
+    settings = spec(reusable={key: [unknown, before]}, properties={"ACL": "public-read"})
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    assert report["upload_id"] == "old id"
+
+
+def test_an_upload_of_some_parts_tells_what_it_was_opened_with(s3: FakeS3) -> None:
+    settings = spec(part_size=8, resumable=True, properties={"ACL": "private"})
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    [parts] = s3.uploads.values()
+    assert sorted(parts) == [1, 2, 3, 4, NOTE_PART]
+    assert parts[NOTE_PART] == note_of({"ContentType": CSV, "ACL": "private"})
+    assert report["etags"] == ["etag 1", "etag 2", "etag 3", "etag 4"]
 
 
 def test_a_dry_run_reports_the_same_and_sends_nothing(s3: FakeS3) -> None:

@@ -6,7 +6,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.copy.executor.shape import PLAIN, Shape
 from dbt.adapters.mzs3.copy.executor.spec import ExportedColumn
 from dbt.adapters.mzs3.copy.rows.ordering import SIGNED
-from dbt.adapters.mzs3.copy.rows.shapes import column_problems, exported_columns
+from dbt.adapters.mzs3.copy.rows.shapes import column_problems, exported_columns, view_problems
 
 LONG, TEXT = T.LongType(), T.StringType()
 PLACE = T.GeographyType(4326)
@@ -73,10 +73,42 @@ def test_every_problem_is_listed_with_its_place():
     ]
 
 
+def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():
+    time = T.TimeType(7)
+    schema = columns(
+        fine=T.TimeType(6),
+        here=T.TimeType(9),
+        list=T.ArrayType(time),
+        deep=columns(b=T.ArrayType(columns(c=time))),
+        map=T.MapType(time, T.MapType(TEXT, time)),
+    )
+    assert column_problems(schema, []) == [
+        f"column {path} has the type {kind}, of which an export can't write the digits behind the "
+        "microsecond; select it as a string, or as time(6)"
+        for path, kind in [
+            ("here", "time(9)"),
+            ("list[]", "time(7)"),
+            ("deep.b[].c", "time(7)"),
+            ("map.key", "time(7)"),
+            ("map.value.value", "time(7)"),
+        ]
+    ]
+
+
 def test_fields_of_a_struct_must_have_names_of_their_own():
-    twice = T.StructType([T.StructField(name, LONG) for name in ("a", "A", "b")])
+    names = ("a", "A", "b", "ss", "\u017fs")
+    twice = T.StructType([T.StructField(name, LONG) for name in names])
     assert column_problems(columns(s=T.ArrayType(twice)), []) == [
-        "column s[] is a struct with 2 fields named a; rename them"
+        f"column s[] is a struct with fields {both}, which are one name to Spark; rename one"
+        for both in ("a and A", "ss and \u017fs")
+    ]
+
+
+def test_columns_of_which_spark_makes_a_view_that_it_cant_read():
+    assert view_problems(columns(a=LONG, A=LONG, b=LONG)) == []
+    assert view_problems(columns(**dict.fromkeys(("ss", "b", "\u017fs", "SS"), LONG))) == [
+        "the query has columns ss and \u017fs, which are one name to Spark, so that the model's "
+        "view can't be read; rename one"
     ]
 
 

@@ -168,7 +168,9 @@ def test_a_manifest_that_is_not_ours(s3, change):
 
 def test_a_manifest_that_is_no_json(s3):
     s3.objects[PREFIX + "_manifest.json"] = b"{"
-    with pytest.raises(LocationError, match=r"_manifest\.json is not a manifest of dbt-mzs3"):
+    with pytest.raises(
+        LocationError, match=r"_manifest\.json is not a manifest that dbt-mzs3 writes"
+    ):
         verify(s3.place)
 
 

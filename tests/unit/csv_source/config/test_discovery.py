@@ -33,7 +33,7 @@ def test_by_default_a_source_lists_and_keeps():
         (["bucket_scan"], Discovery()),
         ("bucket_scan", Discovery()),
         ([{"sqs_notifications": "q"}], Discovery(False, "q")),
-        ({"sqs_notifications": "q.fifo"}, Discovery(False, "q.fifo")),
+        ({"sqs_notifications": "q-fifo"}, Discovery(False, "q-fifo")),
         ([{"sqs_notifications": URL}, "bucket_scan"], Discovery(True, URL)),
     ],
 )
@@ -84,6 +84,11 @@ def test_what_comes_after_the_commit(value, expected):
         ({"discover": [{"sqs_notifications": "a queue"}]},
          "external.discover: sqs_notifications is no name of a queue: those are up to 80 letters, "
          "digits, - and _"),
+        *(({"discover": [{"sqs_notifications": queue}]},
+           "external.discover: sqs_notifications is a FIFO queue, where a message that a run "
+           "holds, or leaves to others, keeps back all behind it; have the events sent to a "
+           "standard queue: to a source their order is no matter")
+          for queue in ("q.fifo", f"{URL}.fifo")),
         ({"discover": [{"sqs_notifications": "ftp://host/q"}]},
          "external.discover: sqs_notifications is no URL of a queue, such as "
          "https://sqs.us-east-1.amazonaws.com/123456789012/q"),

@@ -57,13 +57,15 @@ def test_changes_come_to_no_more_than_the_rows_that_are_left() -> None:
 
 
 def test_a_time_that_is_not_reached_is_an_error() -> None:
-    with pytest.raises(ShardError, match="written up to 29; it can't be compacted as of 30"):
+    with pytest.raises(
+        ShardError, match=r"up to 29 .* compacted as of 30 .*earlier since, or latest"
+    ):
         planned(since=30)
 
 
 def test_sorted_by_columns_that_there_are() -> None:
     assert planned(since=19, sort_by=("B", "a")).sort_by == (B, A)
-    with pytest.raises(ConfigError, match="sort_by has a, and the shard has b, c"):
+    with pytest.raises(ConfigError, match="sort_by has a, which the shard lacks; it has b, c"):
         planned(since="latest", sort_by=("a",))
 
 

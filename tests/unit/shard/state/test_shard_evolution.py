@@ -65,6 +65,13 @@ def test_the_same_columns_stay(policy: OnSchemaChange) -> None:
     assert result(given(B="integer", a="integer"), policy) == SAME
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_column_is_the_same_where_its_name_is_to_spark(policy: OnSchemaChange) -> None:
+    current = [column(0, "id"), column(1, "b")]
+    new = given(ıd="integer", b="integer")
+    assert result(new, policy, current=current) == [(0, "id", "integer"), (1, "b", "integer")]
+
+
 def test_a_new_column_has_a_tag_of_its_own() -> None:
     assert result(given(a="integer", b="integer", c="text")) == [*SAME, (2, "c", "text")]
 
@@ -127,13 +134,14 @@ def test_all_problems_come_at_once() -> None:
     assert "column a is int (integer) in the shard and string (text) in the model" in text
     assert "the shard has b, which the model lacks" in text
     assert "the model has c, which the shard lacks" in text
+    assert "Leave them out, or set it to append_new_columns, or to ignore" in text
     assert "the shard has no column x; it has a, b" in text
 
 
 @pytest.mark.parametrize("policy", ["ignore", "fail"])
 def test_policies_that_keep_types(policy: OnSchemaChange) -> None:
     text = problem(given(a="bigint", b="integer"), policy)
-    assert f"on_schema_change: {policy} keeps types as they are" in text
+    assert f"on_schema_change: {policy} keeps types as they are. Cast it, or set" in text
 
 
 def test_a_rename_to_a_name_that_is_taken_is_an_error() -> None:

@@ -43,6 +43,16 @@ def test_a_state_is_read_as_it_was_written(store: StateStore) -> None:
     assert changed.state.batches == with_batch(NEW).batches
 
 
+def test_what_is_no_shard_is_an_error_that_says_what_to_do(store: StateStore, client: Any) -> None:
+    with pytest.raises(
+        module.NoShardError, match="run the model that writes it first, or correct the"
+    ):
+        store.existing()
+    client.put_object(Bucket="acme", Key=KEY, Body=b'{"format": 2}')
+    with pytest.raises(ShardError, match=r"can read: it is of format 2, not 1\. Use the version"):
+        store.existing()
+
+
 def test_a_shard_is_created_once(store: StateStore) -> None:
     created = store.create(NEW)
     with pytest.raises(LostRaceError):
@@ -267,9 +277,9 @@ def test_a_store_that_heeds_no_conditions_is_an_error(store: StateStore, client:
         return put(**request)
 
     client.put_object = put_anyhow
-    with pytest.raises(ShardError, match="does not heed If-Match"):
+    with pytest.raises(ShardError, match="does not heed the conditions"):
         store.create(NEW)
-    assert store.read() is None
+    assert "Contents" not in client.list_objects_v2(Bucket="acme")
 
 
 def test_what_is_no_state_is_an_error(store: StateStore, client: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -55,6 +56,17 @@ def test_uploads_of_tasks_are_aborted_and_those_of_others_are_not(place: Place) 
     other = opened(place, THEIRS, 0)
     assert failed(place, None) == SAID
     assert left(place) == [other.key]
+
+
+def test_a_run_that_was_cancelled_says_so(place: Place) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    doing = cleaned_up(place, OURS, "writing", cancelled)
+    with (
+        pytest.raises(ShardError, match=r"^writing was cancelled\. The shard is what it was$"),
+        doing,
+    ):
+        raise ValueError("Job 7 cancelled")
 
 
 def test_where_there_were_no_uploads_none_are_looked_for(place: Place) -> None:

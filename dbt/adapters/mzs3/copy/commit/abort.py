@@ -1,4 +1,4 @@
-"""Giving uploads up."""
+"""Removing uploads and objects, many at a time."""
 
 from __future__ import annotations
 
@@ -22,3 +22,16 @@ def abort_all(place: Place, uploads: Iterable[tuple[str, str]]) -> list[str]:
         return None
 
     return [problem for problem in each(uploads, abort) if problem is not None]
+
+
+def delete_all(place: Place, keys: Iterable[str]) -> list[str]:
+    """Deletes objects; which could not be, and why. One may be gone by now."""
+
+    def delete(key: str) -> str | None:
+        try:
+            place.delete(key)
+        except AwsFailure as exc:
+            return describe(exc, f"removing {place.uri_of(key)}", "s3:DeleteObject")
+        return None
+
+    return [problem for problem in each(keys, delete) if problem is not None]

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 
@@ -28,7 +28,8 @@ def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) 
             MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
         )
     except AwsFailure as exc:
-        if not is_missing(exc):
+        # A store may say so of an upload that another run is completing or aborting just now.
+        if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
         found = place.find(file.key)
         if found is None or found.size != file.bytes:

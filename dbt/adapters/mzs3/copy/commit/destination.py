@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.aws.parts import Parts
+from dbt.adapters.mzs3.copy.commit.place import PROBE, Place
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
-
-_PROBE = "_mzs3_"
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -52,18 +51,13 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-def is_probe(place: Place, key: str) -> bool:
-    """Whether the key is that of a probe, of this run or of another one."""
-    return key.startswith(place.key(_PROBE))
-
-
 def _probe_key(place: Place) -> str:
-    return place.key(f"{_PROBE}{uuid.uuid4().hex}")
+    return place.key(f"{PROBE}{uuid.uuid4().hex}")
 
 
 @contextmanager
 def proof_of_writing(place: Place) -> Iterator[str]:
-    """Opens an upload and aborts it: nothing is left. Its id while it is open.
+    """Opens an upload, sends a part and aborts it: nothing is left. Its id while it is open.
 
     Raises S3Error, which names the missing permission.
     """
@@ -76,9 +70,19 @@ def proof_of_writing(place: Place) -> Iterator[str]:
         doing = f"opening an upload at {place.uri}"
         raise S3Error(describe(exc, doing, place.permissions)) from exc
     try:
+        _send_a_part(place, key, opened["UploadId"])
         yield opened["UploadId"]
     finally:
         _abort_probe(place, key, opened["UploadId"])
+
+
+def _send_a_part(place: Place, key: str, upload_id: str) -> None:
+    """A bucket may take the upload and refuse its parts, for want of a right to a key or else."""
+    try:
+        Parts(place.client, place.location.bucket).put(key, upload_id, 1, b"\0")
+    except AwsFailure as exc:
+        doing = f"sending a part of an upload at {place.uri}"
+        raise S3Error(describe(exc, doing, place.permissions)) from exc
 
 
 def _abort_probe(place: Place, key: str, upload_id: str) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
+from dbt.adapters.mzs3.copy.commit.names import UsedNames
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Listed, Place
 from dbt.adapters.mzs3.errors import LocationError, S3Error
+
+# As many as a page of a listing has.
+_COUNTED = 1000
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,12 @@ class Existing:
     etag: str
     manifest: Mapping[str, Any]
     prefix: str
+
+    def used(self, before: UsedNames) -> UsedNames:
+        """The names that no new file may have; `before` are those that the manifest lacks."""
+        number = max(before.next_number, int(self.manifest.get("next_number", 1)))
+        numbers = UsedNames(number).without(self.entries).next_number
+        return UsedNames(numbers, before.retired)
 
     @property
     def entries(self) -> dict[str, Mapping[str, Any]]:
@@ -53,14 +64,19 @@ def read_existing(place: Place) -> Existing | None:
     return existing
 
 
-def require_empty(place: Place, *, but_for: str | None = None) -> None:
-    """Raises LocationError if there is any object below the location but the key `but_for`."""
+def require_empty(place: Place, *, but_for: Collection[str] = ()) -> None:
+    """Raises LocationError if there is any object below the location but the keys `but_for`.
+
+    Markers of folders and probes are nothing.
+    """
+    there = (found.key for found in place.objects() if not _is_nothing(place, found))
     try:
-        keys = [found.key for found in place.first_page() if found.key != but_for]
+        keys = list(islice((key for key in there if key not in but_for), _COUNTED))
     except AwsFailure as exc:
         raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
     if keys:
-        count = "1 object" if len(keys) == 1 else f"{len(keys)} or more objects"
+        more = " or more" if len(keys) == _COUNTED else ""
+        count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"
         ours = place.key(MANIFEST) in keys
         overwrite = "set on_existing to overwrite, " if ours else ""
         raise LocationError(
@@ -70,13 +86,18 @@ def require_empty(place: Place, *, but_for: str | None = None) -> None:
         )
 
 
+def _is_nothing(place: Place, found: Listed) -> bool:
+    return found.is_folder_marker or place.is_probe(found.key)
+
+
 def require_ours(place: Place, existing: Existing) -> None:
     """Raises LocationError for objects that an overwrite would leave among the new files.
 
     Names that begin with `_` or `.` are no data to those who read folders, and may stay.
     """
     ours = {*existing.entries, MANIFEST, COMMITTING}
-    names = (found.key.removeprefix(place.location.prefix) for found in place.objects())
+    data = (found.key for found in place.objects() if not _is_nothing(place, found))
+    names = (key.removeprefix(place.location.prefix) for key in data)
     foreign = [n for n in names if n not in ours and not n.split("/")[-1].startswith(("_", "."))]
     if foreign:
         more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""

@@ -37,13 +37,15 @@ def build_manifest(
     schema: T.StructType,
     options: Mapping[str, Any],
     as_of: int,
+    first_number: int = 1,
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """`entries[].url` with `meta.content_length`, `meta.record_count`, `schema` and totals.
 
     These are Redshift's keys; beside them stand the SHA-256 of each file, the model, the options
     and `as_of` in ms since the epoch. `kept` are entries of an older manifest that stay true.
-    Files are in the order of their names.
+    Files are in the order of their names, and numbered from `first_number` on; the next export
+    to the location begins with `next_number`.
     """
     new = [_entry(location, file) for file in files]
     entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
@@ -59,6 +61,8 @@ def build_manifest(
         "model": node,
         "as_of": as_of,
         "options": dict(options),
+        "first_number": first_number,
+        "next_number": max([first_number, *(file.number + 1 for file in files)]),
     }
 
 

@@ -1,17 +1,47 @@
-"""The names of an export's files."""
+"""The names of an export's files, which never come back at a location once they were used."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from dbt.adapters.mzs3.copy.executor.folders import escaped
 
 _FILE = re.compile(
     r"(?:[^/]+=[^/]*/)*part-\d{4,}-(?P<number>\d{4,})\.(?:csv|csv\.gz|csv\.zst|parquet)"
 )
-# Files of one part and folder that an overwrite can hold beside the export it replaces.
-GENERATION = 5_000
+
+
+@dataclass(frozen=True)
+class UsedNames:
+    """Names that no new file may have, as a late run may still delete an old file of that name.
+
+    Files are numbered from `next_number` on; `retired` are names that users have chosen for a
+    single file.
+    """
+
+    next_number: int = 1
+    retired: tuple[str, ...] = ()
+
+    def without(self, names: Iterable[str]) -> UsedNames:
+        """The same, with more names that are used up."""
+        names = list(names)
+        numbers = [number + 1 for number in map(_number, names) if number is not None]
+        chosen = {name for name in names if _number(name) is None}
+        retired = tuple(sorted({*self.retired, *chosen}))
+        return UsedNames(max([self.next_number, *numbers]), retired)
+
+    def allows(self, names: Iterable[str]) -> bool:
+        """Whether new files may have these names."""
+        return all(
+            name not in self.retired if number is None else number >= self.next_number
+            for name, number in ((name, _number(name)) for name in names)
+        )
+
+
+NO_NAMES = UsedNames()
+"""Where nothing was ever removed."""
 
 
 def is_file_name(
@@ -20,8 +50,7 @@ def is_file_name(
     """Whether an export with these options writes files of this name, relative to its location."""
     if name == single_file:
         return True
-    match = _FILE.fullmatch(name)
-    if match is None:
+    if _number(name) is None:
         return False
     folders = name.split("/")[:-1]
     columns = [escaped(column) for column in partition_by]
@@ -29,20 +58,10 @@ def is_file_name(
 
 
 def first_number_of(names: Iterable[str]) -> int:
-    """Where the export that has these names began to number its files; 1 if it has none."""
-    numbers = [int(match["number"]) for match in map(_FILE.fullmatch, names) if match]
-    return (min(numbers, default=1) - 1) // GENERATION * GENERATION + 1
+    """The lowest number among files with these names; 1 if there is none."""
+    return min((number for number in map(_number, names) if number is not None), default=1)
 
 
-def first_free_number(names: Iterable[str]) -> int:
-    """Where a new export starts to number its files, so that none has a name that is taken.
-
-    1 where nothing is; else the first number of a range of `GENERATION` that none of the names
-    uses. An overwrite after an overwrite therefore goes back and forth between 1 and 5001.
-    """
-    taken = set()
-    for name in names:
-        match = _FILE.fullmatch(name)
-        if match:
-            taken.add((int(match["number"]) - 1) // GENERATION)
-    return next(n for n in range(len(taken) + 1) if n not in taken) * GENERATION + 1
+def _number(name: str) -> int | None:
+    match = _FILE.fullmatch(name)
+    return int(match["number"]) if match else None

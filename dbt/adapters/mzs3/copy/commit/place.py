@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.parts import content_md5
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MANIFEST = "_manifest.json"
 COMMITTING = "_committing.json"
+_CONFLICTS = 4
+PROBE = "_mzs3_"
+"""What the names of objects and uploads begin with that are only made to see what S3 does."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,11 @@ class Listed:
     key: str
     etag: str
     size: int
+
+    @property
+    def is_folder_marker(self) -> bool:
+        """Whether it only stands for an empty folder, as S3's console makes them."""
+        return self.size == 0 and self.key.endswith("/")
 
 
 @dataclass(frozen=True)
@@ -61,12 +70,9 @@ class Place:
         """The URI of a key."""
         return f"s3://{self.location.bucket}/{key}"
 
-    def first_page(self) -> list[Listed]:
-        """The first objects below the location: one request."""
-        page = self.client.list_objects_v2(
-            Bucket=self.location.bucket, Prefix=self.location.prefix
-        )
-        return [_listed(entry) for entry in page.get("Contents", [])]
+    def is_probe(self, key: str) -> bool:
+        """Whether the key is that of a probe, of this run or of another one."""
+        return key.startswith(self.key(PROBE))
 
     def objects(self) -> Iterator[Listed]:
         """Every object below the location."""
@@ -84,29 +90,47 @@ class Place:
 
     def read(self, name: str) -> bytes | None:
         """The content of a small object below the location, or None."""
+        found = self.read_version(name)
+        return found[0] if found else None
+
+    def read_version(self, name: str) -> tuple[bytes, str] | None:
+        """The content of a small object below the location and its ETag, or None."""
         try:
             found = self.client.get_object(Bucket=self.location.bucket, Key=self.key(name))
         except AwsFailure as exc:
             if is_missing(exc):
                 return None
             raise
-        return found["Body"].read()
+        return found["Body"].read(), found["ETag"]
 
-    def write(self, name: str, body: bytes, **condition: str) -> None:
-        """Write a small JSON object below the location."""
+    def write(self, name: str, body: bytes, **condition: str) -> str:
+        """Write a small JSON object below the location; its ETag.
+
+        S3 may ask to try again where another request for the key is under way (409).
+        """
         put: Any = self.client.put_object
-        put(
-            Bucket=self.location.bucket,
-            Key=self.key(name),
-            Body=body,
-            ContentType="application/json",
-            **self.properties,
-            **condition,
-        )
+        for attempt in range(_CONFLICTS + 1):
+            try:
+                written = put(
+                    Bucket=self.location.bucket,
+                    Key=self.key(name),
+                    Body=body,
+                    ContentType="application/json",
+                    ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
+                    **self.properties,
+                    **condition,
+                )
+            except AwsFailure as exc:
+                if attempt == _CONFLICTS or error_code(exc) != "ConditionalRequestConflict":
+                    raise
+            else:
+                break
+        return str(written["ETag"])
 
-    def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is fine."""
-        self.client.delete_object(Bucket=self.location.bucket, Key=key)
+    def delete(self, key: str, **condition: str) -> None:
+        """Remove an object; without a condition, one that is not there is fine."""
+        delete: Any = self.client.delete_object
+        delete(Bucket=self.location.bucket, Key=key, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
         """Give an upload up."""
@@ -115,18 +139,26 @@ class Place:
         )
 
     def uploads(
-        self, prefix: str | None = None, *, begun_by: int | None = None
+        self,
+        prefix: str | None = None,
+        *,
+        begun_by: int | None = None,
+        of_whole_bucket: bool = False,
     ) -> Iterator[tuple[str, str]]:
         """Key and id of every open upload below the location, or whose key begins so.
 
-        With `begun_by`, in ms since the epoch, only of those that were begun no later.
+        With `begun_by`, in ms since the epoch, only of those that were begun no later. With
+        `of_whole_bucket`, the store is asked for all of the bucket, as MinIO lists none by prefix.
         """
+        below = self.location.prefix if prefix is None else prefix
         pages = self.client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self.location.bucket, Prefix=prefix or self.location.prefix
+            Bucket=self.location.bucket, Prefix="" if of_whole_bucket else below
         )
         for page in pages:
             for upload in page.get("Uploads", []):
-                if begun_by is None or upload["Initiated"].timestamp() * 1000 <= begun_by:
+                if upload["Key"].startswith(below) and (
+                    begun_by is None or upload["Initiated"].timestamp() * 1000 <= begun_by
+                ):
                     yield upload["Key"], upload["UploadId"]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.copy.commit.conditions import compares_before_deleting, store_conditions
 from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.existing import (
@@ -15,11 +16,10 @@ from dbt.adapters.mzs3.copy.commit.existing import (
     require_empty,
     require_ours,
 )
-from dbt.adapters.mzs3.copy.commit.names import first_free_number
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.commit.recover import finish_interrupted
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
+from dbt.adapters.mzs3.copy.commit.recover import recover
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
-from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, OpenUpload
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 
 OnExisting = Literal["fail", "overwrite", "resume"]
@@ -30,15 +30,18 @@ class Ground:
     """What an export finds at its location, once the location is fit for it.
 
     `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
-    `finished` says so if it was completed only now, in place of the run that began it. `reusable`
-    has uploads by key.
+    `finished` says so if it was completed only now, in place of the run that began it. New files
+    are numbered from `first_number`. `deletes`: the store compares before it deletes. `proven`: it
+    was seen to heed conditions of writes. `reusable` has uploads by key, the fullest first.
     """
 
     sweeper: Sweeper
     existing: Existing | None = None
     finished: str | None = None
     first_number: int = 1
-    reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
+    deletes: bool = False
+    proven: bool = False
+    reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
 
 
 def prepare(
@@ -52,15 +55,18 @@ def prepare(
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
     """
-    finished = finish_interrupted(place)
-    if finished is not None and on_existing == "fail":
+    deletes = compares_before_deleting(place)
+    before = recover(place, deletes=deletes)
+    if before.finished is not None and on_existing == "fail":
         raise LocationError(
-            f"{finished.text}. This run has exported nothing; export to another location, or "
+            f"{before.finished}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
+    if on_existing != "fail":
+        _require_conditions(place, on_existing)
     existing = None if on_existing == "fail" else read_existing(place)
     if existing is None:
-        require_empty(place)
+        require_empty(place, but_for={place.key(COMMITTING)})
     elif on_existing == "overwrite":
         require_ours(place, existing)
         prove_deleting(place)
@@ -72,34 +78,52 @@ def prepare(
             partition_by=partition_by,
             take_over=on_existing != "fail",
         )
-    # Where a run that is finished here in fact lives, its late deletions must meet no new file.
-    taken = [*existing.entries, *(finished.stale if finished else ())] if existing else []
+    used = existing.used(before.used) if existing else before.used
+    if single_file is not None and not used.allows([single_file]):
+        raise LocationError(
+            f"{place.uri}{single_file} may still be removed by a run that was taken for dead; "
+            "choose another single_file, or another location"
+        )
     return Ground(
         sweeper,
         existing,
-        finished=finished.text if finished else None,
-        first_number=first_free_number(taken),
+        finished=before.finished,
+        first_number=used.next_number,
+        deletes=deletes,
+        proven=on_existing != "fail",
         reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
     )
 
 
-def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, OpenUpload]:
-    """The open uploads of an interrupted run, the fullest one of each key."""
+def _require_conditions(place: Place, on_existing: OnExisting) -> None:
+    """Raises LocationError where two runs at once could both claim the location."""
+    heeds = store_conditions(place)
+    if not (heeds.creates and heeds.replaces):
+        raise LocationError(
+            f"the store of {place.uri} does not heed the conditions of writes (If-None-Match, "
+            f"If-Match), without which two runs at once could mix their files: on_existing: "
+            f"{on_existing} needs a store that does, such as Amazon S3. Here set on_existing to "
+            f"fail, and export to a new location for each run, such as '{place.uri}' || mz_now()"
+        )
+
+
+def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[OpenUpload]]:
+    """The open uploads of interrupted runs that tell what they were opened with."""
     if sweeper.is_blind:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
-            "that lists open uploads by prefix: it could not see what an interrupted run left "
-            "open. Set on_existing to fail or overwrite to export without"
+            "that lists open uploads: it could not see what an interrupted run left open. Set "
+            "on_existing to fail or overwrite to export without"
         )
     ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
     listed = each(ours, lambda upload: _parts_of(place, *upload))
-    fullest: dict[str, OpenUpload] = {}
+    found: dict[str, list[OpenUpload]] = {}
     for (key, _), upload in zip(ours, listed, strict=True):
-        if upload is not None and (
-            key not in fullest or len(upload.parts) > len(fullest[key].parts)
-        ):
-            fullest[key] = upload
-    return fullest
+        if upload is not None and NOTE_PART in upload.parts:
+            found.setdefault(key, []).append(upload)
+    for uploads in found.values():
+        uploads.sort(key=lambda upload: len(upload.parts), reverse=True)
+    return found
 
 
 def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:

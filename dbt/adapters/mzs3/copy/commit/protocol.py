@@ -1,171 +1,331 @@
-"""Making an export visible: all of its files, or none."""
+"""Making an export visible: all of its files, or none. `docs/commit.md` has the states."""
 
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
-from dbt.adapters.mzs3.copy.commit.claim import NO_CONDITIONS_CODES, TAKEN_CODES, Claim
-from dbt.adapters.mzs3.copy.commit.complete import complete
-from dbt.adapters.mzs3.copy.commit.each import each
-from dbt.adapters.mzs3.copy.commit.existing import require_empty
-from dbt.adapters.mzs3.copy.commit.manifest import to_json
-from dbt.adapters.mzs3.copy.commit.place import MANIFEST, Place
-from dbt.adapters.mzs3.copy.commit.take_back import take_back
+from dbt.adapters.mzs3.aws.failures import (
+    AwsFailure,
+    describe,
+    is_denied,
+)
+from dbt.adapters.mzs3.copy.commit.abort import delete_all
+from dbt.adapters.mzs3.copy.commit.effects import Effects
+from dbt.adapters.mzs3.copy.commit.intent import (
+    ChangedError,
+    CommitIntent,
+    State,
+    UnansweredError,
+    Version,
+    close_intent,
+    put_intent,
+    read_intent,
+    was_surely_refused,
+)
+from dbt.adapters.mzs3.copy.commit.names import UsedNames
+from dbt.adapters.mzs3.copy.commit.pending import PendingExport
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
 
 class CommitError(CopyError):
-    """A commit that was refused, with what of it could not be taken back.
+    """A commit that failed. `remains` says what is left for the next run to finish or remove."""
 
-    `goes_on` says that its claim stays, for the next run to finish it: then nothing of it is to be
-    removed.
-    """
-
-    def __init__(self, reason: str, remains: Sequence[str], *, goes_on: bool = False) -> None:
+    def __init__(self, reason: str, remains: Sequence[str] = ()) -> None:
         self.remains = tuple(remains)
-        self.goes_on = goes_on
         super().__init__(reason)
-
-
-class OvertakenError(CopyError):
-    """Another run has committed to the location; nothing of this one is to be seen there."""
 
 
 class StaleFilesError(CopyError):
     """The export is committed and its manifest true, but files of the old one are still there."""
 
 
-class Commit:
-    """The one commit point of an export.
+class _LostError(CopyError):
+    """Another run has ended this commit, and nothing of it is visible."""
 
-    The location is claimed, with the pending export; every upload is completed; writing
-    `_manifest.json` is the commit; what only an older manifest names is deleted after it. A
-    refusal before the manifest takes everything back; a crash anywhere in between is finished by
-    the next run, which finds the claim.
+
+class Commit:
+    """One commit at a location, of this run or of one that did not get to its end.
+
+    Every change of its state is a compare-and-set of `_committing.json`. `deletes` says whether
+    the store compares before it deletes, too; `proven`, whether it is known to compare at all.
     """
 
-    def __init__(self, place: Place, claim: Claim) -> None:
+    def __init__(
+        self, place: Place, pending: PendingExport, *, deletes: bool, proven: bool = True
+    ) -> None:
         self._place = place
-        self._claim = claim
-        self._pending = claim.pending
+        self.pending = pending
+        self._effects = Effects(place, pending)
+        self._deletes = deletes
+        self._proven = proven
+        self._heeds = True
+        self._writer = uuid.uuid4().hex
+        self._version: Version | None = None
+
+    @classmethod
+    def found(cls, place: Place, version: Version, *, deletes: bool) -> Commit:
+        """The commit that an intent at the location tells of."""
+        assert version.intent.pending is not None
+        commit = cls(place, version.intent.pending, deletes=deletes)
+        commit._version = version
+        return commit
 
     def run(self, once_claimed: Callable[[], object] = lambda: None) -> None:
-        """Everything is visible afterwards; on an exception nothing is, or the error says what.
+        """Everything is visible afterwards. On an exception nothing is, or the error says what.
 
-        `once_claimed` is what must be done while no other run can commit, before it begins.
-        Uploads that are still open after an exception are the caller's to abort.
+        `once_claimed` is done while no other run can commit to the location. Raises LocationError
+        if another run has the location, or has changed it; CommitError; or StaleFilesError.
         """
-        self._take_claim()
+        make_visible = self._make_visible
         try:
-            self._require_unchanged()
+            self._claim()
+            if not self._proven:
+                self._prove()
+            self._effects.require_unchanged()
             once_claimed()
-            if not self._complete_all():
-                raise CopyError(
-                    "uploads of this run are gone; another run to this location has aborted them"
-                )
-            self._write_manifest()
-        except LocationError as exc:
-            self._release_after(exc)
-            raise
+            self._complete_and_decide()
         except BaseException as exc:
-            if not self._is_committed_after(exc):
+            if not self._goes_forward_after(exc):
                 raise
-        self._clear_up()
+            make_visible = self._make_visible_with_another
+        try:
+            make_visible()
+        except (_LostError, UnansweredError, *AwsFailure) as exc:
+            self._undo_unless_visible(exc)
+        self._clean_up()
 
-    def roll_forward(self) -> bool:
-        """Finish a commit that was cut off; False if it can't be, as uploads of it are gone."""
-        if not self._is_written():
-            if not self._complete_all():
-                return False
-            if not self._claim.is_standing():
-                return False  # its own run lives, and has turned back
-            self._write_manifest()
-        self._clear_up()
+    def recover(self) -> bool:
+        """End a commit that another run has left; whether the export is visible now.
+
+        Raises ChangedError if somebody else goes on with it, CommitError for what can't be
+        removed, and AwsFailure.
+        """
+        state = self._held.intent.state
+        if state == "open":
+            self._decide_for_another()
+        else:
+            self._change(state, shared=True)
+        if self._held.intent.state == "forward" and not self._has_made_visible():
+            self._change("back")
+        if self._held.intent.state == "back":
+            problems = self._roll_back()
+            if problems:
+                raise CommitError("a commit that can't go forward is not undone yet", problems)
+            return False
+        self._clean_up()
         return True
 
-    def _take_claim(self) -> None:
+    @property
+    def _held(self) -> Version:
+        assert self._version is not None
+        return self._version
+
+    def _change(self, state: State, *, shared: bool | None = None) -> None:
+        """The one way in which a commit's state changes. Raises as `put_intent`."""
+        if not self._heeds:
+            self._require_held()
+        intent = self._held.intent
+        shared = intent.shared if shared is None else shared
+        changed = replace(intent, state=state, shared=shared, written_by=self._writer)
+        self._version = put_intent(self._place, changed, self._held)
+
+    # -- claiming the location
+
+    def _claim(self) -> None:
+        intent = CommitIntent(self._writer, "open", self.pending, self._writer)
         try:
-            self._claim.take()
-        except LocationError:
-            raise
-        except Exception as exc:
-            left = []
-            try:
-                self._claim.release_if_ours()  # it may have been written all the same
-            except AwsFailure as second:
-                doing = f"looking for {self._uri_of_claim()}, which may have been written"
-                left = [describe(second, doing, "s3:GetObject and s3:DeleteObject")]
-            raise CommitError(self._reason(exc), left) from exc
+            self._version = put_intent(self._place, intent, None)
+        except ChangedError as exc:
+            self._version = self._claim_closed(intent, exc.found)
 
-    def _require_unchanged(self) -> None:
-        """Looked at after claiming, so that no other run can have committed in between."""
-        if self._pending.replaces is None:
-            require_empty(self._place, but_for=self._claim.key)
-            return
-        manifest = self._place.find(self._place.key(MANIFEST))
-        if manifest is None or manifest.etag != self._pending.replaces:
-            raise LocationError(self._overtaken())
+    def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
+        """Over the closed intent of a commit that has ended."""
+        if found is not None and found.intent.run_id == self._writer:
+            self._version = found
+            raise ChangedError(found)  # another run goes on with it already
+        if found is None or found.intent.state != "closed":
+            raise self._is_taken()
+        used = found.intent.used
+        if not used.allows(self._names()):
+            raise LocationError(
+                f"another run to {self._place.uri} was undone since this one began, and may "
+                "still remove files of the names that this one uses; run this one again"
+            )
+        try:
+            return put_intent(self._place, replace(intent, used=used), found)
+        except ChangedError as exc:
+            raise self._is_taken() from exc
 
-    def _complete_all(self) -> bool:
-        """In parallel; waits for all. False if an upload is gone, else raises what failed."""
-        files = self._pending.files
-        finish = partial(complete, self._place, instead_of=self._pending.in_place)
-        return all(each(files, finish))
+    def _prove(self) -> None:
+        """Claim a second time, which has to be refused: a proof that needs no right to delete.
 
-    def _is_committed_after(self, exc: BaseException) -> bool:
-        """Whether only the answer was lost; else the commit is taken back, and CommitError."""
-        if self._pending.replaces is not None:
-            try:
-                if self._is_written():
-                    return True
-            except AwsFailure as second:
-                doing = f"looking whether {self._place.uri}{MANIFEST} was written"
-                left = [
-                    f"{describe(second, doing, 's3:GetObject')}; the next run to this location "
-                    "finishes the commit"
-                ]
-                raise CommitError(self._reason(exc), left, goes_on=True) from exc
-        taken = take_back(self._place, self._claim)
-        if not isinstance(exc, Exception):
-            return False
-        raise CommitError(self._reason(exc), taken.problems, goes_on=taken.goes_on) from exc
-
-    def _is_written(self) -> bool:
-        return self._place.read(MANIFEST) == to_json(self._pending.manifest)
-
-    def _write_manifest(self) -> None:
-        """The commit itself: only over the manifest that it was made to replace.
-
-        A run that was taken for dead, and finished by another one, may come back this late.
+        Where the store takes no notice, the last of two runs has the location, as far as they see
+        each other.
         """
-        body, before = to_json(self._pending.manifest), self._pending.replaces
-        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
         try:
-            self._place.write(MANIFEST, body, **condition)
-        except AwsFailure as exc:
-            if error_code(exc) in NO_CONDITIONS_CODES:
-                self._place.write(MANIFEST, body)
-            elif error_code(exc) not in TAKEN_CODES and not is_missing(exc):
-                raise
-            elif not self._is_written():  # else it was asked for twice
-                raise OvertakenError(self._overtaken()) from exc
+            self._place.write(COMMITTING, self._held.intent.to_json(), IfNoneMatch="*")
+        except AwsFailure:
+            return
+        self._heeds = False
+        self._require_held()
 
-    def _overtaken(self) -> str:
-        return (
-            f"another run has committed an export to {self._place.uri} since this one began; "
-            "that one stays. Give each model a location of its own, or run this one again"
+    def _require_held(self) -> None:
+        try:
+            found = read_intent(self._place)
+        except AwsFailure:
+            return  # an export can do without the right to read
+        if found is None or found.intent != self._held.intent:
+            raise self._is_taken()
+        self._version = found
+
+    def _is_taken(self) -> LocationError:
+        return LocationError(
+            f"another run is committing an export to {self._place.uri} at this moment; give each "
+            "model, and each run, a location of its own"
         )
 
-    def _clear_up(self) -> None:
-        """Delete what the new manifest does not name any more, and then the claim."""
-        problems = []
-        for key, exc in zip(self._pending.stale, self._delete_stale(), strict=True):
-            if exc is not None:
-                doing = f"removing {self._place.uri_of(key)}"
-                problems.append(describe(exc, doing, "s3:DeleteObject"))
+    # -- deciding
+
+    def _complete_and_decide(self) -> None:
+        """Forward, once every file is there; raises what failed before that."""
+        if self.pending.in_place is not None:
+            self._decide_forward()  # as the old file can't be had back
+        if not self._effects.complete_all():
+            raise CopyError(
+                "uploads of this run are gone; another run to this location, or a lifecycle rule "
+                "of the bucket, has aborted them"
+            )
+        if self.pending.in_place is None:
+            self._decide_forward()
+
+    def _decide_forward(self) -> None:
+        try:
+            self._change("forward")
+        except AwsFailure as exc:
+            # To compare takes s3:GetObject. Without, nobody has decided; but as every file is
+            # there, nobody can decide otherwise either: see docs/commit.md.
+            if not is_denied(exc) or self.pending.replaces is not None:
+                raise
+
+    def _decide_for_another(self) -> None:
+        """Forward if the commit of another run can still go there, else back."""
+        try:
+            whole = self._effects.is_visible()
+            if not whole:
+                self._effects.require_unchanged()
+                whole = self.pending.in_place is not None or self._effects.complete_all()
+        except LocationError:
+            whole = False
+        self._change("forward" if whole else "back", shared=whole)
+
+    def _goes_forward_after(self, exc: BaseException) -> bool:
+        """After a failure: whether another run has decided to go forward. Else it is undone."""
+        try:
+            if self._has_claimed(exc):
+                if self._went_forward():
+                    return True
+                problems = self._roll_back() if self._is_mine_to_undo() else self._effects.abort()
+            elif not self._effects.is_visible():
+                problems = []
+            else:
+                return True
+        except (UnansweredError, *AwsFailure) as second:
+            problems = self._undecided(second) if self._version else []
+        if isinstance(exc, LocationError) and not problems:
+            raise exc
+        if isinstance(exc, Exception):
+            raise CommitError(self._reason(exc), problems) from exc
+        return False
+
+    def _has_claimed(self, exc: BaseException) -> bool:
+        """Whether the intent is there, or was; without an answer to its PUT, by looking."""
+        if self._version is None and isinstance(exc, (UnansweredError, *AwsFailure)):
+            found = read_intent(self._place)
+            if found is not None and found.intent.run_id == self._writer:
+                self._version = found
+        return self._version is not None
+
+    def _went_forward(self) -> bool:
+        """Decide to go back, unless another run has decided; whether that one went forward."""
+        if self._effects.is_visible():
+            return True
+        found: Version | None = self._held
+        if self._held.intent.written_by == self._writer:
+            try:
+                self._change("back")
+            except ChangedError as changed:
+                found = changed.found
+            else:
+                return False
+        ours = found is not None and found.intent.run_id == self._held.intent.run_id
+        if found is None or not ours or found.intent.state == "closed":
+            return self._effects.is_visible()
+        if found.intent.state == "forward":
+            self._version = found
+        return found.intent.state == "forward"
+
+    def _is_mine_to_undo(self) -> bool:
+        intent = self._held.intent
+        return intent.state == "back" and intent.written_by == self._writer
+
+    def _undecided(self, second: Exception) -> list[str]:
+        cause = second.cause if isinstance(second, UnansweredError) else second
+        doing = f"taking the commit at {self._place.uri} back"
+        text = describe(cause, doing, "s3:GetObject and s3:PutObject")
+        if is_denied(cause):
+            # Where an upload is gone, no other run can go forward either.
+            visible = f"{self._place.uri}{COMMITTING}, and files that are there already"
+            return [text, *self._effects.abort(), visible]
+        return [text]
+
+    # -- going forward
+
+    def _make_visible(self) -> None:
+        """The manifest names the files, which are there. Raises what S3 says."""
+        if not self._effects.has_written_manifest():
+            raise _LostError(self._effects.overtaken())
+
+    def _make_visible_with_another(self) -> None:
+        """As `_make_visible`, beside a run that may do so at the same time."""
+        if not self._has_made_visible():
+            raise _LostError(self._effects.overtaken())
+
+    def _has_made_visible(self) -> bool:
+        """False if it is impossible, for good: an upload is gone, or the manifest another one."""
+        if self._effects.is_visible():
+            return True
+        return self._effects.complete_all() and self._effects.has_written_manifest()
+
+    def _undo_unless_visible(self, exc: Exception) -> None:
+        """After a failure of what was decided; returns if another run has made it visible.
+
+        It is undone only where nobody else can still write the manifest: by the run itself, as
+        long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
+        """
+        mine = not self._held.intent.shared and self.pending.in_place is None
+        with contextlib.suppress(UnansweredError, *AwsFailure):
+            if self._effects.is_visible():
+                return
+            if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
+                if not self._went_forward():
+                    if self._is_mine_to_undo():
+                        raise CommitError(self._reason(exc), self._roll_back()) from exc
+                    raise CommitError(self._effects.overtaken()) from exc
+                if self._has_made_visible():
+                    return
+        left = (
+            f"every file is there, but {self._place.uri}{MANIFEST} does not name them: the next "
+            "run to this location writes it"
+        )
+        raise CommitError(self._reason(exc), [left]) from exc
+
+    def _clean_up(self) -> None:
+        """Delete what the new manifest does not name any more, and then the intent."""
+        problems = delete_all(self._place, self.pending.stale)
         if problems:
             listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(
@@ -173,33 +333,52 @@ class Commit:
                 f"before it are still there, for whoever lists the location:{listed}\nThe next "
                 "run to this location tries again to remove them"
             )
-        with contextlib.suppress(*AwsFailure):  # beside its manifest, a claim does no harm
-            # The next run may have finished this commit, and claimed one of its own.
-            self._claim.release_unless_others()
+        if self._version is None:
+            return  # the run that has made this export visible removes it
+        retired = UsedNames(retired=self._held.intent.used.retired)
+        if self._held.intent.shared:
+            stale = retired.without(map(self._name, self.pending.stale))
+            retired = UsedNames(retired=stale.retired)  # the manifest has the numbers
+        # Beside its manifest, an intent that stays does no harm.
+        with contextlib.suppress(ChangedError, UnansweredError, *AwsFailure):
+            close_intent(self._place, self._held, self._writer, retired, deletes=self._deletes)
 
-    def _delete_stale(self) -> list[Exception | None]:
-        def attempt(key: str) -> Exception | None:
-            try:
-                self._place.delete(key)
-            except AwsFailure as exc:
-                return exc
-            return None
+    # -- going back
 
-        return each(self._pending.stale, attempt)
+    def _roll_back(self) -> list[str]:
+        """Abort every upload, then delete what has become visible; what could not be.
 
-    def _release_after(self, exc: LocationError) -> None:
+        The intent stays until all of that is done, so that the next run goes on with it.
+        """
+        problems = self._effects.abort()
+        if not problems and self.pending.in_place is None:
+            problems = self._effects.delete_visible()
+        if problems:
+            return problems
+        used = self._held.intent.used
+        if self._held.intent.shared and self.pending.in_place is None:
+            used = used.without(self._names())
         try:
-            self._claim.release_unless_others()
-        except AwsFailure as second:
-            doing = f"removing {self._uri_of_claim()}"
-            left = [describe(second, doing, "s3:DeleteObject")]
-            raise CommitError(str(exc), left) from exc
+            close_intent(self._place, self._held, self._writer, used, deletes=self._deletes)
+        except ChangedError:
+            pass  # another run has come to the same end
+        except (UnansweredError, *AwsFailure) as exc:
+            cause = exc.cause if isinstance(exc, UnansweredError) else exc
+            doing = f"removing {self._place.uri}{COMMITTING}"
+            return [describe(cause, doing, "s3:DeleteObject")]
+        return []
+
+    # -- words
+
+    def _names(self) -> list[str]:
+        return [self._name(file.key) for file in self.pending.files]
+
+    def _name(self, key: str) -> str:
+        return key.removeprefix(self._place.location.prefix)
 
     def _reason(self, exc: BaseException) -> str:
         doing = f"committing {self._place.uri}"
-        if isinstance(exc, AwsFailure):
-            return describe(exc, doing, "s3:PutObject")
+        cause = exc.cause if isinstance(exc, UnansweredError) else exc
+        if isinstance(cause, AwsFailure):
+            return describe(cause, doing, "s3:PutObject")
         return f"{doing} failed: {exc}"
-
-    def _uri_of_claim(self) -> str:
-        return self._place.uri_of(self._claim.key)

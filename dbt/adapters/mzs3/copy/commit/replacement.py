@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.mzs3.copy.commit.existing import Existing
-from dbt.adapters.mzs3.copy.commit.names import GENERATION
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
@@ -68,7 +67,6 @@ def plan_replacement(
     in_place = bool(clash) and len(files) == 1
     if clash and not in_place:
         raise CopyError(
-            f"the new export has a file {clash[0]}, as the old one has: more than {GENERATION} "
-            "files in one part can't stand beside those they replace. Raise max_file_size or parts"
+            f"the new export has a file {clash[0]}, as the old one has; choose another single_file"
         )
     return Replacement(kept, tuple(name for name in goes if name not in new), in_place)

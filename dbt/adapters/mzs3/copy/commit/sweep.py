@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from threading import Event
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.copy.commit.claim import read_claim
-from dbt.adapters.mzs3.copy.commit.destination import is_probe
 from dbt.adapters.mzs3.copy.commit.each import each
+from dbt.adapters.mzs3.copy.commit.intent import read_intent
 from dbt.adapters.mzs3.copy.commit.names import is_file_name
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
 
-# Spark looks every 2 s whether a Python worker's task was cancelled, and gives it 2 s to end.
-_QUIET_S = 5.0
+# Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more
+# rows then: they end with the batch that they have in hand, and abort what they have opened.
+_QUIET_S = 2.0
+# Of tasks that nobody has interrupted, Spark looks every 2 s whether they are wanted, and gives a
+# worker 2 s to end.
+_LOST_QUIET_S = 5.0
 _PAUSE_S = 0.5
 _MAX_S = 30.0
+
+
+class _UnknownClaimError(Exception):
+    """There is a claim, and it can't be told what it names."""
 
 
 class Sweeper:
@@ -27,9 +34,9 @@ class Sweeper:
     whosever it is: of two runs to one location, the one that claims it comes through.
 
     Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
-    store that lists them by prefix, which not all do: `probe` is the id of an upload that is open
-    and must be seen. Without, a sweep says what may be left. It raises nothing, as it runs while
-    another error is on its way.
+    store that lists them, by prefix or all of a bucket, which not all do: `probe` is the id of an
+    upload that is open and must be seen. Without, a sweep says what may be left. It raises
+    nothing, as it runs while another error is on its way.
     """
 
     def __init__(
@@ -48,9 +55,13 @@ class Sweeper:
         self._probes: frozenset[str] = frozenset()
         self._blind: str | None = None
         self._attempts_were_lost = False
+        self._of_whole_bucket = False
         try:
             # Every upload below the location, so that the probe is among them.
-            self.found = tuple(place.uploads())
+            self.found = tuple(self._open())
+            if all(upload_id != probe for _, upload_id in self.found):
+                self._of_whole_bucket = True
+                self.found = tuple(self._open())
         except AwsFailure as exc:
             self.found = ()
             self._blind = self._remains(_describe(exc))
@@ -58,11 +69,11 @@ class Sweeper:
         seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
             # Only those that were there before: of runs that died while they looked around.
-            self._probes = frozenset(i for k, i in self.found if is_probe(place, k)) - {probe}
+            self._probes = frozenset(i for k, i in self.found if place.is_probe(k)) - {probe}
         else:
             self._others = seen
         if probe not in seen:
-            self._blind = self._remains("the store does not list open uploads by prefix")
+            self._blind = self._remains("the store does not list open uploads")
 
     @property
     def is_blind(self) -> bool:
@@ -75,13 +86,18 @@ class Sweeper:
         return is_file_name(name, self._single_file, self._partition_by)
 
     def sweep(self, keep: Collection[str] = ()) -> str | None:
-        """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
+        """Abort what is open now, but for the ids in `keep`; None, or what may be left.
+
+        What a run keeps, it has claimed: then no other run's claim stands.
+        """
         if self._blind is not None:
             return self._blind
         try:
             self._abort_open(keep)
         except AwsFailure as exc:
             return self._remains(_describe(exc))
+        except _UnknownClaimError as exc:
+            return self._remains(str(exc))
         return None
 
     def sweep_after_commit(self, *, speculative: bool) -> str | None:
@@ -91,14 +107,15 @@ class Sweeper:
         some seconds.
         """
         if speculative or self._attempts_were_lost:
-            return self.sweep_until_quiet()
+            return self.sweep_until_quiet(_LOST_QUIET_S)
         return self.sweep()
 
-    def sweep_until_quiet(self) -> str | None:
+    def sweep_until_quiet(self, quiet_s: float | None = None) -> str | None:
         """As `sweep`, until no new upload has appeared for some seconds.
 
         A task that has just been cancelled may still be opening one.
         """
+        quiet_s = _QUIET_S if quiet_s is None else quiet_s
         if self._blind is not None:
             return self._blind
         started = quiet_since = time.monotonic()
@@ -107,23 +124,25 @@ class Sweeper:
             while time.monotonic() - started < _MAX_S:
                 if self._abort_open():
                     quiet_since = time.monotonic()
-                elif time.monotonic() - quiet_since >= _QUIET_S:
+                elif time.monotonic() - quiet_since >= quiet_s:
                     return None
                 pause.wait(_PAUSE_S)
         except AwsFailure as exc:
             return self._remains(_describe(exc))
+        except _UnknownClaimError as exc:
+            return self._remains(str(exc))
         return self._remains("tasks of the export are still opening uploads")
 
     def _abort_open(self, keep: Collection[str] = ()) -> int:
         """How many uploads it aborted."""
         found = [
             (key, upload_id)
-            for key, upload_id in self._place.uploads()
+            for key, upload_id in self._open()
             if upload_id not in self._others and upload_id not in keep
             if self.is_ours(key) or upload_id in self._probes
         ]
         # Read after listing: what is claimed in between is among it, what is released is done.
-        claimed = self._claimed() if found else frozenset()
+        claimed = self._claimed() if found and not keep else frozenset()
         found = [upload for upload in found if upload[1] not in claimed]
         before = {upload_id for _, upload_id in self.found}
         self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
@@ -137,14 +156,24 @@ class Sweeper:
             if not is_missing(exc):  # its own task may have aborted it first
                 raise
 
+    def _open(self) -> Iterator[tuple[str, str]]:
+        return self._place.uploads(of_whole_bucket=self._of_whole_bucket)
+
     def _claimed(self) -> frozenset[str]:
+        """The uploads that a commit may be about to complete; raises _UnknownClaimError."""
         try:
-            claim = read_claim(self._place)
-        except (*AwsFailure, ValueError):  # an export can do without the right to read
-            claim = None
-        return (
-            frozenset(file.upload_id for file in claim[0].pending.files) if claim else frozenset()
-        )
+            version = read_intent(self._place)
+        except (*AwsFailure, ValueError) as exc:
+            # An export can do without the right to read. Without an intent nothing is lost by it.
+            key = self._place.key(COMMITTING)
+            if self._place.find(key) is None:
+                return frozenset()
+            raise _UnknownClaimError(
+                f"{self._place.uri_of(key)}, which may name open uploads of another run, could "
+                f"not be read: {exc}"
+            ) from exc
+        pending = version.intent.pending if version else None
+        return frozenset(file.upload_id for file in pending.files) if pending else frozenset()
 
     def _remains(self, reason: str) -> str:
         bucket, prefix = self._place.location.bucket, self._place.location.prefix

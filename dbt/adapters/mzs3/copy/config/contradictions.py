@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.location import SCHEME
-from dbt.adapters.mzs3.aws.named import unknown_connection
+from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
 from dbt.adapters.mzs3.copy.config.keys import OF_CSV
 from dbt.adapters.mzs3.copy.config.size import format_size
 from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
@@ -34,7 +34,7 @@ def contradictions(
 def _of_where(
     options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
 ) -> Iterator[str]:
-    if "location" not in given:
+    if given.get("location") in (None, ""):
         yield "location is required: 's3://bucket/prefix' or a SQL expression for one"
     if options.location.startswith(SCHEME) and ("||" in options.location):
         yield (
@@ -42,6 +42,8 @@ def _of_where(
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         )
+    else:
+        yield from literal_problems(options.location)
     if options.aws_connection not in connections:
         yield unknown_connection("aws_connection", options.aws_connection, connections)
 
@@ -60,7 +62,11 @@ def _of_sizes(options: CopyOptions) -> Iterator[str]:
             f"{MAX_UPLOAD_PARTS} upload parts of {format_size(options.part_size)}; raise part_size"
         )
     if options.max_multi_part_bytes_in_memory < 2 * options.part_size:
-        yield "max_multi_part_bytes_in_memory must be at least twice part_size"
+        yield (
+            "max_multi_part_bytes_in_memory must be at least twice part_size, which is "
+            f"{format_size(options.part_size)}; it is "
+            f"{format_size(options.max_multi_part_bytes_in_memory)}"
+        )
 
 
 def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
@@ -70,7 +76,7 @@ def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{key} contradicts single_file, which is one file; leave out one of them"
     twice = sorted({n for n in options.partition_by if options.partition_by.count(n) > 1})
     if twice:
-        yield f"partition_by names {', '.join(twice)} twice"
+        yield f"partition_by names {', '.join(twice)} twice; leave one of them"
 
 
 def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
@@ -79,4 +85,4 @@ def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
         return
     for key in OF_CSV:
         if given.get(key) is not None:
-            yield f"{key} is an option of CSV; format is {options.format}"
+            yield f"{key} is an option of CSV; format is {options.format}, so leave it out"

@@ -37,6 +37,12 @@ IGNORED = frozenset(
         "tblproperties",
         "merge_update_columns",
         "sql_header",
+        # What dbt notes of a Python model, and how one is to be run.
+        "config_keys_used",
+        "config_keys_defaults",
+        "meta_keys_used",
+        "meta_keys_defaults",
+        "submission_method",
     }
 )
 

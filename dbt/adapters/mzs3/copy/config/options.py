@@ -22,6 +22,7 @@ from dbt.adapters.mzs3.copy.config.values import (
     file_name,
     flag,
     names,
+    names_or_all,
     text,
     whole_number,
 )
@@ -108,7 +109,7 @@ def parse_options(
         "single_file": read("single_file", file_name),
         "on_existing": read("on_existing", choice(("fail", "overwrite", "resume"))),
         "header": read("header", flag),
-        "force_quote": read("force_quote", names),
+        "force_quote": read("force_quote", names_or_all),
         "dialect": _dialect(read),
         "properties": _properties(read),
     }

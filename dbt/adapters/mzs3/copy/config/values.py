@@ -42,11 +42,19 @@ def flag(value: Any) -> bool:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Column names: a list, or one name, or `*`."""
+    """Column names: a list, or one name."""
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise ValueError(f"must be '*' or a list of column names, not {value!r}")
+        raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
     return tuple(listed)
+
+
+def names_or_all(value: Any) -> tuple[str, ...]:
+    """Column names, or `*` for all."""
+    try:
+        return names(value)
+    except ValueError:
+        raise ValueError(f"must be '*' or a list of column names, not {value!r}") from None
 
 
 def whole_number(low: int, high: int) -> Callable[[Any], int]:

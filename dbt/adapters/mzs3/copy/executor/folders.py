@@ -90,8 +90,8 @@ def _folder_text(values: pa.Array) -> pa.Array:
         return value_text(values)
     except NotUtf8 as error:
         raise ExecutorError(
-            "partition_by: a column holds text that is not valid UTF-8; select make_valid_utf8() "
-            "of it"
+            "a column of partition_by holds text that is not valid UTF-8, which no folder's name "
+            "can carry. Select make_valid_utf8() of it"
         ) from error
 
 

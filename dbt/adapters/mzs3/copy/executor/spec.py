@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -65,8 +65,9 @@ class WriteSpec:
     they name becomes folders instead of content. Files are numbered from `first_number`.
     `single_file` is the name of the one file. With `sorted_by_hash`, rows come with their hash,
     and nothing else has put them in order. `properties` are S3's arguments for each object.
-    `reusable` has the uploads, by key, that an interrupted run left open. With `dry`, nothing is
-    uploaded, and the reports say what would have been.
+    `reusable` has the uploads, by key, that interrupted runs left open, the fullest first; those
+    of a run that is `resumable` can be reused after it. With `dry`, nothing is uploaded, and the
+    reports say what would have been.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -82,7 +83,8 @@ class WriteSpec:
     single_file: str | None = None
     sorted_by_hash: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
-    reusable: Mapping[str, OpenUpload] = field(default_factory=dict)
+    reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
+    resumable: bool = False
     dry: bool = False
     progress: ProgressTarget | None = None
 

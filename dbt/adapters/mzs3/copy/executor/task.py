@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ PART_COLUMN = "_mz_part"
 HASH_COLUMN = "_mz_hash"
 REPORT_DDL = (
     "part int, number int, folder string, key string, upload_id string, etags array<string>, "
-    "rows bigint, bytes bigint, sha256 string"
+    "rows bigint, bytes bigint, sha256 string, stage int, tied boolean"
 )
 _REPORT_SCHEMA = pa.schema(
     [
@@ -36,6 +36,8 @@ _REPORT_SCHEMA = pa.schema(
         ("rows", pa.int64()),
         ("bytes", pa.int64()),
         ("sha256", pa.string()),
+        ("stage", pa.int32()),
+        ("tied", pa.bool_()),
     ]
 )
 # So many closed files may wait for S3 before the oldest is reported.
@@ -44,25 +46,37 @@ _CLOSED = 64
 Batches = Iterator[pa.RecordBatch]
 
 
-def write_parts(spec: WriteSpec) -> Callable[[Batches], Batches]:
+class TaskContext(Protocol):
+    """What a task knows of itself: Spark's own, which workers have."""
+
+    def stageId(self) -> int:
+        """Of the stage that the task is part of."""
+
+
+def write_parts(
+    spec: WriteSpec, context: Callable[[], TaskContext | None]
+) -> Callable[[Batches], Batches]:
     """A function for `mapInArrow`: uploads its rows, yields one row for each file.
 
     The first input column is the part, the second the hash if `spec.sorted_by_hash`, the others
     are the query's; rows of a part are adjacent, in their final order, and those of a folder are
     adjacent among them. No upload is completed. On any failure the task's uploads are aborted.
-    So are they if different rows have one hash, of which a row of NULLs tells instead of files.
+    So are they if different rows have one hash.
+
+    The last row is of no file: it has the task's `stage`, and is `tied` if different rows have
+    one hash. A task without rows yields it too.
     """
 
     def copy_rows(batches: Batches) -> Batches:
         rows = gathered(batches)
-        if not spec.sorted_by_hash:
-            yield from _written(spec, rows)
-            return
+        tied = False
         try:
-            yield from _written(spec, without_hash(rows))
+            yield from _written(spec, without_hash(rows) if spec.sorted_by_hash else rows)
         except TiedRowsError:
-            # To fail would have Spark try again, with the same rows.
-            yield pa.RecordBatch.from_pylist([{}], schema=_REPORT_SCHEMA)
+            tied = True  # to fail would have Spark try again, with the same rows
+        task = context()
+        stage = None if task is None else task.stageId()
+        yield pa.RecordBatch.from_pylist([{"stage": stage, "tied": tied}], schema=_REPORT_SCHEMA)
 
     return copy_rows
 

@@ -10,12 +10,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.executor.resume import OpenUpload
+from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, OpenUpload, note_of
 from dbt.adapters.mzs3.errors import ExecutorError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+    from dbt.adapters.mzs3.aws.parts import Parts
     from dbt.adapters.mzs3.copy.executor.uploader import Uploader
 
 MAX_UPLOAD_PARTS = 10_000
@@ -27,17 +28,18 @@ _PARTS_OF_ONE_SIZE = 2_000
 class FileUpload:
     """Appends bytes to one multipart upload in parts of exactly `part_size`, the last shorter.
 
-    An upload that an interrupted run left open for the same key is continued: parts that S3 has
-    already, byte for byte, are not sent again. The upload stays open; completing it is the
-    driver's decision.
+    An upload that an interrupted run left open for the same key, with the same properties, is
+    continued: parts that S3 has already, byte for byte, are not sent again. The upload stays open;
+    completing it is the driver's decision.
     """
 
     def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
         self._uploader = uploader
         self._spec = uploader.spec
         self.key = key
-        self._content_type = content_type
-        self._known = self._spec.reusable.get(key)
+        self._properties = {"ContentType": content_type, **self._spec.properties}
+        found = self._spec.reusable.get(key, ())
+        self._known = next((up for up in found if up.was_opened_with(self._properties)), None)
         self._opened: Future[str] | None = None
         self._chunks: deque[memoryview] = deque()
         self._buffered = 0
@@ -151,8 +153,7 @@ class FileUpload:
             return self._s3().create_multipart_upload(
                 Bucket=self._spec.bucket,
                 Key=self.key,
-                ContentType=self._content_type,
-                **self._spec.properties,  # type: ignore[arg-type]
+                **self._properties,  # type: ignore[arg-type]
             )["UploadId"]
         except AwsFailure as exc:
             doing = f"opening an upload of {self.uri}"
@@ -164,13 +165,10 @@ class FileUpload:
         if etag is not None:
             return etag
         try:
-            return self._s3().upload_part(
-                Bucket=self._spec.bucket,
-                Key=self.key,
-                UploadId=upload_id,
-                PartNumber=number,
-                Body=body,
-            )["ETag"]
+            parts = self._parts()
+            if number == 2 and self._spec.resumable and self._known is None:
+                parts.put(self.key, upload_id, NOTE_PART, note_of(self._properties))
+            return parts.put(self.key, upload_id, number, body)
         except AwsFailure as exc:
             doing = f"uploading part {number} of {self.uri}"
             raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
@@ -179,3 +177,8 @@ class FileUpload:
         if self._uploader.client is None:
             raise RuntimeError("a dry run sends nothing")
         return self._uploader.client
+
+    def _parts(self) -> Parts:
+        if self._uploader.parts is None:
+            raise RuntimeError("a dry run sends nothing")
+        return self._uploader.parts

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure
+from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
 from dbt.adapters.mzs3.copy.executor.upload import FileUpload
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
@@ -35,6 +36,7 @@ class Uploader:
         self._files: dict[str, FileUpload] = {}
         self._reported: list[tuple[str, str]] = []
         self.client = None if spec.dry else _client(spec)
+        self.parts = None if self.client is None else Parts(self.client, spec.bucket)
 
     def __enter__(self) -> Uploader:
         return self

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.spark.settings import settings
 
 WIDEST = 16 * 1024  # bytes of a narrow row
 WIDE_ROW = f"dbt-mzs3: a row has more than {WIDEST} bytes; the export begins again, for wide rows"
@@ -54,17 +54,7 @@ def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
     if not (conf.isModifiable(_MAX_ROWS) and conf.isModifiable(_MAX_BYTES)):
         yield
         return
-    theirs = {name: conf.get(name, None) for name in (_MAX_ROWS, _MAX_BYTES)}
-    rows = int(theirs[_MAX_ROWS] or 0)
-    try:
-        conf.set(_MAX_ROWS, str(min(rows, _ROWS) if rows > 0 else _ROWS))
-        conf.set(_MAX_BYTES, _NOT_MEASURED)
+    rows = int(conf.get(_MAX_ROWS, None) or 0)
+    fewer = str(min(rows, _ROWS) if rows > 0 else _ROWS)
+    with settings(spark, {_MAX_ROWS: fewer, _MAX_BYTES: _NOT_MEASURED}):
         yield
-    finally:
-        # A session that takes no setting has ended, of which the work in it has told.
-        with contextlib.suppress(PySparkException, Py4JError, OSError):
-            for name, value in theirs.items():
-                if value is None:
-                    conf.unset(name)
-                else:
-                    conf.set(name, value)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.copy.rows.batches import can_be_narrow
 
-Reason = Literal["wide rows", "equal hashes"]
+Reason = Literal["wide rows", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
@@ -22,10 +22,11 @@ class Granted:
     distinct_hashes: bool = False
 
     def but_for(self, reason: Reason) -> Granted:
-        """What is left of it once a row was wide, or two rows had one hash."""
-        if reason == "wide rows":
-            return replace(self, narrow_rows=False)
-        return replace(self, distinct_hashes=False)
+        """What is left of it once a row was wide, or two rows had one hash; else all of it."""
+        return Granted(
+            narrow_rows=self.narrow_rows and reason != "wide rows",
+            distinct_hashes=self.distinct_hashes and reason != "equal hashes",
+        )
 
 
 NOTHING = Granted()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -14,6 +13,7 @@ from dbt.adapters.mzs3.copy.executor.spec import EVERY_COLUMN, ExportedColumn
 from dbt.adapters.mzs3.copy.rows.intervals import INTERVALS, interval_parts
 from dbt.adapters.mzs3.copy.rows.nested import Change
 from dbt.adapters.mzs3.copy.rows.ordering import SIGNED
+from dbt.adapters.mzs3.names import namesakes
 
 _SCALARS = (
     T.NullType,
@@ -36,6 +36,8 @@ _SCALARS = (
     T.VariantType,
     *INTERVALS,
 )
+# Of a second's fraction, in PostgreSQL's times.
+_TIME_DIGITS = 6
 # Else a variant's instants, and so the files, would be different in another session.
 _VARIANT_OPTIONS = {"timeZone": "UTC"}
 
@@ -59,6 +61,18 @@ def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[st
             f"{', '.join(schema.fieldNames())}"
         )
     return problems
+
+
+def view_problems(schema: T.StructType) -> list[str]:
+    """Columns of which Spark makes the model's view, but then can't read it."""
+    names = schema.fieldNames()
+    return [
+        f"the query has columns {names[first]} and {names[place]}, which are one name to Spark, "
+        "so that the model's view can't be read; rename one"
+        for first, place in namesakes(names)
+        # Of two whose small letters are the same it makes none.
+        if names[first].lower() != names[place].lower()
+    ]
 
 
 def parquet_problems(schema: T.StructType) -> list[str]:
@@ -107,11 +121,20 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
     elif isinstance(kind, T.StructType):
         # Legal in a query if not in a table; Arrow refuses them, and Spark's own paths can't tell
         # fields apart that differ in case alone.
-        for name, count in Counter(name.lower() for name in kind.fieldNames()).items():
-            if count > 1:
-                yield f"column {path} is a struct with {count} fields named {name}; rename them"
+        names = kind.fieldNames()
+        for first, place in namesakes(names):
+            yield (
+                f"column {path} is a struct with fields {names[first]} and {names[place]}, which "
+                "are one name to Spark; rename one"
+            )
         for field in kind.fields:
             yield from _problems(f"{path}.{field.name}", field.dataType)
+    elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
+        yield (
+            f"column {path} has the type {kind.simpleString()}, of which an export can't write "
+            "the digits behind the microsecond; select it as a string, or as "
+            f"time({_TIME_DIGITS})"
+        )
     elif not isinstance(kind, _SCALARS):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "

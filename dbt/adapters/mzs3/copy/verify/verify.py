@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.copy.commit.existing import Existing, read_existing
+from dbt.adapters.mzs3.copy.commit.intent import read_intent
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Listed, Place
 from dbt.adapters.mzs3.copy.magnitude import shown_bytes
 from dbt.adapters.mzs3.copy.verify.check import Entry, check_object
@@ -94,12 +96,15 @@ def _export_at(place: Place) -> Existing:
     try:
         existing = read_existing(place)
     except LocationError as exc:
-        raise LocationError(f"{uri} is not a manifest of dbt-mzs3: {exc.__cause__}") from exc
+        raise LocationError(
+            f"{uri} is not a manifest that dbt-mzs3 writes ({exc.__cause__}), so there is nothing "
+            "to compare the files with"
+        ) from exc
     if existing is not None:
         return existing
     begun = ""
     try:
-        if place.find(place.key(COMMITTING)) is not None:
+        if place.find(place.key(COMMITTING)) is not None and not _is_closed(place):
             begun = (
                 f" {COMMITTING} is there: an export is being committed, or was cut off while it "
                 "was; then its next run finishes it"
@@ -111,13 +116,24 @@ def _export_at(place: Place) -> Existing:
     )
 
 
+def _is_closed(place: Place) -> bool:
+    """Whether the commit that the location knows of has ended, without an export."""
+    with contextlib.suppress(ValueError, *AwsFailure):
+        version = read_intent(place)
+        return version is None or version.intent.state == "closed"
+    return False
+
+
 def _told(place: Place, existing: Existing) -> tuple[Layout, list[Entry]]:
     try:
         layout = Layout.of(existing.manifest.get("options", {}))
         entries = [Entry.of(name, entry["meta"]) for name, entry in existing.entries.items()]
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
         uri = place.uri_of(place.key(MANIFEST))
-        raise LocationError(f"{uri} lacks what dbt-mzs3 writes of each file: {exc}") from exc
+        raise LocationError(
+            f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
+            "changed it. Export again"
+        ) from exc
     return layout, entries
 
 

@@ -17,6 +17,7 @@ EPOCH_MARK = "{epoch}"
 DEFAULT_TAGS = (("mzs3-ingested", EPOCH_MARK),)
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
+_FIFO = ".fifo"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
 # What S3 takes (S3, Categorizing your objects using tags).
@@ -116,11 +117,9 @@ def queue_problem(queue: Any) -> str | None:
     if queue.startswith("arn:"):
         return "is an ARN; give the queue's name, or its URL if it is another account's"
     if "://" not in queue:
-        return (
-            None
-            if _QUEUE_NAME.fullmatch(queue)
-            else "is no name of a queue: those are up to 80 letters, digits, - and _"
-        )
+        if not _QUEUE_NAME.fullmatch(queue):
+            return "is no name of a queue: those are up to 80 letters, digits, - and _"
+        return _fifo_problem(queue)
     try:
         parts = urlsplit(queue)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -134,7 +133,16 @@ def queue_problem(queue: Any) -> str | None:
             "must be a URL without a user, a password or parameters: keys belong under "
             "aws_connections in the profile"
         )
-    return None
+    return _fifo_problem(queue_name(queue))
+
+
+def _fifo_problem(name: str) -> str | None:
+    if not name.endswith(_FIFO):
+        return None
+    return (
+        "is a FIFO queue, where a message that a run holds, or leaves to others, keeps back all "
+        "behind it; have the events sent to a standard queue: to a source their order is no matter"
+    )
 
 
 def _after_commit(value: Any, location: S3Location, problems: list[str]) -> AfterCommit:

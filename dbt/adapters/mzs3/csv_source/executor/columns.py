@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.names import folded, namesakes
+
 RESERVED_PREFIX = "_mz_"
 OBJECT_COLUMN = "_mz_object"
 RECORD_COLUMN = "_mz_record"
@@ -98,25 +100,26 @@ def ddl(columns: Sequence[Column]) -> str:
 def name_problems(names: Sequence[str]) -> list[str]:
     """Why these names cannot be the columns of a table in Spark; empty if they can.
 
-    A name is given once, upper and lower case being the same as they are to Spark; it is not
-    empty, and does not start with `_mz_`, which the metadata columns do.
+    A name is given once, as Spark compares names; it is not empty, and does not start with
+    `_mz_`, which the metadata columns do.
     """
     problems: list[str] = []
-    first_seen: dict[str, int] = {}
-    for position, name in enumerate(names, 1):
-        lowered = name.lower()
+    earlier = {place: first for first, place in namesakes(names)}
+    for place, name in enumerate(names):
         if not name:
-            problems.append(f"column {position} has an empty name")
-        elif lowered.startswith(RESERVED_PREFIX):
+            problems.append(f"column {place + 1} has an empty name")
+        elif folded(name).startswith(RESERVED_PREFIX):
             problems.append(
-                f"column {position} is named {name!r}: names that start with "
+                f"column {place + 1} is named {name!r}: names that start with "
                 f"{RESERVED_PREFIX} are reserved"
             )
-        elif lowered in first_seen:
-            problems.append(
-                f"columns {first_seen[lowered]} and {position} have the same name {name!r} "
-                "(Spark does not tell upper from lower case)"
-            )
-        else:
-            first_seen[lowered] = position
+        elif place in earlier:
+            first = names[earlier[place]]
+            problems.append(f"columns {earlier[place] + 1} and {place + 1} {_same(first, name)}")
     return problems
+
+
+def _same(first: str, name: str) -> str:
+    if first.lower() == name.lower():
+        return f"have the same name {name!r} (Spark does not tell upper from lower case)"
+    return f"have names that Spark takes for one, {first!r} and {name!r}"

@@ -70,8 +70,9 @@ class _Scan:
         self._last = last
         self._blank_is_wrong = blank_is_wrong
         # Behind text, or before it: a pattern that starts with a literal is searched for fastest.
+        # No field begins behind a carriage return; one may end before it, that of a line's end.
         self._stray = re.compile(
-            b"%b(?:(?<=[^\r\n%b]%b)|(?=[^\r\n%b]))"
+            b"%b(?:(?<=[^\n%b]%b)|(?=[^\r\n%b]))"
             % (re.escape(quote), re.escape(delimiter + quote), re.escape(quote),
                re.escape(delimiter + quote))
         )  # fmt: skip

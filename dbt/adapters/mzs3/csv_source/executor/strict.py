@@ -50,8 +50,11 @@ def _has_stray_quote(outside: bytes, delimiter: bytes, quote: bytes) -> bool:
     # A quoted field stands between delimiters and line ends, and two quotes that touch are one
     # quote in a field, so what is outside and not empty starts and ends with one of these.
     # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
-    stray = re.compile(re.escape(quote) + b"[^\r\n" + re.escape(delimiter + quote) + b"]")
-    return bool(stray.search(outside) or stray.search(outside[::-1]))
+    # A carriage return begins a line's end, so it can only be behind a field.
+    none_of = re.escape(delimiter + quote)
+    before_text = re.compile(re.escape(quote) + b"[^\r\n" + none_of + b"]")
+    behind_text = re.compile(re.escape(quote) + b"[^\n" + none_of + b"]")
+    return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
 
 
 def _has_blank_line(outside: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,7 @@ from dbt.adapters.mzs3.shard.write.commit import committing
 from dbt.adapters.mzs3.shard.write.parts import part_count
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
+from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 
@@ -47,24 +49,30 @@ class Compacted:
     aborted: Aborted
 
 
-def compact_shard(spark: SparkSession, shelf: Shelf, request: CompactionRequest) -> Compacted:
+def compact_shard(
+    spark: SparkSession,
+    shelf: Shelf,
+    request: CompactionRequest,
+    cancelled: threading.Event | None = None,
+) -> Compacted:
     """One batch for all up to a time, from which on readers find the same rows as before.
 
     Runs that write meanwhile lose no batch: they begin again. Files that no batch names are
     removed once they are old enough for no reader or writer to need them, and so are uploads that
-    killed runs left open. Raises an Mzs3Error; the shard can then still be read as before.
+    killed runs left open. Once `cancelled` is set, no job of Spark's comes to its end. Raises an
+    Mzs3Error; the shard can then still be read as before.
     """
     place = Place(s3_client(shelf.connection), shelf.location)
     store = StateStore(place.client, shelf.location)
-    before = store.read()
-    if before is None:
-        raise ShardError(f"there is no shard at {place.uri}")
+    before = store.existing()
+    store.require_conditions()
     plan = compaction_plan(before.state, request)
     new = None
     try:
         if plan is not None:
-            work = _Compaction(spark, shelf, place, store, request)
-            new = work.carried_out(before, plan)
+            work = _Compaction(spark, shelf, place, store, request, cancelled)
+            with interruptible(spark, cancelled):
+                new = work.carried_out(before, plan)
         swept = sweep(place, store, request.keep_ms)
     except UnknownWriteError as exc:
         raise UnknownWriteError(
@@ -81,6 +89,7 @@ class _Compaction:
     place: Place
     store: StateStore
     request: CompactionRequest
+    cancelled: threading.Event | None
 
     def carried_out(self, before: Read, plan: CompactionPlan) -> Batch:
         """The batch that now is in the place of the old ones."""
@@ -114,10 +123,11 @@ class _Compaction:
             return empty
         columns = plan.schema.columns
         spec = batch_spec(self.shelf, columns, plan.encoding, plan.since, self.request)
-        with cleaned_up(self.place, spec.prefix, f"compacting {self.place.uri}") as opened:
+        doing = f"compacting {self.place.uri}"
+        with cleaned_up(self.place, spec.prefix, doing, self.cancelled) as opened:
             parts = self._parts(plan)
             opened.files = None
-            uploaded = upload(parts, spec)
+            uploaded = upload(self.place, parts, spec)
             opened.files = uploaded.files
             files = make_visible(self.place, uploaded.files)
         return Batch(

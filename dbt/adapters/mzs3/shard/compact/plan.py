@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.shard.executor.batch.layout import Encoding
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.times import shown_time
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,9 @@ def _frontier(state: ShardState, request: CompactionRequest) -> int:
         return state.since
     if int(request.since) >= state.upper:
         raise ShardError(
-            f"the shard has been written up to {state.upper - 1}; it can't be compacted as of "
-            f"{request.since}, which may still change"
+            f"the shard has been written up to {shown_time(state.upper - 1)}; it can't be "
+            f"compacted as of {shown_time(int(request.since))}, which may still change. Give an "
+            f"earlier since, or {LATEST}"
         )
     return max(int(request.since), state.since)
 
@@ -85,7 +87,8 @@ def _sort_columns(
     if missing:
         known = ", ".join(column.name for column in schema.columns)
         raise ConfigError(
-            OPERATION, [f"sort_by has {name}, and the shard has {known}" for name in missing]
+            OPERATION,
+            [f"sort_by has {name}, which the shard lacks; it has {known}" for name in missing],
         )
     return tuple(column for column in found.values() if column is not None)
 

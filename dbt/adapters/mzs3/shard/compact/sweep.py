@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.spec import BATCHES
@@ -40,9 +40,7 @@ def sweep(place: Place, store: StateStore, keep_ms: int) -> Swept:
     may be at it. None of a run that still writes is ever taken, however long it takes: the state
     is changed before anything is removed, and so the run begins again. Raises S3Error, ShardError.
     """
-    before = store.read()
-    if before is None:
-        raise ShardError(f"there is no shard at {place.uri}")
+    before = store.existing()
     try:
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
         oldest = s3_now(place.client, place.location) - keep_ms if keep_ms else _NEWEST

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dbt.adapters.mzs3.aws.named import unknown_connection
+from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
 from dbt.adapters.mzs3.copy.config.keys import IGNORED
 from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
-from dbt.adapters.mzs3.copy.config.size import parse_size
+from dbt.adapters.mzs3.copy.config.size import format_size, parse_size
 from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types.kind import Type
@@ -96,15 +97,22 @@ def _key_problems(given: Mapping[str, Any]) -> list[str]:
 def _contradictions(
     options: ShardOptions, given: Mapping[str, Any], connections: Collection[str]
 ) -> list[str]:
-    problems = []
-    if given.get("location") is None:
+    problems = literal_problems(options.location)
+    if given.get("location") in (None, ""):
         problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
     if options.aws_connection not in connections:
         problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
     if options.part_size < _SMALLEST_PART:
-        problems.append("part_size must be at least 5MB, which is the least that S3 takes")
+        problems.append(
+            "part_size must be at least 5MB, which is the least that S3 takes, not "
+            f"{format_size(options.part_size)}"
+        )
     if options.max_multi_part_bytes_in_memory < 3 * options.part_size:
-        problems.append("max_multi_part_bytes_in_memory must be at least three times part_size")
+        problems.append(
+            "max_multi_part_bytes_in_memory must be at least three times part_size, which is "
+            f"{format_size(options.part_size)}; it is "
+            f"{format_size(options.max_multi_part_bytes_in_memory)}"
+        )
     return problems
 
 
@@ -128,7 +136,7 @@ def column_names(value: Any) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(n, str) for n in listed):
         raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
-    if len({name.lower() for name in listed}) < len(listed):
+    if namesakes(listed):
         raise ValueError(f"has a column twice: {', '.join(listed)}")
     return tuple(listed)
 
@@ -145,4 +153,4 @@ def _names_by_name(value: Any) -> dict[str, str]:
 def _types_by_name(value: Any) -> dict[str, Type]:
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
         raise ValueError(f"must be a mapping of columns to types, not {value!r}")
-    return {str(name).lower(): parse_type(kind) for name, kind in value.items()}
+    return {folded(str(name)): parse_type(kind) for name, kind in value.items()}

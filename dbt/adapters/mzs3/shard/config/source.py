@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -47,13 +48,13 @@ def parse_shard_source(
     connections: Collection[str],
 ) -> ShardSource:
     """What a source named `name` declares; raises ConfigError with all that is wrong."""
-    problems = [
-        f"{key} is not a key of a {TYPE} source; known are {', '.join(_KNOWN)}"
-        for key in external
-        if key not in _KNOWN
-    ]
+    problems = _key_problems(external)
     read = ConfigReader(external, problems)
-    location = named_location(external.get("location"), problems)
+    location = None
+    if external.get("location") is None:
+        problems.append("location is required, such as s3://bucket/prefix/")
+    elif (uri := read("location", text)) is not None:
+        location = named_location(uri, problems)
     connection = read("aws_connection", text) or "default"
     if connection not in connections:
         problems.append(unknown_connection("aws_connection", connection, connections))
@@ -61,10 +62,24 @@ def parse_shard_source(
     validate = read("validate", flag) or False
     keep_hours = read("keep_hours", whole_number(0, _LONGEST_KEPT_HOURS))
     if problems or location is None:
-        raise ConfigError(name, problems)
+        raise ConfigError(f"source {name}", problems)
     given = None if as_of == LATEST else int(as_of) if as_of is not None else None
     keep_ms = ShardSource.keep_ms if keep_hours is None else keep_hours * _HOUR_MS
     return ShardSource(name, location, connection, given, validate, tuple(columns), keep_ms)
+
+
+def _key_problems(external: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for key in external:
+        if key not in _KNOWN:
+            near = difflib.get_close_matches(str(key), _KNOWN, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            problems.append(
+                f"{key} is not a key of a {TYPE} source; {hint}known are {', '.join(_KNOWN)}"
+            )
+    if (kind := external.get("type")) != TYPE:
+        problems.append(f"type must be {TYPE}, not {kind!r}")
+    return problems
 
 
 def moment(value: Any) -> int | str:

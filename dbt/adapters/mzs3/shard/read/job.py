@@ -15,10 +15,6 @@ from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 
-class NoShardError(ShardError):
-    """There is no shard at the location."""
-
-
 def read_shard(
     spark: SparkSession,
     connection: AwsConnection,
@@ -33,12 +29,7 @@ def read_shard(
     `names` are the columns that are fetched, of those that the shard had at that time; None is
     all of them. With a `comparison`, both encodings are decoded and compared. Raises ShardError.
     """
-    found = StateStore(s3_client(connection), location).read()
-    if found is None:
-        raise NoShardError(
-            f"there is no shard at {location.uri}; run the model that writes it first"
-        )
-    state = found.state
+    state = StateStore(s3_client(connection), location).existing().state
     moment = state.upper - 1 if as_of is None else as_of
     state.batches_until(moment)  # a time that can't be read is why it may lack a column
     columns = _columns(state.schema_at(moment), names)
@@ -54,6 +45,7 @@ def _columns(schema: Schema, names: Sequence[str] | None) -> tuple[Column, ...]:
     if missing:
         raise ShardError(
             f"the shard had no column {', '.join(missing)} at that time; it had "
-            f"{', '.join(column.name for column in schema.columns)}"
+            f"{', '.join(column.name for column in schema.columns)}. List those under the "
+            "source's columns, or give another as_of"
         )
     return tuple(column for column in found.values() if column is not None)

@@ -44,26 +44,27 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
     return is_wider(kind, kind_of(data_type))
 
 
-def in_wire_type(column: Column, data_type: T.DataType, kind: Type) -> Column:
+def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
     """Normalised values, now of `data_type`, in wire form.
 
     A text that is no UUID fails, and so does a number that an unsigned type does not have:
-    whatever `spark.sql.ansi.enabled` is, none is made NULL or another one.
+    whatever `spark.sql.ansi.enabled` is, none is made NULL or another one. `name` is what users
+    call the column.
     """
     if not _is_checked(kind):
         return column.cast(wire_spark_type(kind))
     if kind.name in _LARGEST:
-        return _in_range(column, kind)
+        return _in_range(column, kind, name)
     if kind.name == "uuid":
-        return _uuid_bytes(column) if isinstance(data_type, T.StringType) else column
+        return _uuid_bytes(column, name) if isinstance(data_type, T.StringType) else column
     if isinstance(data_type, T.ArrayType):
         inside = Type("record", kind.children) if kind.name == "map" else kind.children[0]
         element = data_type.elementType
-        return F.transform(column, lambda item: in_wire_type(item, element, inside))
+        return F.transform(column, lambda item: in_wire_type(item, element, inside, name))
     if not isinstance(data_type, T.StructType):
         return column.cast(wire_spark_type(kind))
     parts = [
-        in_wire_type(column.getField(field.name), field.dataType, child).alias(str(place))
+        in_wire_type(column.getField(field.name), field.dataType, child, name).alias(str(place))
         for place, (field, child) in enumerate(zip(data_type.fields, kind.children, strict=True))
     ]
     return F.when(column.isNotNull(), F.struct(*parts))
@@ -73,15 +74,15 @@ def _is_checked(kind: Type) -> bool:
     return kind.name in ("uuid", *_LARGEST) or any(map(_is_checked, kind.children))
 
 
-def _in_range(number: Column, kind: Type) -> Column:
+def _in_range(number: Column, kind: Type, name: str) -> Column:
     largest = _LARGEST[kind.name]
     said = f" is no {kind.name}, which is from 0 to {largest}"
-    wrong = F.raise_error(F.concat(number.cast("string"), F.lit(said)))
+    wrong = F.raise_error(F.concat(F.lit(f"column {name}: "), number.cast("string"), F.lit(said)))
     is_one = number.isNull() | number.between(F.lit(Decimal(0)), F.lit(Decimal(largest)))
     return F.when(is_one, number.cast(wire_spark_type(kind))).otherwise(wrong)
 
 
-def _uuid_bytes(text: Column) -> Column:
-    wrong = F.raise_error(F.concat(F.lit("'"), text, F.lit("' is no UUID")))
+def _uuid_bytes(text: Column, name: str) -> Column:
+    wrong = F.raise_error(F.concat(F.lit(f"column {name}: '"), text, F.lit("' is no UUID")))
     found = F.unhex(F.replace(text, F.lit("-"), F.lit("")))
     return F.when(text.isNull() | text.rlike(_UUID), found).otherwise(wrong)

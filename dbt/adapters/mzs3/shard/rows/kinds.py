@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.copy.rows.intervals import INTERVALS
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.state.evolve import Given
 from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -37,12 +38,12 @@ _TEXTS = (T.NullType, T.StringType, T.CharType, T.VarcharType)
 def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Given]:
     """The columns of a query, in which there are no problems, as a shard takes them.
 
-    `types` has the types of columns, by names in small letters, that are not Spark's own.
+    `types` has the types of columns, by names that are `folded`, that are not Spark's own.
     """
     return [
         Given(
             field.name,
-            types.get(field.name.lower()) or kind_of(field.dataType),
+            types.get(folded(field.name)) or kind_of(field.dataType),
             ddl_of(field.dataType),
         )
         for field in schema.fields

@@ -38,9 +38,7 @@ def from_document(data: bytes) -> ShardState:
     try:
         found: Any = json.loads(data)
         if found["format"] != FORMAT:
-            raise ValueError(
-                f"it is of format {found['format']}, and this version of dbt-mzs3 knows {FORMAT}"
-            )
+            raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
         return ShardState(
             tuple(map(schema_from_json, found["schemas"])),
             int(found["next_tag"]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.batch.widen import widened_datum
 from dbt.adapters.mzs3.shard.state.schema import Column
 from dbt.adapters.mzs3.shard.state.spark_types import differing_fields, holding_both, parsed
@@ -74,30 +75,26 @@ def evolved(
     return tuple(columns)
 
 
-def _key(name: str) -> str:
-    return name.lower()
-
-
 def _renamed(
     columns: Sequence[Column], renames: Mapping[str, str], problems: list[str]
 ) -> list[Column]:
     problems += [f"column_renames has {problem}" for problem in repeated_names(renames)]
-    names = {_key(column.name) for column in columns}
-    wanted = {_key(old): new for old, new in renames.items()}
+    names = {folded(column.name) for column in columns}
+    wanted = {folded(old): new for old, new in renames.items()}
     for old, new in renames.items():
-        if _key(old) in names and _key(new) in names:
+        if folded(old) in names and folded(new) in names:
             problems.append(
                 f"column_renames has {old}: {new}, but the shard has columns of both names; take "
                 "the rename out if it was carried out before, else drop one of them first"
             )
-        elif _key(old) not in names and _key(new) not in names:
+        elif folded(old) not in names and folded(new) not in names:
             problems.append(
                 f"column_renames has {old}: {new}, but the shard has no column {old}; it has "
                 f"{', '.join(column.name for column in columns)}"
             )
     return [
-        replace(column, name=wanted[_key(column.name)])
-        if _key(column.name) in wanted and _key(wanted[_key(column.name)]) not in names
+        replace(column, name=wanted[folded(column.name)])
+        if folded(column.name) in wanted and folded(wanted[folded(column.name)]) not in names
         else column
         for column in columns
     ]
@@ -106,7 +103,7 @@ def _renamed(
 def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with renames that take one column twice, or make two columns one."""
     for what, names in (("from", list(renames)), ("to", list(renames.values()))):
-        lower = [_key(name) for name in names]
+        lower = [folded(name) for name in names]
         for name in sorted({name for name in lower if lower.count(name) > 1}):
             yield (
                 f"several renames {what} {name}, and no two columns have one name, in whatever "
@@ -120,9 +117,9 @@ def _widened(
     policy: OnSchemaChange,
     problems: list[str],
 ) -> list[Column]:
-    found = {_key(column.name): column for column in given}
+    found = {folded(column.name): column for column in given}
     return [
-        _with_type(column, found.get(_key(column.name)), policy, problems) for column in columns
+        _with_type(column, found.get(folded(column.name)), policy, problems) for column in columns
     ]
 
 
@@ -144,7 +141,8 @@ def _with_type(
     if policy in ("ignore", "fail"):
         problems.append(
             f"column {column.name} is {column.spark} in the shard and {given.spark} in the model; "
-            f"on_schema_change: {policy} keeps types as they are"
+            f"on_schema_change: {policy} keeps types as they are. Cast it, or set "
+            "on_schema_change to append_new_columns, which takes the wider type over"
         )
         return column
     default = widened_datum(column.default, column.kind, kind)
@@ -181,10 +179,10 @@ def _without_dropped(
     policy: OnSchemaChange,
     problems: list[str],
 ) -> list[Column]:
-    names = {_key(column.name) for column in given}
-    gone = [column.name for column in columns if _key(column.name) not in names]
+    names = {folded(column.name) for column in given}
+    gone = [column.name for column in columns if folded(column.name) not in names]
     if policy == "sync_all_columns":
-        return [column for column in columns if _key(column.name) in names]
+        return [column for column in columns if folded(column.name) in names]
     if gone and policy in ("ignore", "fail"):
         problems.append(
             f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
@@ -201,18 +199,19 @@ def _with_added(
     evolution: Evolution,
     problems: list[str],
 ) -> list[Column]:
-    names = {_key(column.name) for column in columns}
-    new = [column for column in given if _key(column.name) not in names]
+    names = {folded(column.name) for column in columns}
+    new = [column for column in given if folded(column.name) not in names]
     if evolution.policy == "ignore":
         return list(columns)
     if new and evolution.policy == "fail":
         problems.append(
             f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
-            "on_schema_change: fail allows no new column"
+            "on_schema_change: fail allows no new column. Leave them out, or set it to "
+            "append_new_columns, or to ignore, which keeps them out of the shard"
         )
-    defaults = {_key(name): default for name, default in evolution.defaults.items()}
+    defaults = {folded(name): default for name, default in evolution.defaults.items()}
     added = [
-        Column(tag, column.name, column.kind, column.spark, defaults.get(_key(column.name), b""))
+        Column(tag, column.name, column.kind, column.spark, defaults.get(folded(column.name), b""))
         for tag, column in enumerate(new, start=next_tag)
     ]
     return [*columns, *added]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.types.kind import Type, type_from_json
 
 
@@ -55,8 +56,8 @@ class Schema:
             raise ValueError(f"schema {self.id} has several columns of one tag")
 
     def find(self, name: str) -> Column | None:
-        """The column that a name means, in any case of letters, as in Spark."""
-        found = [column for column in self.columns if column.name.lower() == name.lower()]
+        """The column that a name means to Spark, in any case of letters."""
+        found = [column for column in self.columns if folded(column.name) == folded(name)]
         return found[0] if found else None
 
     def as_json(self) -> dict[str, Any]:

@@ -119,8 +119,8 @@ class ShardState:
         """
         if batch.lower != self.upper:
             raise ShardError(
-                f"the shard has been written up to {self.upper - 1} in the meantime, and these "
-                f"changes are those since {batch.lower - 1}"
+                f"the shard has been written up to {shown_time(self.upper - 1)} in the meantime, "
+                f"and these changes are those since {shown_time(batch.lower - 1)}"
             )
         if self.batches and not batch.files and not self.batches[-1].files:
             last = replace(self.batches[-1], upper=batch.upper, schema=batch.schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -24,6 +23,9 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.parts import content_md5
+from dbt.adapters.mzs3.copy.commit.conditions import store_conditions
+from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state.document import from_document, to_document
 from dbt.adapters.mzs3.shard.state.state import ShardState
@@ -36,7 +38,6 @@ ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
 _CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
 _LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
-_NOT_OF_ANY = '"0"'
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Read:
 
     state: ShardState
     etag: str
+
+
+class NoShardError(ShardError):
+    """There is no shard at the location."""
 
 
 class LostRaceError(ShardError):
@@ -86,14 +91,41 @@ class StateStore:
         try:
             return Read(from_document(data), etag)
         except ValueError as error:
-            raise ShardError(f"{self.uri} is not a shard's state: {error}") from error
+            raise ShardError(
+                f"{self.uri} is not a shard's state that this version of dbt-mzs3 can read: "
+                f"{error}. Use the version that wrote it; if something else has changed the "
+                "object, restore it"
+            ) from error
+
+    def existing(self) -> Read:
+        """The state; NoShardError where there is no shard, ShardError if the object is none."""
+        found = self.read()
+        if found is None:
+            raise NoShardError(
+                f"there is no shard at {self._location.uri}; run the model that writes it first, "
+                "or correct the location"
+            )
+        return found
+
+    def require_conditions(self) -> None:
+        """Raises ShardError where the store does not heed the conditions of writes.
+
+        Nothing but a first look in a process asks the store.
+        """
+        heeds = store_conditions(Place(self._client, self._location))
+        if not (heeds.creates and heeds.replaces):
+            raise ShardError(
+                f"the store of {self.uri} does not heed the conditions of writes (If-None-Match, "
+                "If-Match), without which two runs at once could lose each other's batches; "
+                "shards need a store that does, such as Amazon S3"
+            )
 
     def create(self, state: ShardState) -> Read:
         """Write the first state; raises LostRaceError if there is one already.
 
-        Raises ShardError where the store does not heed the conditions of writes.
+        Raises ShardError as `require_conditions` does.
         """
-        self._check_conditions(state)
+        self.require_conditions()
         return self._write(None, state, {"IfNoneMatch": "*"})
 
     def replace(self, before: Read, state: ShardState) -> Read:
@@ -106,9 +138,7 @@ class StateStore:
         What `change` raises ends it. A state that is not changed is not written.
         """
         for attempt in range(ATTEMPTS):
-            before = self.read()
-            if before is None:
-                raise ShardError(f"there is no shard at {self._location.uri}")
+            before = self.existing()
             state = change(before.state)
             if state == before.state:
                 return before
@@ -181,24 +211,10 @@ class StateStore:
             Key=self._location.key(STATE),
             Body=document,
             ContentType="application/json",
+            ContentMD5=content_md5(document),  # buckets with Object Lock refuse it otherwise
             **condition,
         )
         return str(answer["ETag"])
-
-    def _check_conditions(self, state: ShardState) -> None:
-        """Raises ShardError if a write under a condition that can't hold comes through."""
-        try:
-            self._put(to_document(state, ""), {"IfMatch": _NOT_OF_ANY})
-        except AwsFailure as exc:
-            if error_code(exc) in _LOST_CODES or _is_no_object(exc):
-                return
-            raise S3Error(describe(exc, f"writing {self.uri}", "s3:PutObject")) from exc
-        with contextlib.suppress(*AwsFailure):
-            self._client.delete_object(Bucket=self._location.bucket, Key=self._location.key(STATE))
-        raise ShardError(
-            f"the store of {self.uri} does not heed If-Match, without which two runs at once "
-            "could lose each other's batches; shards need a store that does, such as Amazon S3"
-        )
 
 
 def _is_no_object(exc: Exception) -> bool:

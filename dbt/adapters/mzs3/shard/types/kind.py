@@ -30,7 +30,10 @@ class Type:
     def __post_init__(self) -> None:
         if self.name == "numeric":
             if not (0 < self.precision <= DIGITS and 0 <= self.scale <= self.precision):
-                raise ValueError(f"numeric({self.precision},{self.scale}) is no type")
+                raise ValueError(
+                    f"numeric({self.precision},{self.scale}) is no type; a numeric has 1 to "
+                    f"{DIGITS} digits, and no more of them after the point"
+                )
         elif self.name not in SCALARS and self.name not in CONTAINERS:
             raise ValueError(f"{self.name!r} is no type of shards")
         elif self.precision or self.scale:

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.copy.rows.shapes import column_problems
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.shard.rows.given_types import fits
 from dbt.adapters.mzs3.shard.rows.kinds import ddl_of
 from dbt.adapters.mzs3.shard.types.kind import Type
@@ -24,9 +25,12 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     except PySparkException as exc:
         raise explain(exc) from exc
     problems = column_problems(schema, ())
-    names = [name.lower() for name in schema.fieldNames()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    problems += [f"the query has several columns named {name}; rename them" for name in twice]
+    names = schema.fieldNames()
+    problems += [
+        f"the query has columns {names[first]} and {names[place]}, which are one name to Spark; "
+        "rename one"
+        for first, place in namesakes(names)
+    ]
     if problems:
         raise ConfigError(node, problems)
     return frame
@@ -34,7 +38,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
     """Names in `column_types` and what is wrong with them."""
-    found = {field.name.lower(): field.dataType for field in schema.fields}
+    found = {folded(field.name): field.dataType for field in schema.fields}
     for name, kind in types.items():
         if name not in found:
             yield (
@@ -45,13 +49,13 @@ def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[t
             yield (
                 name,
                 f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
-                "be taken for it",
+                "be taken for it; cast them, or correct the type",
             )
 
 
 def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> Iterator[str]:
     """What is wrong with `sort_by` where a shard has the columns `known`."""
-    lower = {name.lower() for name in known}
+    found = {folded(name) for name in known}
     for name in sort_by:
-        if name.lower() not in lower:
+        if folded(name) not in found:
             yield f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"

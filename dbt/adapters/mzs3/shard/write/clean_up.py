@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.write.commit import remove
-from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.failure import executor_error, explain
 
 
 @dataclass
@@ -25,7 +26,9 @@ class Opened:
 
 
 @contextmanager
-def cleaned_up(place: Place, folder: str, doing: str) -> Iterator[Opened]:
+def cleaned_up(
+    place: Place, folder: str, doing: str, cancelled: threading.Event | None = None
+) -> Iterator[Opened]:
     """Put around the writing of a batch: of a failure nothing is left in the run's own folder.
 
     `folder` is the prefix of the batch's keys. The block says when tasks begin with uploads, and
@@ -37,10 +40,12 @@ def cleaned_up(place: Place, folder: str, doing: str) -> Iterator[Opened]:
         yield opened
     except Exception as exc:
         if opened.files is None:
-            left = _left_by_tasks(place, folder)
+            left = left_by_tasks(place, folder)
         else:
             left = _left_of_files(place, opened.files)
-        text = f"{doing} failed: {explain(exc)}. The shard is what it was"
+        stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
+        ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+        text = f"{doing} {ended}. The shard is what it was"
         raise ShardError(f"{text}. {left}" if left else text) from exc
 
 
@@ -54,8 +59,8 @@ def _left_of_files(place: Place, files: Sequence[PendingFile]) -> str | None:
     return "; ".join(problems) or None
 
 
-def _left_by_tasks(place: Place, folder: str) -> str | None:
-    """Aborts what tasks have open, of whose uploads nothing is known, until none opens more."""
+def left_by_tasks(place: Place, folder: str) -> str | None:
+    """Aborts what tasks have open, until none opens more; None, or what may be left."""
     below = Place(place.client, S3Location(place.location.bucket, folder))
     try:
         with proof_of_writing(below) as probe:

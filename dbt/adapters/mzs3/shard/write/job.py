@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.copy.events import CopyWarning, Tell, tell_nobody
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.config.problems import Problems
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
@@ -42,6 +43,7 @@ from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_dat
 from dbt.adapters.mzs3.shard.write.parts import parts_of_changes
 from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
+from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
 
 # A compaction at the same time changes the state twice.
@@ -81,7 +83,8 @@ def persist_shard(
     run = _Run(spark, node, frame, parsed, shelf, as_of, cancelled, tell)
     for attempt in range(_ATTEMPTS):
         try:
-            return run.once(first=attempt == 0)
+            with interruptible(spark, cancelled):
+                return run.once(first=attempt == 0)
         except UnknownWriteError as exc:
             raise UnknownWriteError(
                 f"{node}: {exc}, and the batch with it: look with `dbt run-operation "
@@ -116,6 +119,7 @@ class _Run:
         store = StateStore(place.client, self.shelf.location)
         before = store.read()
         if first:
+            store.require_conditions()
             self._look_at_clocks(store, before)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
@@ -140,7 +144,7 @@ class _Run:
         given = given_columns(schema, options.column_types)
         wrong = dict(type_problems(schema, options.column_types))
         problems = Problems(self.node, wrong.values())
-        usable = {n: sql for n, sql in options.column_defaults.items() if n.lower() not in wrong}
+        usable = {n: sql for n, sql in options.column_defaults.items() if folded(n) not in wrong}
         defaults: dict[str, bytes] = {}
         with problems.gathered():
             defaults = default_datums(self.spark, self.node, usable, given)
@@ -162,12 +166,12 @@ class _Run:
         spec = batch_spec(self.shelf, columns, options.encoding, moment, options)
         doing = f"{self.node}: writing to {place.uri}"
         with (
-            cleaned_up(place, spec.prefix, doing) as opened,
+            cleaned_up(place, spec.prefix, doing, self.cancelled) as opened,
             self._parts(state, moment) as parts,
         ):
             self._stop_if_cancelled()
             opened.files = None
-            uploaded = upload(parts, spec)
+            uploaded = upload(place, parts, spec)
             opened.files = uploaded.files
             self._stop_if_cancelled()
             files = make_visible(place, uploaded.files)

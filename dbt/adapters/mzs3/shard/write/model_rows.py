@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated
@@ -23,14 +24,14 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
     """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
     rows = normalised(frame)
     kinds = {field.name: field.dataType for field in rows.schema.fields}
-    places = {name.lower(): f"c{place}" for place, name in enumerate(frame.columns)}
+    places = {folded(name): f"c{place}" for place, name in enumerate(frame.columns)}
 
     def value(column: ShardColumn) -> Column:
-        place = places.get(column.name.lower())
+        place = places.get(folded(column.name))
         if place is None:
             return F.lit(None).cast(wire_spark_type(column.kind))
         found = TIMES.of(F.col(place), kinds[place])
-        return in_wire_type(found, kinds[place], column.kind)
+        return in_wire_type(found, kinds[place], column.kind, column.name)
 
     return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
 
@@ -54,11 +55,11 @@ def default_datums(
 
     Raises ConfigError with every expression that fails, or is for no column of the model.
     """
-    columns = {column.name.lower(): column for column in given}
+    columns = {folded(column.name): column for column in given}
     found: dict[str, bytes] = {}
     problems: list[str] = []
     for name, expression in expressions.items():
-        column = columns.get(name.lower())
+        column = columns.get(folded(name))
         if column is None:
             problems.append(
                 f"column_defaults has {name}, which the model lacks; it has "
@@ -78,7 +79,7 @@ def default_datums(
 def _datum(spark: SparkSession, expression: str, column: Given) -> bytes:
     one = normalised(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
     field = one.schema.fields[0]
-    value = in_wire_type(F.col(field.name), field.dataType, column.kind)
+    value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)
     values = one.select(value).toArrow().column(0).combine_chunks()
     message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
     return message if message is not None else b""

@@ -15,11 +15,13 @@ from dbt.adapters.mzs3.copy.commit.each import each
 from dbt.adapters.mzs3.copy.commit.pending import PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
-from dbt.adapters.mzs3.copy.executor.task import REPORT_DDL, write_parts
+from dbt.adapters.mzs3.copy.rows.reports import reported
+from dbt.adapters.mzs3.copy.rows.steady import COMPUTED_TWICE
 from dbt.adapters.mzs3.copy.rows.uploads import check_count
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.rows.changes import DIFF
 from dbt.adapters.mzs3.shard.state.batch import BatchFile
+from dbt.adapters.mzs3.shard.write.clean_up import left_by_tasks
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 
@@ -32,12 +34,25 @@ class Uploaded:
     retractions: int
 
 
-def upload(changes: DataFrame, spec: WriteSpec) -> Uploaded:
+def upload(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded:
     """The files of changes `t`, `d`, c0, c1, … in parts; no file where there is no change.
 
-    The first column is the part, as `in_parts` makes it. Raises what Spark raises.
+    The first column is the part, as `in_parts` makes it. Where rows were computed anew while
+    others were written, all is uploaded once more. Raises what Spark raises, and ShardError.
     """
     ship_executor_code()
+    uploaded = _attempt(changes, spec)
+    if uploaded is None:
+        if (left := left_by_tasks(place, spec.prefix)) is not None:
+            raise ShardError(left)
+        uploaded = _attempt(changes, spec)
+    if uploaded is None:
+        raise ShardError(COMPUTED_TWICE)
+    return uploaded
+
+
+def _attempt(changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
+    """None if rows were computed anew."""
     counted = Observation()
     diff = F.col(DIFF)
     none = F.lit(0).cast("bigint")
@@ -47,8 +62,10 @@ def upload(changes: DataFrame, spec: WriteSpec) -> Uploaded:
         F.sum(F.when(diff > 0, diff).otherwise(none)).alias("additions"),
         F.sum(F.when(diff < 0, -diff).otherwise(none)).alias("retractions"),
     )
-    reports = observed.mapInArrow(write_parts(spec), REPORT_DDL).collect()
-    files = tuple(PendingFile.from_dict(report.asDict()) for report in reports)
+    reports = reported(observed, spec)
+    if reports.refuted is not None:
+        return None
+    files = tuple(map(PendingFile.from_dict, reports.files))
     check_count(sum(file.rows for file in files), int(counted.get["rows"]))
     return Uploaded(
         files, int(counted.get["additions"] or 0), int(counted.get["retractions"] or 0)
@@ -66,7 +83,10 @@ def make_visible(place: Place, files: Sequence[PendingFile]) -> tuple[BatchFile,
             )
         found = place.find(file.key)
         if found is None:
-            raise ShardError(f"{place.uri_of(file.key)} is gone right after it was written")
+            raise ShardError(
+                f"{place.uri_of(file.key)} is gone right after it was written: something else "
+                "than this run has removed it; run again"
+            )
         name = file.key.removeprefix(place.location.prefix)
         return BatchFile(name, file.bytes, found.etag, file.rows)
 

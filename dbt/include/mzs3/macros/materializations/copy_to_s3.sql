@@ -1,19 +1,29 @@
 {#
   Exports a model's rows to S3, and leaves a view of the model in Spark, so that ref(), tests and
   docs work on it. The work is a PySpark job that the adapter compiles, and writes to target/run.
+  What a Python model returns becomes a table, and the job exports that.
 #}
-{% materialization copy_to_s3, adapter='mzs3', supported_languages=['sql'] %}
+{% materialization copy_to_s3, adapter='mzs3', supported_languages=['sql', 'python'] %}
 
+  {%- set is_python = model.language == 'python' -%}
+  {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
   {#- Options are checked before anything is created. -#}
   {%- set job = adapter.compile_copy_job(
-      model.unique_id, sql, config.model.config.extra, this, should_full_refresh()
+      model.unique_id, query, config.model.config.extra, this, should_full_refresh()
   ) -%}
-  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
   {%- set grant_config = config.get('grants') -%}
 
   {{ run_hooks(pre_hooks) }}
 
-  {{ mzs3__replace_with_view(target_relation, sql) }}
+  {%- if is_python -%}
+    {%- do mzs3__drop_view(target_relation) -%}
+    {%- call statement('create_table', language='python') -%}
+      {{ mzs3__python_table(true, target_relation, compiled_code) }}
+    {%- endcall -%}
+  {%- else -%}
+    {{ mzs3__replace_with_view(target_relation, sql) }}
+  {%- endif -%}
 
   {%- if not mzs3__is_skipped() -%}
     {%- call statement('main', language='python') -%}
@@ -54,4 +64,12 @@
   {%- call statement('create_view') -%}
     {{ create_view_as(relation, sql) }}
   {%- endcall -%}
+{% endmacro %}
+
+
+{% macro mzs3__drop_view(relation) %}
+  {%- set existing = load_cached_relation(relation) -%}
+  {%- if existing is not none and existing.is_view -%}
+    {%- do adapter.drop_relation(existing) -%}
+  {%- endif -%}
 {% endmacro %}

@@ -1,19 +1,29 @@
 {#
   Writes what changed of a model's rows to a shard in S3, and leaves a view of the model in Spark,
   so that ref(), tests and docs work on it. The work is a PySpark job that the adapter compiles.
+  What a Python model returns becomes a table instead of a view.
 #}
-{% materialization persist_shard, adapter='mzs3', supported_languages=['sql'] %}
+{% materialization persist_shard, adapter='mzs3', supported_languages=['sql', 'python'] %}
 
+  {%- set is_python = model.language == 'python' -%}
+  {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
   {#- Options are checked before anything is created. -#}
   {%- set job = adapter.compile_shard_job(
-      model.unique_id, sql, config.model.config.extra, mzs3__given_on_schema_change()
+      model.unique_id, query, config.model.config.extra, mzs3__given_on_schema_change()
   ) -%}
-  {%- set target_relation = this.incorporate(type='view') -%}
+  {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
   {%- set grant_config = config.get('grants') -%}
 
   {{ run_hooks(pre_hooks) }}
 
-  {{ mzs3__replace_with_view(target_relation, sql) }}
+  {%- if is_python -%}
+    {%- do mzs3__drop_view(target_relation) -%}
+    {%- call statement('create_table', language='python') -%}
+      {{ mzs3__python_table(true, target_relation, compiled_code) }}
+    {%- endcall -%}
+  {%- else -%}
+    {{ mzs3__replace_with_view(target_relation, sql) }}
+  {%- endif -%}
 
   {%- if should_full_refresh() -%}
     {%- do mzs3__say_what_full_refresh_does() -%}

@@ -141,10 +141,10 @@ def test_the_lead_names_models_in_trouble():
     assert words(by_class(page_of([run(), run("b")]), "lead")[0]) == (
         "The latest export of every model succeeded."
     )
-    root = page_of([run(), failed("b." + "x" * 99), failed("a.orders")])
+    root = page_of([run(), failed("model.b." + "x" * 99), failed("model.a.orders.v2")])
     lead = by_class(root, "lead")[0]
     assert words(lead) == (
-        f"The latest export of 2 of 3 models did not succeed: orders, {'x' * 60}…."
+        f"The latest export of 2 of 3 models did not succeed: orders.v2, {'x' * 60}…."
     )
 
 

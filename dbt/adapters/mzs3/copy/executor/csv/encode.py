@@ -83,7 +83,10 @@ class CsvEncoder:
     def _field(self, name: str, values: pa.Array, shape: Shape) -> pa.Array:
         form = form_of(values.type, shape)
         if form is None:
-            raise ExecutorError(f"column {name}: CSV has no text for values of type {values.type}")
+            raise ExecutorError(
+                f"column {name}: CSV has no text for values of type {values.type}; leave it out, "
+                "or select it as another type, such as string"
+            )
         try:
             text = form.write(values)
         except NotUtf8 as error:

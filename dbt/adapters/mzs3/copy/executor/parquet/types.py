@@ -30,7 +30,10 @@ def file_schema(schema: pa.Schema, shapes: tuple[Shape, ...]) -> pa.Schema:
         try:
             fields.append(file_field(name, column.type, shape))
         except TypeError as error:
-            problems.append(f"column {name}: Parquet has no type for {error}")
+            problems.append(
+                f"column {name}: Parquet has no type for {error}; leave it out, or select it as "
+                "another type, such as string"
+            )
     if problems:
         raise ExecutorError("; ".join(problems))
     return pa.schema(fields)

@@ -41,11 +41,17 @@ def model_id(number: int) -> str:
 
 
 def model_name(model: str) -> tuple[Markup, ...]:
-    """A dbt id with its last part, the model's name, in front of the eye; others as they are."""
-    path, dot, name = model.rpartition(".")
-    if not (path and name):
-        return (tag("span", model, class_="name"),)
-    return (tag("span", path + dot, class_="path"), tag("span", name, class_="name"))
+    """A dbt id with the model's name in front of the eye; others as they are."""
+    path, name = split_id(model)
+    shown = tag("span", name, class_="name")
+    return (tag("span", path, class_="path"), shown) if path else (shown,)
+
+
+def split_id(model: str) -> tuple[str, str]:
+    """What a dbt id has before the model's name, and that: `orders.v2` is a version's."""
+    kind, _, rest = model.partition(".")
+    project, _, name = rest.partition(".")
+    return (f"{kind}.{project}.", name) if kind and project and name else ("", model)
 
 
 def run_badge(run: ReportedRun) -> Markup:

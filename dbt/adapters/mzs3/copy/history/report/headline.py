@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbt.adapters.mzs3.copy.history.report import units
-from dbt.adapters.mzs3.copy.history.report.cards import model_id
+from dbt.adapters.mzs3.copy.history.report.cards import model_id, split_id
 from dbt.adapters.mzs3.copy.history.report.markup import Markup, tag
 from dbt.adapters.mzs3.copy.history.report.summary import MAX_RUNS, ModelRuns, Summary
 
@@ -42,7 +42,7 @@ def _left(models: Sequence[ModelRuns]) -> str:
 
 
 def _short(model: str) -> str:
-    name = model.rpartition(".")[2] or model
+    _, name = split_id(model)
     return name if len(name) <= _NAME else name[:_NAME] + "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -1,0 +1,98 @@
+"""What a commit does at its location, beside changing its intent: it decides nothing."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.copy.commit.abort import abort_all, delete_all
+from dbt.adapters.mzs3.copy.commit.complete import complete
+from dbt.adapters.mzs3.copy.commit.each import each
+from dbt.adapters.mzs3.copy.commit.existing import require_empty
+from dbt.adapters.mzs3.copy.commit.intent import NO_CONDITIONS_CODES, REFUSED_CODES
+from dbt.adapters.mzs3.copy.commit.manifest import to_json
+from dbt.adapters.mzs3.copy.commit.pending import PendingExport
+from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
+from dbt.adapters.mzs3.errors import LocationError
+
+
+class Effects:
+    """Each can be done again, by any run that goes on with the commit."""
+
+    def __init__(self, place: Place, pending: PendingExport) -> None:
+        self._place = place
+        self.pending = pending
+
+    def require_unchanged(self) -> None:
+        """Looked at after claiming, so that no other run can have committed in between."""
+        if self.pending.replaces is None:
+            ours = {self._place.key(COMMITTING), *(file.key for file in self.pending.files)}
+            require_empty(self._place, but_for=ours)
+            return
+        manifest = self._place.find(self._place.key(MANIFEST))
+        if manifest is None or manifest.etag != self.pending.replaces:
+            raise LocationError(self.overtaken())
+
+    def complete_all(self) -> bool:
+        """In parallel; waits for all. False if an upload is gone, else raises what failed."""
+        files = self.pending.files
+        finish = partial(complete, self._place, instead_of=self.pending.in_place)
+        return all(each(files, finish))
+
+    def is_visible(self) -> bool:
+        """Whether the manifest names files of this commit: its own, or one that keeps some."""
+        content = self._place.read(MANIFEST)
+        if content == to_json(self.pending.manifest):
+            return True
+        named = _named_by(content)
+        return any(named.get(self._place.uri_of(f.key)) == f.sha256 for f in self.pending.files)
+
+    def has_written_manifest(self) -> bool:
+        """The change of what readers see: only over the manifest that it was made to replace.
+
+        False if another one is there. A run that was taken for dead, and finished by another one,
+        may come back this late.
+        """
+        body, before = to_json(self.pending.manifest), self.pending.replaces
+        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
+        try:
+            self._place.write(MANIFEST, body, **condition)
+        except AwsFailure as exc:
+            if error_code(exc) in NO_CONDITIONS_CODES:
+                self._place.write(MANIFEST, body)
+            elif error_code(exc) in REFUSED_CODES or is_missing(exc):
+                return self.is_visible()  # it may have been asked for twice
+            else:
+                raise
+        return True
+
+    def abort(self) -> list[str]:
+        """Give every upload up; what could not be, and why."""
+        return abort_all(self._place, [(f.key, f.upload_id) for f in self.pending.files])
+
+    def delete_visible(self) -> list[str]:
+        """Delete what has become an object; what could not be, and why."""
+        keys = {file.key for file in self.pending.files}
+        try:
+            # Of runs that began at one time, another may have committed files of these names.
+            named = _named_by(self._place.read(MANIFEST))
+            keys = {key for key in keys if self._place.uri_of(key) not in named}
+            visible = [found.key for found in self._place.objects() if found.key in keys]
+        except AwsFailure as exc:
+            doing = f"reading {self._place.uri}"
+            return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
+        return delete_all(self._place, visible)
+
+    def overtaken(self) -> str:
+        """What a run is told that comes too late."""
+        return (
+            f"another run has committed an export to {self._place.uri} since this one began; "
+            "that one stays. Give each model a location of its own, or run this one again"
+        )
+
+
+def _named_by(manifest: bytes | None) -> dict[str, str]:
+    """The URIs of a manifest's files, each with its SHA-256."""
+    entries = json.loads(manifest)["entries"] if manifest else ()
+    return {entry["url"]: entry["meta"]["sha256"] for entry in entries}

@@ -1,0 +1,66 @@
+"""The door from a parsed project to what its exports, shards and sources declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.mzs3.copy.config.options import parse_options
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.shard.config.options import parse_shard_options
+from dbt.adapters.mzs3.shard_sources import is_shard, shard_source
+from dbt.adapters.mzs3.source_nodes import is_csv_source, source_definition
+
+logger = AdapterLogger("mzs3")
+
+# Commands that run nothing: all that is wrong with the project is their business.
+_READ_ONLY = ("parse", "compile")
+_RUN = ("run", "build")
+
+
+def check_declarations(command: str | None, manifest: Any, connections: Collection[str]) -> None:
+    """Tell every wrong option of the project's exports, shards and sources, before Spark starts.
+
+    In `dbt parse` and `dbt compile` as one CompilationError. In `dbt run` and `dbt build` as
+    warnings, as nodes that don't need what is wrong still run, and the others fail by themselves.
+    """
+    if command not in (*_READ_ONLY, *_RUN):
+        return
+    errors = [str(error) for error in _errors(manifest, connections)]
+    if errors and command in _READ_ONLY:
+        raise CompilationError("\n".join(errors))
+    for error in errors:
+        logger.warning(error)
+
+
+def _errors(manifest: Any, connections: Collection[str]) -> Iterator[ConfigError]:
+    for node in [*manifest.nodes.values(), *manifest.sources.values()]:
+        check = _check_of(node, connections)
+        if check is None:
+            continue
+        try:
+            check()
+        except ConfigError as exc:
+            yield ConfigError(f"{exc.subject} ({node.original_file_path})", exc.problems)
+
+
+def _check_of(node: Any, connections: Collection[str]) -> Callable[[], object] | None:
+    """What raises ConfigError with all that is wrong with the node; None if it is not ours."""
+    if node.resource_type == "source":
+        if is_csv_source(node):
+            return partial(source_definition, node, connections)
+        return partial(shard_source, node, connections) if is_shard(node) else None
+    if node.resource_type != "model":
+        return None
+    options = node.config.extra
+    if node.config.materialized == "copy_to_s3":
+        return partial(parse_options, node.unique_id, options, connections)
+    if node.config.materialized == "persist_shard":
+        if "on_schema_change" in node.unrendered_config:  # else it is dbt's own default
+            options = {**options, "on_schema_change": node.config.on_schema_change}
+        return partial(parse_shard_options, node.unique_id, options, connections)
+    return None

@@ -1,0 +1,39 @@
+"""Names of columns and fields as Spark compares them, which is not as Python does.
+
+Spark has two ways. What looks a name up, such as every query of a view, compares by Java's
+`equalsIgnoreCase`; what makes a table compares by `toLowerCase`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def folded(name: str) -> str:
+    """Equal for two names where a lookup of Spark's takes them for one.
+
+    Letter by letter, in upper case and then in lower case, as far as that is one letter again: so
+    Turkish i without a dot is i, long s is s and final sigma is sigma, but sharp s is not ss.
+    """
+    return "".join(map(_folded_letter, name))
+
+
+def _folded_letter(letter: str) -> str:
+    upper = letter.upper()
+    # Of one letter, I with a dot, the small form is two characters, of which Java takes the first.
+    return (upper if len(upper) == 1 else letter).lower()[0]
+
+
+def namesakes(names: Sequence[str]) -> list[tuple[int, int]]:
+    """The names, by their places from 0, that are one before them to Spark: (that one, this).
+
+    A table with both can't be made, or its views can't be read.
+    """
+    first_seen: dict[str, int] = {}
+    found = []
+    for place, name in enumerate(names):
+        keys = (folded(name), name.lower())
+        first = min(first_seen.setdefault(key, place) for key in keys)
+        if first < place:
+            found.append((first, place))
+    return found

@@ -1,0 +1,48 @@
+"""What Spark's scheduler says of the stages that it runs and has run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext, SparkStageInfo, StatusTracker
+    from pyspark.sql import SparkSession
+
+
+def status_tracker(spark: SparkSession) -> StatusTracker | None:
+    """The scheduler's own; None where it runs in another process than this one."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return None
+    return spark.sparkContext.statusTracker()
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The scheduler of this process, for all of its sessions."""
+
+    context: SparkContext
+
+    @property
+    def application(self) -> str:
+        """Its id, which no other one has."""
+        return str(self.context.applicationId)
+
+    def stages(self) -> list[SparkStageInfo]:
+        """Those that have tasks to run, or that run."""
+        tracker = self.context.statusTracker()
+        found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+        return [stage for stage in found if stage is not None]
+
+    def end_all(self) -> None:
+        """Every job of the process fails, as cancelled."""
+        self.context.cancelAllJobs()
+
+
+def scheduler_of(spark: SparkSession) -> Scheduler | None:
+    """The one of a cluster's executors; None where they are this process, or it is elsewhere."""
+    if status_tracker(spark) is None:
+        return None
+    context = spark.sparkContext
+    alone = context.master.startswith("local") and not context.master.startswith("local-cluster")
+    return None if alone else Scheduler(context)

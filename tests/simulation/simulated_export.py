@@ -1,0 +1,241 @@
+"""A run of `copy_to_s3` without Spark: real preflight, commit and clean-up; made-up uploads."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from interleavings import Ask
+from pyspark.sql import types as T
+from s3_model import Bucket, Client, etag_of
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.copy import job
+from dbt.adapters.mzs3.copy.commit import each, preflight, sweep
+from dbt.adapters.mzs3.copy.commit.conditions import Conditions
+from dbt.adapters.mzs3.copy.commit.pending import PendingFile
+from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
+from dbt.adapters.mzs3.copy.commit.recover import Recovered, recover
+from dbt.adapters.mzs3.copy.config.options import parse_options
+from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
+from dbt.adapters.mzs3.copy.export import Export
+from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows.uploads import Uploads
+
+LOCATION = S3Location("b", "x/")
+MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"
+SCHEMA = T.StructType([T.StructField(name, T.StringType()) for name in ("a", "d")])
+INVISIBLE = "Nothing of this export is visible"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One export: `name` is what its rows say, `folders` its partitions, one file in each part."""
+
+    name: str
+    mode: str = "fail"
+    parts: int = 2
+    folders: tuple[str, ...] = ("",)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, ask: Ask) -> CopyResult:
+        place, export = _place(ask), self._export()
+        _Ids.of(self.name)
+        ground = self._prepared(place, export)
+        run = job._Run(export, self._frame(place), place, ground, _QUIET, _QUIET)
+        if self.mode == "resume" and ground.existing is not None:
+            return run.compared_with(ground.existing)
+        return run.to_the_end()
+
+    def begun(self, ask: Ask) -> Committing:
+        """The run once it has uploaded its files; what is left of it is its commit."""
+        place, export = _place(ask), self._export()
+        _Ids.of(self.name)
+        ground = self._prepared(place, export)
+        uploads = _upload(self._frame(place), export.write_spec(ground))
+        return Committing(self, ground, tuple(uploads.files))
+
+    def _export(self) -> Export:
+        config = {"location": "s3://b/x", "on_existing": self.mode, **self.options}
+        nothing: Any = None
+        return Export(
+            node=self.name,
+            schema=SCHEMA,
+            options=parse_options(self.name, config, ["default"]),
+            location=LOCATION,
+            connection=nothing,
+            as_of=int.from_bytes(self.name.encode(), "big"),
+            full_refresh=False,
+        )
+
+    def _prepared(self, place: Place, export: Export) -> Ground:
+        ground = prepare(
+            place,
+            export.options.on_existing,
+            single_file=export.options.single_file,
+            partition_by=export.options.partition_by,
+        )
+        export.check_kept_partitions(ground)
+        return ground
+
+    def _frame(self, place: Place, files: Sequence[PendingFile] | None = None) -> Any:
+        client = place.client
+        return SimpleNamespace(run=self, client=client, files=files, sparkSession=_SESSION)
+
+
+@dataclass(frozen=True)
+class Committing:
+    """A run that has begun: its commit, and its clean-up if that fails."""
+
+    run: Run
+    ground: Ground
+    files: tuple[PendingFile, ...]
+
+    def __call__(self, ask: Ask) -> CopyResult:
+        place = _place(ask)
+        _Ids.of(f"{self.run.name}-")
+        sweeper = copy.copy(self.ground.sweeper)
+        sweeper._place = place
+        ground = replace(self.ground, sweeper=sweeper)
+        frame = self.run._frame(place, self.files)
+        return job._Run(self.run._export(), frame, place, ground, _QUIET, _QUIET).to_the_end()
+
+
+def recovering(ask: Ask) -> Recovered:
+    """The first thing that every run does: it ends what another has left."""
+    _Ids.of("recovering")
+    return recover(_place(ask), deletes=True)
+
+
+def _place(ask: Ask) -> Place:
+    client: Any = Client(ask)
+    return Place(client, LOCATION)
+
+
+class _Quiet:
+    """Progress and watch of a run that nobody looks at."""
+
+    target = None
+    is_cancelled = False
+
+    def committed(self, result: CopyResult) -> CopyResult:
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+_QUIET: Any = _Quiet()
+_SESSION: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: "false"))
+
+
+class _Ids:
+    """Ids that are the same whenever a program is run again."""
+
+    _prefix = ""
+    _count = 0
+
+    @classmethod
+    def of(cls, name: str) -> None:
+        cls._prefix, cls._count = name, 0
+
+    @classmethod
+    def uuid4(cls) -> Any:
+        cls._count += 1
+        return SimpleNamespace(hex=f"{cls._prefix}{cls._count}")
+
+
+def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> Uploads:
+    """What the tasks of an export do: an upload for each file, which stays open."""
+    if frame.files is not None:
+        return Uploads(list(frame.files), len(frame.files), computed_twice=False)
+    files = [
+        _uploaded(frame.client, frame.run, spec, part, folder)
+        for folder in frame.run.folders
+        for part in range(frame.run.parts)
+    ]
+    return Uploads(files, len(files), computed_twice=False)
+
+
+def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) -> PendingFile:
+    number = spec.first_number
+    name = spec.single_file or f"{folder}part-{part:04d}-{number:04d}.csv"
+    body, key = f"{run.name} {folder}{part}".encode(), spec.prefix + name
+    etag, upload_id = etag_of(body), ""
+    reusable = next(iter(spec.reusable.get(key, ())), None)
+    if reusable is not None:
+        upload_id = reusable.upload_id
+    elif not spec.dry:
+        upload_id = client.create_multipart_upload(Bucket="b", Key=key)["UploadId"]
+    if not spec.dry and (reusable is None or reusable.parts.get(1, ("",))[0] != etag):
+        client.upload_part(Bucket="b", Key=key, UploadId=upload_id, PartNumber=1, Body=body)
+    return PendingFile(part, number, key, upload_id, (etag,), 1, len(body), etag, folder)
+
+
+class _Inline:
+    """An executor that does everything at once, in order: requests one at a time."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __enter__(self) -> _Inline:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, work: Any, *arguments: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(*arguments))
+        except BaseException as exc:
+            done.set_exception(exc)
+        return done
+
+
+@contextlib.contextmanager
+def simulated() -> Iterator[None]:
+    """The same requests in the same order whenever the answers are the same."""
+    with (
+        mock.patch.object(each, "ThreadPoolExecutor", _Inline),
+        mock.patch.object(job, "upload_parts", _upload),
+        mock.patch.object(preflight, "compares_before_deleting", lambda _: True),
+        mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
+        mock.patch.object(sweep, "_QUIET_S", 0.0),
+        mock.patch.object(sweep, "_LOST_QUIET_S", 0.0),
+        mock.patch.object(sweep, "_PAUSE_S", 0.0),
+        mock.patch("uuid.uuid4", _Ids.uuid4),
+    ):
+        yield
+
+
+def named_by_manifest(bucket: Bucket) -> list[Mapping[str, Any]]:
+    """What the manifest names: its entries, or none where there is no manifest."""
+    manifest = bucket.read(MANIFEST)
+    entries: Sequence[Mapping[str, Any]] = json.loads(manifest)["entries"] if manifest else []
+    return entries
+
+
+def require_readable(bucket: Bucket) -> None:
+    """Whoever follows the manifest finds every file that it names, with the bytes it tells of."""
+    for entry in named_by_manifest(bucket):
+        key = entry["url"].removeprefix("s3://b/")
+        body = bucket.read(key)
+        assert body is not None, f"the manifest names {key}, which is not there"
+        # S3 replaces a single file at once, before its manifest.
+        numbered = "part-" in key
+        assert not numbered or etag_of(body) == entry["meta"]["sha256"], f"{key} is another run's"
+
+
+def runs_in_manifest(bucket: Bucket) -> set[str]:
+    """Whose rows a reader of the manifest sees: names of runs."""
+    keys = [entry["url"].removeprefix("s3://b/") for entry in named_by_manifest(bucket)]
+    return {(bucket.read(key) or b"?").decode().split()[0] for key in keys}

@@ -1,0 +1,42 @@
+"""Where Spark's Java process writes."""
+
+import pytest
+
+from dbt.adapters.mzs3.spark import output
+from dbt.adapters.mzs3.spark.output import Output, output_hint, write_output_to
+
+
+@pytest.fixture(autouse=True)
+def no_output(monkeypatch, tmp_path):
+    monkeypatch.setattr(output, "_output", None)
+    monkeypatch.chdir(tmp_path)
+
+
+def say(where, text):
+    with where.opened() as arguments:
+        arguments["stderr"].write(text)
+
+
+def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(output, "_MAX_BYTES", 5)
+    where = Output(tmp_path / "logs")
+    for text in (b"one ", b"two ", b"three"):
+        say(where, text)
+    assert (tmp_path / "logs" / "spark.log").read_bytes() == b"three"
+    assert (tmp_path / "logs" / "spark.log.1").read_bytes() == b"one two "
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_console(tmp_path):
+    (tmp_path / "logs").write_text("a file")
+    with Output(tmp_path / "logs").opened() as arguments:
+        assert arguments == {}
+
+
+def test_the_hint_names_the_file(tmp_path):
+    assert "above" in output_hint()
+    write_output_to(tmp_path / "logs")
+    assert output_hint() == "logs/spark.log"
+    write_output_to(tmp_path.parent)
+    assert output_hint() == str(tmp_path.parent / "spark.log")
+    write_output_to(None)
+    assert "log file" in output_hint()

@@ -1,0 +1,136 @@
+"""When work counts as waiting for executors in vain, and what its failure says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark import SparkStageInfo
+
+from dbt.adapters.mzs3.spark import watchdog as module
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.watchdog import Waiting, Watchdog, watch
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def stage(active: int = 0, done: int = 0, *, number: int = 1, failed: int = 0) -> SparkStageInfo:
+    return SparkStageInfo(number, 0, "collect", 12, active, done, failed)
+
+
+class Looks:
+    """Looks every second; so many seconds may pass without a task."""
+
+    def __init__(self, patience: float = 60) -> None:
+        self._clock = Clock()
+        self._waiting = Waiting(patience, self._clock)
+
+    def ended(self, seconds: int, *stages: SparkStageInfo) -> int | None:
+        """The second in which work is ended while this is what is seen."""
+        for second in range(seconds):
+            self._clock.now += 1
+            if self._waiting.is_too_long(stages):
+                return second + 1
+        return None
+
+
+def test_tasks_that_wait_for_long_and_of_which_none_runs_are_ended() -> None:
+    looks = Looks()
+    assert looks.ended(30, stage(active=1, done=3)) is None
+    assert looks.ended(1000, stage(done=3), stage(number=2)) == 60
+
+
+def test_a_slow_task_is_waited_for_however_long_others_wait() -> None:
+    assert Looks().ended(100_000, stage(active=1), stage(number=2)) is None
+
+
+def test_where_nothing_waits_nothing_is_ended() -> None:
+    looks = Looks()
+    assert looks.ended(1000) is None
+    assert looks.ended(59, stage()) is None
+
+
+@pytest.mark.parametrize("sign", [{"done": 1}, {"failed": 1}])
+def test_tasks_that_ended_between_two_looks_ran(sign: dict[str, int]) -> None:
+    looks = Looks()
+    assert looks.ended(50, stage()) is None
+    assert looks.ended(59, stage(**sign)) is None
+    assert looks.ended(2, stage(**sign)) == 2
+
+
+def test_a_stage_that_appears_is_no_sign_of_an_executor() -> None:
+    looks = Looks()
+    assert looks.ended(50, stage()) is None
+    assert looks.ended(50, stage(number=2)) == 10
+
+
+def test_what_comes_after_work_that_was_ended_waits_shortly_until_a_task_ran() -> None:
+    looks = Looks()
+    assert looks.ended(100, stage()) == 60
+    assert looks.ended(100) is None
+    assert looks.ended(100, stage(number=2)) == 10
+    assert looks.ended(1, stage(active=1, number=3)) is None
+    assert looks.ended(100, stage(number=3)) == 60
+
+
+class Cluster:
+    """A scheduler whose one stage waits; `ended` is set once work is ended."""
+
+    application = "app-1"
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def stages(self) -> list[SparkStageInfo]:
+        return [stage()]
+
+    def end_all(self) -> None:
+        self.ended.set()
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Watchdog]]:
+    dogs: dict[str, Watchdog] = {}
+    monkeypatch.setattr(module, "_watched", dogs)
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    yield dogs
+    for dog in dogs.values():
+        dog.stop()
+
+
+CANCELLED = Exception("Job 3 cancelled as part of cancellation of all jobs")
+
+
+def test_the_failure_of_what_was_ended_says_why(
+    watched: dict[str, Watchdog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster: Any = Cluster()
+    monkeypatch.setattr(module, "scheduler_of", lambda _: cluster)
+    spark: Any = None
+    assert str(explain(CANCELLED)) == str(CANCELLED)
+    watch(spark, 1)
+    watch(spark, 100)
+    assert len(watched) == 1
+    assert cluster.ended.wait(60)
+    assert str(explain(CANCELLED)).startswith("for 1 s there was work for executors, and none ran")
+    assert str(explain(ValueError("another"))) == "another"
+
+
+def test_without_patience_or_executors_nobody_watches(
+    watched: dict[str, Watchdog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark: Any = SimpleNamespace()
+    monkeypatch.setattr(module, "scheduler_of", lambda _: Cluster())
+    watch(spark, 0)
+    monkeypatch.setattr(module, "scheduler_of", lambda _: None)
+    watch(spark, 10)
+    assert watched == {}

@@ -1,0 +1,114 @@
+"""Every link of the docs leads somewhere: to a file, and to a heading as GitHub names it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLACES = ("docs", "sample_project", "benchmarks", "scripts", "dbt", "tests")
+MADE = {"target", "logs", "dbt_packages", "__pycache__"}
+PAGES = sorted(
+    page
+    for place in (ROOT, *(ROOT / name for name in PLACES))
+    for page in (place.glob("*.md") if place == ROOT else place.rglob("*.md"))
+    if not MADE & set(page.parts)
+)
+SOURCES = [
+    path
+    for name in ("dbt", "scripts", "benchmarks")
+    for path in sorted((ROOT / name).rglob("*"))
+    if path.suffix in {".py", ".sql", ".yml", ".sh", ".css"} and not MADE & set(path.parts)
+]
+
+_FENCE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1[`~]*\s*$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"(`+)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)(?:\s+#+)?\s*$", re.MULTILINE)
+_ANCHOR = re.compile(r"<a\s+(?:name|id)=[\"']([^\"']+)", re.IGNORECASE)
+_INLINE = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'(][^)]*)?\)")
+_DEFINED = re.compile(r"^ {0,3}\[([^\]]+)\]:\s*<?([^\s>]+)", re.MULTILINE)
+_BY_NAME = re.compile(r"\[([^\]\[]+)\]\[([^\]\[]*)\]")
+_TAG = re.compile(r"<(?:a|img)\s[^>]*?(?:href|src)=[\"']([^\"']+)", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NAMED_FILE = re.compile(rf"(?<![\w./-])(?:{'|'.join(PLACES)})/[\w./-]*\w\.[a-z]+\b")
+
+
+def slugs(text: str) -> set[str]:
+    """The anchors of a page: those of its headings, as GitHub makes them, and those it sets."""
+    seen: Counter[str] = Counter()
+    found = set(_ANCHOR.findall(text))
+    for title in _HEADING.findall(_FENCE.sub("", text)):
+        plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        kept = re.sub(r"[^\w\- ]", "", plain.lower())
+        slug = kept.replace(" ", "-")
+        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+def links(text: str) -> Iterator[str]:
+    """Where the links of a page lead, but for those in code."""
+    prose = _CODE.sub("code", _FENCE.sub("", text))
+    yield from _INLINE.findall(prose)
+    yield from _TAG.findall(prose)
+    defined = {name.lower(): target for name, target in _DEFINED.findall(prose)}
+    yield from defined.values()
+    for shown, name in _BY_NAME.findall(prose):
+        yield defined.get((name or shown).lower(), f"[{name or shown}]")
+
+
+def dead(page: Path, target: str) -> str | None:
+    """What is wrong with a link on the page; None for one that leads somewhere, or to the web."""
+    if _ELSEWHERE.match(target):
+        return None
+    path, _, anchor = target.partition("#")
+    aim = (page.parent / unquote(path)).resolve() if path else page
+    if not aim.exists():
+        return f"{target}: there is no such file"
+    if ROOT not in aim.parents and aim != ROOT:
+        return f"{target}: is outside of the repository"
+    if anchor and (aim.suffix != ".md" or unquote(anchor) not in slugs(aim.read_text())):
+        return f"{target}: there is no such heading"
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_and_anchor_leads_somewhere(page: Path) -> None:
+    problems = [dead(page, target) for target in links(page.read_text())]
+    assert [problem for problem in problems if problem is not None] == []
+
+
+def test_every_file_that_is_named_exists() -> None:
+    """In the docs, and in the texts and comments of the code."""
+    assert [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (*PAGES, *SOURCES)
+        for name in _NAMED_FILE.findall(path.read_text())
+        if not any((base / name).exists() for base in (ROOT, path.parent))
+    ] == []
+
+
+def test_what_is_dead_is_found() -> None:
+    page = ROOT / "README.md"
+    text = (
+        "# A `b_c` D, *e* — [f](g)!\n# x\n# x\n```\n# no heading [no](link)\n```\n"
+        "[a](CONTRIBUTING.md#layout) [b](nowhere.md 'title') ![c](<docs/types.md#not-there>)\n"
+        "`[no](link)` [d][e] [f][] <a href='gone.md'> [w](https://example.com/#x)\n\n"
+        "[e]: #gone\n"
+    )
+    assert _NAMED_FILE.findall("see docs/gone.md, a/docs/x.md or docs/") == ["docs/gone.md"]
+    assert slugs(text) == {"a-b_c-d-e--f", "x", "x-1"}
+    assert [problem for target in links(text) if (problem := dead(page, target))] == [
+        "g: there is no such file",
+        "nowhere.md: there is no such file",
+        "docs/types.md#not-there: there is no such heading",
+        "gone.md: there is no such file",
+        "#gone: there is no such heading",
+        "#gone: there is no such heading",
+        "[f]: there is no such file",
+    ]
