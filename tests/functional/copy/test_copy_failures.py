@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.commit import effects
 from dbt.adapters.mzs3.copy.commit.protocol import Commit
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows import uploads
 from dbt.adapters.mzs3.copy.watch import Audience
 from dbt.adapters.mzs3.errors import CopyError, LocationError, Mzs3Error, S3Error
 
@@ -150,8 +151,10 @@ def test_a_worker_killed_while_it_uploads(
 def test_a_row_count_that_does_not_agree(
     copy: Copy, monkeypatch: pytest.MonkeyPatch, bucket: str, nothing_left: Check
 ) -> None:
-    check = job.check_count
-    monkeypatch.setattr(job, "check_count", lambda written, counted: check(written, counted + 1))
+    check = uploads.check_count
+    monkeypatch.setattr(
+        uploads, "check_count", lambda written, counted: check(written, counted + 1)
+    )
     with pytest.raises(CopyError) as failure:
         copy("select id from range(10)", f"s3://{bucket}/x")
     assert "workers wrote 10 rows, but Spark counted 11" in str(failure.value)
