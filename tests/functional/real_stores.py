@@ -10,8 +10,9 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ACCESS_KEY_ID = "testing"
 SECRET_ACCESS_KEY = "testing-testing"
@@ -26,6 +27,25 @@ _ENVIRONMENT = {
     "ROOT_ACCESS_KEY": ACCESS_KEY_ID,
     "ROOT_SECRET_KEY": SECRET_ACCESS_KEY,
 }
+
+
+def keys_in(s3: Any, bucket: str) -> list[str]:
+    """The keys of a bucket, without closed claims."""
+
+    def read(key: str) -> bytes:
+        body: bytes = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return body
+
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+    return [key for key in keys if not is_closed(read, key)]
+
+
+def is_closed(read: Callable[[str], bytes | None], key: str) -> bool:
+    """Whether it is a claim that stays, closed, where a real store does not compare it first."""
+    if STORE is None or not key.endswith("/_committing.json"):
+        return False
+    return b'"state": "closed"' in (read(key) or b"")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from faulty_s3 import FaultyS3, connection_to
+from real_stores import keys_in
 
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
@@ -75,7 +76,7 @@ def nothing_left(s3: Any) -> Callable[[str], None]:
     """Asserts that a bucket has no object and no open upload."""
 
     def check(bucket: str) -> None:
-        assert [o["Key"] for o in s3.list_objects_v2(Bucket=bucket).get("Contents", [])] == []
+        assert keys_in(s3, bucket) == []
         assert s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
     return check
@@ -86,8 +87,7 @@ def objects(s3: Any) -> Callable[[str], dict[str, bytes]]:
     """Every object of a bucket, by key."""
 
     def read(bucket: str) -> dict[str, bytes]:
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+        keys = keys_in(s3, bucket)
         return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
     return read

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from faulty_s3 import Request
+from real_stores import is_closed
 
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"
 CHANGES = {"CompleteMultipartUpload", "PutObject", "DeleteObject"}
@@ -26,9 +27,10 @@ class Location:
         s3.create_bucket(Bucket=bucket)
 
     def listed(self) -> dict[str, str]:
-        """The ETag of every object by its key, all at one moment."""
+        """The ETag of every object by its key, all at one moment; without closed claims."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
-        return {e["Key"]: e["ETag"] for page in pages for e in page.get("Contents", [])}
+        found = {e["Key"]: e["ETag"] for page in pages for e in page.get("Contents", [])}
+        return {key: etag for key, etag in found.items() if not is_closed(self.read, key)}
 
     def read(self, key: str) -> bytes | None:
         try:
@@ -68,7 +70,7 @@ class Location:
 
     def reset(self, objects: dict[str, bytes]) -> None:
         """These objects, and nothing else."""
-        for key in self.listed():
+        for key in [*self.listed(), COMMITTING]:
             self.s3.delete_object(Bucket=self.bucket, Key=key)
         for upload_id, key in self.open_uploads().items():
             self.s3.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from faulty_s3 import Fault, FaultyS3, Request, connection_to
+from real_stores import keys_in
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.copy import job
 from dbt.adapters.mzs3.copy.commit import effects
 from dbt.adapters.mzs3.copy.commit.protocol import Commit
 from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.copy.rows import uploads
 from dbt.adapters.mzs3.copy.watch import Audience
 from dbt.adapters.mzs3.errors import CopyError, LocationError, Mzs3Error, S3Error
 
@@ -149,8 +151,10 @@ def test_a_worker_killed_while_it_uploads(
 def test_a_row_count_that_does_not_agree(
     copy: Copy, monkeypatch: pytest.MonkeyPatch, bucket: str, nothing_left: Check
 ) -> None:
-    check = job.check_count
-    monkeypatch.setattr(job, "check_count", lambda written, counted: check(written, counted + 1))
+    check = uploads.check_count
+    monkeypatch.setattr(
+        uploads, "check_count", lambda written, counted: check(written, counted + 1)
+    )
     with pytest.raises(CopyError) as failure:
         copy("select id from range(10)", f"s3://{bucket}/x")
     assert "workers wrote 10 rows, but Spark counted 11" in str(failure.value)
@@ -191,7 +195,7 @@ def test_what_could_not_be_taken_back_is_named(
     )
     with pytest.raises(CopyError) as failure:
         copy("select id from range(100)", f"s3://{bucket}/x", parts=2)
-    left = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    left = keys_in(s3, bucket)
     assert left == ["x/_committing.json", "x/part-0000-0001.csv"]
     for key in left[1:]:
         assert f"removing s3://{bucket}/{key} failed: AccessDenied" in str(failure.value)
@@ -257,7 +261,7 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
         copy("select id from range(90)", f"s3://{bucket}/x", **how)
         [said] = [event.message for event in told if event.name == "mzs3.copy.recovered"]
     assert "its export has been completed now: 100 rows" in said
-    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    keys = keys_in(s3, bucket)
     assert keys == ["x/_manifest.json", *(f"x/part-000{part}-{number}.csv" for part in range(3))]
     assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from real_stores import STORE
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
@@ -111,6 +112,7 @@ def test_a_file_of_a_crashed_run_is_removed_when_it_is_old(
     assert s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}-of-others")["KeyCount"] == 1
 
 
+@pytest.mark.skipif(STORE == "minio", reason="it lists no open uploads by prefix")
 def test_an_upload_of_a_killed_run_is_aborted_when_it_is_old(
     persist: Callable[..., Any], compact: Callable[..., Any], s3: Any, location: str
 ) -> None:

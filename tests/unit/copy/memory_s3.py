@@ -32,7 +32,6 @@ class MemoryS3:
         self.uploads: dict[str, tuple[str, int]] = {}
         self.lists_uploads = True
         self.lists_uploads_by_prefix = True
-        self.meta = SimpleNamespace(endpoint_url=f"memory {id(self)}")
         self.before: Callable[[str, str], None] = lambda action, key: None
         self.meta = SimpleNamespace(endpoint_url=f"memory:{id(self)}")
         self._lock = threading.RLock()
