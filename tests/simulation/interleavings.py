@@ -50,7 +50,7 @@ class Store(Protocol[State]):
         """The state after a request, and its answer, which is a `Failed` to be raised."""
 
 
-class _Paused(BaseException):  # noqa: N818 - no error: the program has no answer yet
+class _Paused(BaseException):
     pass
 
 
