@@ -60,8 +60,8 @@ class SourceLock:
     """Held from `with` to its end, by one run on any host that shares the metastore.
 
     The lock of a process of this host that is gone is taken over at once, and that of a holder
-    of which nothing is seen for `LEASE_S`; any other is waited for, `wait_s` seconds at most or until
-    the user cancels. Raises SourceError, which says who holds it and how to get out.
+    of which nothing is seen for `LEASE_S`; any other is waited for, `wait_s` seconds at most or
+    until the user cancels. Raises SourceError, which says who holds it and how to get out.
     """
 
     def __init__(
