@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 
 pytestmark = pytest.mark.spark
 
-COMMITS = 20
+COMMITS = 12
 READERS = 2
 
 
@@ -24,13 +24,13 @@ def readers(lake):
     spark = lake.spark.newSession()
     # Else Spark makes a plan piece by piece, while the query runs.
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    # Else one of the ledger's scans is in an expression.
+    spark.conf.set("spark.sql.optimizer.dynamicPartitionPruning.enabled", "false")
 
     def query(listed):
         frame = spark.table(lake.relations.source).select("id")
         leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
         scans = [leaves.apply(number) for number in range(leaves.size())]
-        print([str(scan.getClass().getSimpleName()) for scan in scans])
         scans = [scan for scan in scans if scan.getClass().getSimpleName() == "FileSourceScanExec"]
         for number in listed:
             scans[number].selectedPartitions()
@@ -71,9 +71,7 @@ def test_a_query_that_began_after_one_compaction_outlasts_the_next(lake):
     compacted(lake)
     planned = readers(lake)
     compacted(lake)
-    compacted(lake)
-    found = {listed: ids(frame) for listed, frame in planned[:1]}
-    assert set(map(tuple, found.values())) == {("new",)}
+    assert {tuple(ids(frame)) for _, frame in planned} == {("new",)}
 
 
 def compacted(lake):
