@@ -294,6 +294,11 @@ class Mzs3Adapter(SparkAdapter):
         """Drop all that was ingested of a source."""
         source_operations.reset(self, source, confirm)
 
+    @available.parse_none
+    def unlock_s3_source(self, source: Any) -> None:
+        """Take the lock of one source away from whoever has it."""
+        source_operations.unlock_source(self, source)
+
     # --- S3 CSV sources --------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:

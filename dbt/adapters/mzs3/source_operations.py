@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.csv_source.operation import changing
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.show import purified_lines
 from dbt.adapters.mzs3.csv_source.status import SourceStatus, read_status, status_table
+from dbt.adapters.mzs3.csv_source.unlock import unlock
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,
@@ -99,6 +100,16 @@ def reset(adapter: Mzs3Adapter, source: Any, confirm: Any) -> None:
         with changing(session, definition):
             reset_source(session, definition)
     _say(f"{name}: reset; the next run ingests {then}")
+
+
+def unlock_source(adapter: Mzs3Adapter, source: Any) -> None:
+    """Take the lock of one source away from whoever has it."""
+    with _our_errors():
+        if problem := _table_problem(source):
+            raise ConfigError("unlock_s3_source", [problem])
+        owner = unlock(*_session_and_definition(adapter, _one_source(adapter, source)))
+    had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
+    _say(f"{source}: unlocked; {had} had the lock")
 
 
 def selection(operation: str, select: Any) -> list[str] | None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pytest
+from pyspark.errors import AnalysisException
 
+from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
-from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
+from dbt.adapters.mzs3.csv_source.lock_table import LockTable
 from dbt.adapters.mzs3.csv_source.owner import current_owner
+from dbt.adapters.mzs3.csv_source.unlock import unlock
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -27,7 +33,7 @@ def held(lake):
 
     def hold(**changes):
         lock = SourceLock(lake.spark, lake.relations, "lake.orders")
-        lock._me = replace(current_owner(), **changes)
+        lock._me = Holder("another", replace(current_owner(), **changes))
         assert lock._try() is None
 
     return hold
@@ -44,7 +50,9 @@ def test_a_live_process_keeps_its_lock_and_the_error_says_how_to_get_out(lake, h
     with pytest.raises(SourceError, match=f"process {os.getppid()} on host") as raised:
         lake.ingest(wait_s=0)
     assert not lake.spark.catalog.tableExists(lake.relations.rows)
-    lake.spark.sql(str(raised.value).rpartition("with: ")[2])
+    assert "dbt run-operation unlock_s3_source --args '{source: lake.orders}'" in str(raised.value)
+    assert unlock(lake.spark, lake.definition()).pid == os.getppid()
+    assert unlock(lake.spark, lake.definition()) is None
     assert lake.ingest(wait_s=0).rows == 1
 
 
@@ -74,7 +82,7 @@ def test_the_second_waits_for_the_first(lake, held):
 
         def wait(self, seconds):
             self.waits.append(seconds)
-            lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+            lake.spark.sql(f"DROP TABLE {lake.relations.lock}")
 
     meanwhile = GivenBackMeanwhile("lake.orders")
     with SourceLock(lake.spark, lake.relations, "lake.orders", cancellation=meanwhile) as lock:
@@ -107,10 +115,108 @@ def test_a_run_whose_lock_was_taken_away_commits_nothing(lake):
 
     def take_away(step):
         if step == "begin commit":
-            lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+            lake.spark.sql(f"DROP TABLE {lake.relations.lock}")
 
     with pytest.raises(SourceError, match="was taken away"):
         lake.ingest(on_step=take_away)
     assert lake.rows("id") == []
     assert lake.ingest().rows == 1
     assert lake.rows("id") == [("1.csv", 1, "1")]
+
+
+class Clock:
+    """Time that passes only when it is told to."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@dataclass
+class Waiting(Cancellation):
+    """What happens each time somebody waits for the lock; the clock goes on meanwhile."""
+
+    clock: Clock = field(default_factory=Clock)
+    happens: list = field(default_factory=list)
+
+    def wait(self, seconds):
+        self.clock.now += seconds
+        if self.happens:
+            self.happens.pop(0)()
+
+
+def lock_of(lake, waiting):
+    return SourceLock(
+        lake.spark, lake.relations, "lake.orders", cancellation=waiting, clock=waiting.clock
+    )
+
+
+def test_the_lock_of_a_host_of_which_nothing_is_seen_is_taken_over(lake, held):
+    held(place="elsewhere", host="elsewhere")
+    waiting = Waiting("lake.orders")
+    beats = itertools.count(1)
+
+    def pass_by():
+        waiting.clock.now += LEASE_S / 2
+
+    def renew():
+        pass_by()
+        LockTable(lake.spark, lake.relations).set_beat("another", next(beats))
+
+    # It is at work, twice; then nothing more is seen of it.
+    waiting.happens = [renew, renew, pass_by, pass_by]
+    with lock_of(lake, waiting) as lock:
+        lock.require()
+        assert waiting.clock.now >= 2 * LEASE_S
+    tables = [
+        row["tableName"] for row in lake.spark.sql(f"SHOW TABLES IN {lake.schema}").collect()
+    ]
+    assert not [name for name in tables if "lock" in name]
+
+
+def test_a_holder_shows_that_it_is_at_work(lake, held, monkeypatch):
+    monkeypatch.setattr(lock_module, "RENEW_S", 0.01)
+    seen = threading.Event()
+    beat = LockTable.set_beat
+
+    def told(self, token, number):
+        beat(self, token, number)
+        if number == 2:
+            seen.set()
+
+    monkeypatch.setattr(LockTable, "set_beat", told)
+    with SourceLock(lake.spark, lake.relations, "lake.orders") as lock:
+        assert seen.wait(120)
+        assert LockTable(lake.spark, lake.relations).beat(lock._me.token) is not None
+    assert LockTable(lake.spark, lake.relations).beat(lock._me.token) is None
+
+
+def test_two_that_take_the_lock_in_the_same_instant_do_not_fail(lake, held, monkeypatch):
+    # The session's catalog sees no lock yet, and the metastore has one by then.
+    make = LockTable._make
+
+    def late(self, name, properties):
+        make(LockTable(lake.spark, lake.relations), name, properties)
+        raise AnalysisException("[_LEGACY_ERROR_TEMP_3065] AlreadyExistsException: Table")
+
+    monkeypatch.setattr(LockTable, "_make", late)
+    lock = SourceLock(lake.spark, lake.relations, "lake.orders")
+    assert lock._try() is None  # the answer was lost
+    assert SourceLock(lake.spark, lake.relations, "lake.orders")._create() is False
+    monkeypatch.setattr(LockTable, "read", lambda self: None)  # given back since
+    assert SourceLock(lake.spark, lake.relations, "lake.orders")._create() is False
+
+
+def test_of_many_that_take_the_lock_in_the_same_instant_one_has_it(lake, held):
+    count = 8
+    together = threading.Barrier(count)
+
+    def take(session):
+        lock = SourceLock(session, lake.relations, "lake.orders")
+        together.wait(120)
+        return lock._create()
+
+    with ThreadPoolExecutor(count) as pool:
+        runs = [pool.submit(take, lake.spark.newSession()) for _ in range(count)]
+        assert sum(run.result() for run in runs) == 1

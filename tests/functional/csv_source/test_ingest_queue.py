@@ -162,7 +162,7 @@ def test_a_run_without_its_lock_deletes_no_message(post, lake):
 
     def drop_lock(step):
         if step == "begin acknowledge":
-            lake.spark.sql(f"DROP VIEW {lake.relations.lock}")
+            lake.spark.sql(f"DROP TABLE {lake.relations.lock}")
 
     with pytest.raises(SourceError, match="what it committed stays, and its messages go back"):
         post.ingest(on_step=drop_lock)

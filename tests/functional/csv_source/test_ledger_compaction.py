@@ -7,7 +7,7 @@ import pytest
 from dbt.adapters.mzs3.csv_source import compaction
 from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.compaction import compact
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.status import read_status
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -18,8 +18,15 @@ def never_mind():
     """A lock that is held."""
 
 
-def compacted(lake):
+def another_epoch(lake):
+    """The ledger with one epoch more, of which nothing follows."""
     ledger = Ledger(lake.spark, lake.relations)
+    ledger.write_note(next_epoch(ledger.epochs()), ledger.events().limit(0))
+    return ledger
+
+
+def compacted(lake):
+    ledger = another_epoch(lake)
     compact(lake.spark, lake.relations, ledger, require_lock=never_mind)
 
 
@@ -82,7 +89,7 @@ def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
     assert everything(lake) == before
     # Now only the two snapshots are left; rows that nobody sees are gone.
     epochs = Ledger(lake.spark, lake.relations).epochs()
-    assert [sorted(phases) for phases in epochs.values()] == [["snapshot"]] * 2
+    assert [sorted(phases) for phases in epochs.values()] == [["note", "snapshot"]] * 2
     compacted(lake)
     kept = lake.spark.sql(f"SHOW PARTITIONS {lake.relations.rows}").collect()
     assert dead not in {row["partition"].partition("=")[2] for row in kept}
@@ -121,7 +128,7 @@ def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
     # The last two have something to drop, as there is a snapshot by then.
     for stop in ("require_lock", "write_snapshot", "drop", "_drop_rows"):
         with monkeypatch.context() as patch, pytest.raises(Died):
-            ledger = Ledger(lake.spark, lake.relations)
+            ledger = another_epoch(lake)
             compact(lake.spark, lake.relations, ledger, require_lock=dying(patch, stop))
         assert everything(lake) == before, stop
         compacted(lake)

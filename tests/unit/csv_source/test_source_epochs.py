@@ -1,11 +1,14 @@
 import time
 from itertools import pairwise
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
+from dbt.adapters.mzs3.csv_source import ledger as ledger_module
 from dbt.adapters.mzs3.csv_source.compaction import COMPACT_AFTER, is_due, superseded
 from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.ledger import (
@@ -16,7 +19,9 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     next_epoch,
     unfinished_epochs,
 )
+from dbt.adapters.mzs3.csv_source.ledger_table import close, publish
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.errors import SourceError
 
 
 def test_a_ledger_asks_the_metastore_once_and_reads_what_counts():
@@ -37,13 +42,40 @@ def test_a_ledger_asks_the_metastore_once_and_reads_what_counts():
     assert shown == "SHOW PARTITIONS `raw`.`orders__ledger`"
     assert len(read) == 2
     for text in read:
-        assert "WHERE epoch IN ('10', '12')" in text
+        assert "WHERE epoch IN ('12') OR epoch = '10' AND phase = 'snapshot'" in text
         assert "'void'" not in text
 
 
 def test_the_views_leave_out_epochs_that_are_void():
     assert "= 'void'" in states_sql("ledger")
-    assert "= 'void'" in visible_rows_sql("ledger")
+    assert "= 'void'" in visible_rows_sql("rows", "ledger", "id", "true")
+
+
+class TableOfAnotherRun:
+    """A ledger's partitions, where another run has closed every commit."""
+
+    def epochs(self):
+        return {"9": {"plan", "commit"}}
+
+    def stage(self, epoch, events):
+        return "events-of-this-run"
+
+    def add(self, epoch, phase, folder):
+        raise PySparkException("PARTITIONS_ALREADY_EXIST")
+
+    def folder(self, epoch, phase):
+        return "nothing-of-another"
+
+
+def test_an_epoch_that_another_run_has_closed_is_not_committed(monkeypatch):
+    monkeypatch.setattr(ledger_module, "LedgerTable", lambda *_: TableOfAnotherRun())
+    monkeypatch.setattr(ledger_module, "_framed", lambda *_: None)
+    monkeypatch.setattr(ledger_module, "F", MagicMock())
+    ledger = Ledger(None, SourceRelations("raw", "orders"))
+    with pytest.raises(SourceError, match="another run took the source over while this one was"):
+        ledger.write_commit("9", None)
+    assert publish(TableOfAnotherRun(), "9", "commit", "nothing-of-another")  # the answer was lost
+    assert close(TableOfAnotherRun(), "9", "commit")
 
 
 def test_the_first_epoch_is_now():

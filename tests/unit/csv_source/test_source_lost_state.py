@@ -1,13 +1,16 @@
 """What a source says of state that is lost or somebody else's; the metastore is a stand-in."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import lock as lock_module
+from dbt.adapters.mzs3.csv_source import unlock as unlock_module
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
-from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import (
@@ -104,8 +107,11 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
 def test_what_a_source_made_is_no_strangers():
     spark = metastore(RELATIONS.source, RELATIONS.rejects, properties=[("mzs3.view.made_by", "")])
     views = read_views(spark, RELATIONS)
-    assert views == {RELATIONS.source: True, RELATIONS.rejects: True}
+    assert views == {name: {"made_by": ""} for name in (RELATIONS.source, RELATIONS.rejects)}
     assert foreign_views(RELATIONS, views) == []
+
+
+HOLDER = Holder("token", Owner(place="", boot="", pid=7, started="", host="etl-1"))
 
 
 def held_by(monkeypatch, holder):
@@ -117,18 +123,27 @@ def held_by(monkeypatch, holder):
 
 
 def test_a_lock_that_another_process_has(monkeypatch):
-    lock = held_by(monkeypatch, Owner(place="", boot="", pid=7, started="", host="etl-1"))
+    lock = held_by(monkeypatch, HOLDER)
     assert error_of(lock.__enter__) == (
         "lake.orders: process 7 on host etl-1 is ingesting this source and has not finished "
-        "within 0 s. Run again later; if that process is gone, take its lock away with: DROP "
-        "VIEW `lost`.`orders__lock`"
+        "within 0 s. Run again later; if that process is gone, take its lock away with: dbt "
+        "run-operation unlock_s3_source --args '{source: lake.orders}'"
     )
 
 
 def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
-    text = error_of(held_by(monkeypatch, lock_module._UNKNOWN).__enter__)
+    text = error_of(held_by(monkeypatch, lock_module.UNKNOWN).__enter__)
     assert text.startswith(
         "lake.orders: somebody is ingesting this source and has not finished within 0 s. Run again"
+    )
+
+
+def test_what_is_no_lock_is_not_dropped(monkeypatch):
+    monkeypatch.setattr(unlock_module, "reading", lambda *_: nullcontext())
+    spark = metastore(RELATIONS.lock, properties=[("owner", "somebody")])
+    assert error_of(unlock_module.unlock, spark, parse()) == (
+        "lake.orders: raw.orders__lock is no lock that a run has taken. Drop it, or give the "
+        "source another schema or identifier"
     )
 
 

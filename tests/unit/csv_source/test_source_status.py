@@ -17,6 +17,7 @@ def test_the_table_has_a_line_for_each_source_and_errors_below():
             SourceStatus(
                 "lake.items", "in error", 1, 2, 2048, timedelta(hours=26), 1, at,
                 "lake.items: object s3://b/1.csv, line 2, byte 4: expected 2 columns, got 3",
+                "s3://b/1.csv",
             ),
         ]
     )  # fmt: skip
@@ -29,7 +30,9 @@ def test_the_table_has_a_line_for_each_source_and_errors_below():
         "lake.new     never ingested        0        0              -      -       0  -",
         "lake.orders  ok                   12        0              -      -       3  "
         "2026-01-02 03:04:05Z",
-        "lake.items: object s3://b/1.csv, line 2, byte 4: expected 2 columns, got 3",
+        "lake.items: object s3://b/1.csv, line 2, byte 4: expected 2 columns, got 3\n"
+        "  to go on without it: dbt run-operation skip_s3_objects --args "
+        "'{source: lake.items, objects: [\"s3://b/1.csv\"]}'",
     ]
 
 

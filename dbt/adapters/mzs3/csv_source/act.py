@@ -85,7 +85,7 @@ def act(
     name, relations = definition.name, relations_of(definition)
     with changing(spark, definition, wait_s=wait_s) as lock:
         require_ledger(spark, relations, name)
-        ledger = Ledger(spark, relations)
+        ledger = Ledger(spark, relations, lock)
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())

@@ -3,21 +3,22 @@
 A snapshot is one partition with copies of the events of older epochs that still decide something:
 of each object the latest event, the latest that counts, those whose rows are visible, the latest
 that hides; and one event of every void epoch. Read with or without what they were copied from,
-they say the same; so readers need not know of it, and runs read only the latest snapshot and what
-came after. Rows of epochs that are void or wholly hidden go at the same occasion.
+they say the same; so a reader may start at any snapshot, and runs read only the latest one and
+what came after. Rows of epochs that are void or wholly hidden go at the same occasion.
 
 Only the holder of the lock compacts, after it has declared dead epochs void. If it dies
 
 - before the snapshot's partition is in the metastore: nothing has happened. Its file, if there
-  is one, is in a folder that no later epoch takes.
+  is one, is in a folder that nobody takes again.
+- after that, before the views start at it: they start at an earlier one, and show the same.
 - after that, before or while it drops: the ledger holds more than it needs, and the next
   compaction drops that too, as it goes by the metastore.
 
-What a snapshot has taken the place of is dropped at the next compaction only, so that a query that
-began before goes on to find its files; and of the rows, a query opens only those of committed
-epochs. A partition that a dead run's server writes late has the
-number of a void epoch, which each snapshot remembers: it counts for nothing, and goes with the
-rest.
+What a snapshot has taken the place of is dropped at the next compaction only, when no query has
+looked for it since: the views start at the latest snapshot. Of the rows, a query opens only those
+of epochs that are committed, and of which the snapshot has anything visible. A partition that a
+dead run's server writes late has the number of a void epoch, which each snapshot remembers: it
+counts for nothing, and goes with the rest.
 """
 
 from __future__ import annotations
@@ -36,9 +37,12 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     epochs_due,
     latest_listing,
     latest_snapshot,
-    next_epoch,
 )
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import (
+    EPOCH_COLUMN,
+    SourceRelations,
+    show_since,
+)
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:
@@ -85,15 +89,20 @@ def compact(
     before = ledger.epochs()
     events = _kept(spark, ledger, before)
     require_lock()
-    ledger.write_snapshot(next_epoch(before), events)
+    # Under the number of the last epoch that it copies: one that another run begins has a later
+    # number, whatever the clocks say, and is never taken for one that this snapshot has.
+    last = max(before, key=int)
+    ledger.write_snapshot(last, events)
+    show_since(spark, relations, last)
     ledger.drop(superseded(before))
     _drop_rows(spark, relations, ledger, latest_snapshot(before))
 
 
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
     """How many epochs were committed since the source was made."""
-    found = sum(COMMIT in epochs[e] and VOID not in epochs[e] for e in current_epochs(epochs))
     latest = latest_snapshot(epochs)
+    current = (on for epoch, on in epochs.items() if int(epoch) > int(latest or 0))
+    found = sum(COMMIT in on and VOID not in on for on in current)
     if latest is None:
         return found
     mark = ledger.snapshot(latest).where(F.col("of_phase") == SNAPSHOT).first()

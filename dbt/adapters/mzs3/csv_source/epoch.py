@@ -77,7 +77,7 @@ class Pass:
         Raises SourceError for an object in error: what was committed before stays visible, the
         ledger shows the object as failed, and the next run lists anew.
         """
-        ledger = Ledger(self.spark, self.relations)
+        ledger = Ledger(self.spark, self.relations, self.lock)
         epochs = ledger.epochs()
         for dead in unfinished_epochs(epochs):
             # Its plan counts no more: the source may be declared otherwise since, and objects

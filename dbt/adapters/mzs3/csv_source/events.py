@@ -77,29 +77,45 @@ SELECT object, shown.etag, shown.size, shown.last_modified, shown.state, shown.r
 FROM ({objects}) AS objects
 WHERE object IS NOT NULL"""
 
-# Spark knows of no size of a partitioned table before it runs: unless told otherwise, it would
-# shuffle all rows of a source to compare them with the few that the ledger says something of.
+# One read of the ledger says which epochs are committed, and up to which epoch it knows of them:
+# `upto`. What hides rows is read after it, and counts only up to there: epochs are settled in the
+# order of their numbers, so both are of one moment.
 _COMMITTED_EPOCHS = """
-SELECT /*+ BROADCAST */ epoch FROM ({events}) AS event WHERE phase IN ('commit', 'void')
-GROUP BY epoch HAVING NOT bool_or(phase = 'void')"""
+SELECT explode(committed) AS epoch, upto FROM (
+  SELECT collect_list(CASE WHEN is_committed AND NOT is_void THEN epoch END) AS committed,
+    max(CASE WHEN NOT is_void THEN CAST(epoch AS bigint) END) AS upto
+  FROM (
+    SELECT epoch, bool_or(phase = 'commit') AS is_committed, bool_or(phase = 'void') AS is_void
+    FROM ({events}) AS event WHERE phase IN ('note', 'commit', 'void') GROUP BY epoch
+  ) AS settled
+) AS known"""
 
 # Few rows: only events that hide, and void epochs, get as far as the window.
-_HIDDEN = """
-SELECT object, max(CAST(epoch AS bigint)) AS before FROM (
+_HIDING = """
+SELECT object, CAST(epoch AS bigint) AS epoch FROM (
   SELECT object, epoch, hides AND phase IN ('note', 'commit') AS hides,
     bool_or(phase = 'void') OVER (PARTITION BY epoch) AS is_void
   FROM ({events}) AS event
   WHERE hides AND phase IN ('note', 'commit') OR phase = 'void'
-) AS hiding
-WHERE hides AND NOT is_void
-GROUP BY object"""
+) AS of_epochs
+WHERE hides AND NOT is_void"""
 
+# Spark lists the files of a table when it plans a query if a condition on partitions alone says
+# which it needs, from the left of a query to its right; and else when it runs it. So the ledger is
+# listed first, its commits before what hides rows. `coalesce` keeps Spark from adding such a
+# condition on the rows, whose files are to be listed after both.
+# It knows of no size of a partitioned table before it runs: unless told otherwise, it would
+# shuffle all rows of a source to compare them with the few that the ledger says something of.
 _VISIBLE_ROWS = """
-mz_epoch IN ({committed})
-AND NOT EXISTS (
-  SELECT /*+ BROADCAST */ 1 FROM ({hidden}) AS hidden
-  WHERE hidden.object = _mz_object AND hidden.before > CAST(mz_epoch AS bigint)
-)"""
+SELECT /*+ BROADCAST(decided), BROADCAST(hiding) */ {columns} FROM {rows} AS stored
+JOIN ({committed}) AS decided ON coalesce(stored.mz_epoch, '') = decided.epoch
+LEFT ANTI JOIN ({hiding}) AS hiding
+  ON hiding.object = stored._mz_object AND hiding.epoch > CAST(stored.mz_epoch AS bigint)
+  AND hiding.epoch <= decided.upto
+WHERE {condition}"""
+
+_SINCE = "(SELECT * FROM {ledger} WHERE epoch >= '{since}' AND phase IN ({phases}))"
+_ALL = "0"
 
 
 def events_sql(ledger: str) -> str:
@@ -126,9 +142,10 @@ def objects_sql(ledger: str, *, has_void: bool = True) -> str:
     return _OBJECTS.format(valid=valid_events_sql(ledger, has_void=has_void))
 
 
-def states_sql(ledger: str) -> str:
-    """The view of the latest state of every object."""
-    return _STATES.format(objects=objects_sql(ledger))
+def states_sql(ledger: str, since: str = _ALL) -> str:
+    """The view of the latest state of every object; `since` as for `visible_rows_sql`."""
+    phases = (PLAN, NOTE, FAILED, COMMIT, VOID, SNAPSHOT)
+    return _STATES.format(objects=objects_sql(_since(ledger, since, phases)))
 
 
 def is_any_sql(state: str, states: tuple[str, ...]) -> str:
@@ -143,9 +160,25 @@ def is_visible_sql(prefix: str = "") -> str:
     return f"coalesce({prefix}taken.epoch >= coalesce({prefix}hidden_before, 0), false)"
 
 
-def visible_rows_sql(ledger: str) -> str:
-    """The condition on the table of rows that says whether a row is committed and not hidden."""
-    events = events_sql(ledger)
+def visible_rows_sql(
+    rows: str, ledger: str, columns: str, condition: str, since: str = _ALL
+) -> str:
+    """The rows that are committed, not hidden, and meet the condition; all as of one moment.
+
+    `rows` is the table of rows; columns are named as of `stored`. No event of an epoch before
+    `since` is looked for: there is none that a snapshot of that epoch, or a later one, has not.
+    """
+    events = events_sql(_since(ledger, since, (NOTE, COMMIT, VOID, SNAPSHOT)))
     return _VISIBLE_ROWS.format(
-        committed=_COMMITTED_EPOCHS.format(events=events), hidden=_HIDDEN.format(events=events)
+        columns=columns,
+        rows=rows,
+        committed=_COMMITTED_EPOCHS.format(events=events),
+        hiding=_HIDING.format(events=events),
+        condition=condition,
     )
+
+
+def _since(ledger: str, since: str, phases: tuple[str, ...]) -> str:
+    # As texts: epochs are times in milliseconds, of thirteen digits.
+    listed = ", ".join(f"'{phase}'" for phase in phases)
+    return _SINCE.format(ledger=ledger, since=since, phases=listed)

@@ -17,6 +17,11 @@ def reset_hint(source: str) -> str:
     return _command("reset_s3_source", f"source: {source}, confirm: true")
 
 
+def unlock_hint(source: str) -> str:
+    """The command that takes the source's lock away from whoever has it."""
+    return _command("unlock_s3_source", f"source: {source}")
+
+
 def _command(operation: str, arguments: str) -> str:
     # In a shell, a single quote ends what another one began.
     escaped = arguments.replace("'", "'\\''")

@@ -2,10 +2,15 @@
 
 An epoch is one pass over new objects. What it takes is written as its `plan`; its `commit`
 makes its rows visible, and is one partition, so one step. `failed` says which object stopped
-it. `void` is written over an epoch that died on the way, before its objects are planned anew:
-a commit of it that arrives late, from a server that outlived the run, counts for nothing. A `note`
-counts once it is there, whatever becomes of its epoch: what waits for a later run, what is passed
-over, what a run-operation decided. `snapshot` is what compaction makes of older epochs.
+it. `void` is written over an epoch that came to no end, before its objects are planned anew, by a
+run that has put an empty partition in the place of its commit: so its own run, should it go on,
+commits nothing. A `note` counts once it is there, whatever becomes of its epoch: what waits for a
+later run, what is passed over, what a run-operation decided. `snapshot` is what compaction makes
+of the epochs up to its own.
+
+What counts is written to a folder that nobody reads, the lock is looked at, and only then is the
+folder made a partition, in one step. A run that loses its lock in between has its plan on record:
+so who takes the lock after that look sees the plan, and closes its commit, or finds it committed.
 
 `due` says of an epoch, before its commit, that its objects are to be tagged, moved or deleted once
 they are committed, and `done` what became of each. `listing` says when all keys were last listed,
@@ -16,6 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -38,18 +44,24 @@ from dbt.adapters.mzs3.csv_source.events import (
     objects_sql,
     valid_events_sql,
 )
-from dbt.adapters.mzs3.csv_source.insert import insert_partition
+from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
+from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from dbt.adapters.mzs3.csv_source.lock import SourceLock
     from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
 
-_OPTIONAL_COLUMNS = {
+_COLUMNS = {
+    "object": "string",
+    "etag": "string",
+    "size": "bigint",
+    "last_modified": "timestamp",
     "state": "string",
     "rows": "bigint",
     "rejects": "bigint",
@@ -65,13 +77,17 @@ class Ledger:
     """The ledger of one source, as it is when this is made, and with what is written through it.
 
     Only what holds the source's lock writes to it: so nobody else's writes are missed. Without the
-    lock, it is the ledger of that moment.
+    lock, it is the ledger of that moment. A write raises SourceError once the lock is lost.
     """
 
-    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
+    def __init__(
+        self, spark: SparkSession, relations: SourceRelations, lock: SourceLock | None = None
+    ) -> None:
         self._spark = spark
         self._relations = relations
-        self._epochs = read_epochs(spark, relations)
+        self._lock = lock
+        self._table = LedgerTable(spark, relations)
+        self._epochs = self._table.epochs()
 
     def epochs(self) -> Epochs:
         """Every epoch with its phases."""
@@ -120,18 +136,21 @@ class Ledger:
         nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
         event = self._spark.range(1).select(F.lit(listed).alias("object"), *nothing)
         at_time = F.timestamp_seconds(F.lit(at))
-        self._write(epoch, LISTING, event, state=F.lit(LISTING), at=at_time)
+        self._publish(epoch, LISTING, event, state=F.lit(LISTING), at=at_time)
 
     def write_note(self, epoch: str, events: DataFrame) -> None:
         """The events count from here on; `events` has the columns of objects, `state`, and any of
         `rows`, `rejects`, `error`, `hides` and `at`, which is now where it is NULL."""
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
-        self._write(epoch, NOTE, events, at=at)
+        self._publish(epoch, NOTE, events, at=at)
 
     def write_plan(self, epoch: str, objects: DataFrame) -> None:
-        """The epoch takes these objects; nothing of them is read before this is on record."""
-        self._write(epoch, PLAN, objects, state=F.lit(LISTED))
+        """The epoch takes these objects; nothing of them is read before this is on record.
+
+        Raises SourceError if another run has planned under the same number.
+        """
+        self._publish(epoch, PLAN, objects, state=F.lit(LISTED))
 
     def write_commit(self, epoch: str, objects: DataFrame) -> None:
         """The epoch's rows are visible from here on, and what they replace no longer is.
@@ -140,7 +159,7 @@ class Ledger:
         skipped, which then replaces nothing, or NULL.
         """
         taken = F.col("error").isNull()
-        self._write(
+        self._publish(
             epoch,
             COMMIT,
             objects,
@@ -153,7 +172,13 @@ class Ledger:
         self._write(epoch, FAILED, objects, state=F.lit("failed"), error=error)
 
     def write_void(self, epoch: str) -> None:
-        """Nothing of the epoch's plan counts, whatever else is or will be written of it."""
+        """Nothing of the epoch's plan counts, whatever else will be written of it; unless its own
+        run has committed it meanwhile: then it is committed."""
+        if self._lock is not None:
+            self._lock.require()
+        if not close(self._table, epoch, COMMIT):
+            self._epochs.setdefault(epoch, set()).add(COMMIT)
+            return
         self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit("void"))
 
     def write_due(self, epoch: str) -> None:
@@ -165,17 +190,14 @@ class Ledger:
         self._write(epoch, DONE, objects)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
-        """Of all earlier epochs these events are left, with all columns; older ones may go."""
-        self._write(epoch, SNAPSHOT, events, at=F.col("at"))
+        """Of the epochs up to this one these events, with all columns, say all; older ones may
+        go."""
+        self._publish(epoch, SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
         """These pairs of epoch and phase are gone; safe to repeat."""
         if partitions:
-            named = ", ".join(
-                f"PARTITION (epoch = {quote_literal(epoch)}, phase = {quote_literal(phase)})"
-                for epoch, phase in partitions
-            )
-            self._spark.sql(f"ALTER TABLE {self._relations.ledger} DROP IF EXISTS {named}")
+            self._table.drop(partitions)
             for epoch, phase in partitions:
                 self._epochs.get(epoch, set()).discard(phase)
             self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
@@ -189,46 +211,56 @@ class Ledger:
 
         A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
+        latest = latest_snapshot(self._epochs)
         current = current_epochs(self._epochs)
-        return self._in([epoch for epoch in current if VOID not in self._epochs[epoch]])
+        return self._in([e for e in current if VOID not in self._epochs[e] or e == latest])
 
     def _in(self, epochs: list[str]) -> str:
-        """These epochs of the ledger, in parentheses.
+        """These epochs of the ledger, in parentheses; of the latest snapshot's only that.
 
         By name, so that no file of another one is so much as listed.
         """
-        listed = ", ".join(map(quote_literal, epochs))
-        condition = f"epoch IN ({listed})" if listed else "false"
-        return f"(SELECT * FROM {self._relations.ledger} WHERE {condition})"
+        latest = latest_snapshot(self._epochs)
+        listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != latest)
+        conditions = [f"epoch IN ({listed})"] if listed else []
+        if latest in epochs:
+            conditions.append(f"epoch = {quote_literal(latest)} AND phase = '{SNAPSHOT}'")
+        return (
+            f"(SELECT * FROM {self._relations.ledger} WHERE {' OR '.join(conditions) or 'false'})"
+        )
 
     def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
         """`given` goes before the columns of `events`; what is in neither is NULL."""
-        given = {"at": F.current_timestamp(), **given}
-        there = {*events.columns}
-
-        def column(name: str, data_type: str) -> Column:
-            value = F.expr(quote_identifier(name) if name in there else "NULL")
-            return given.get(name, value).cast(data_type).alias(name)
-
-        optional = [column(name, data_type) for name, data_type in _OPTIONAL_COLUMNS.items()]
         # Even if this fails half way, the number is never taken again.
         self._epochs.setdefault(epoch, set()).add(phase)
-        # One file, so that it is all there or not at all, even where a reader lists folders.
-        insert_partition(
-            self._spark,
-            events.select(*OBJECT_COLUMNS, *optional).coalesce(1),
-            self._relations.ledger,
-            {"epoch": epoch, "phase": phase},
-        )
+        self._table.insert(epoch, phase, _framed(events, given))
+
+    def _publish(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
+        """As `_write`, in a step that nothing can do twice, and that is last."""
+        self._epochs.setdefault(epoch, set()).add(phase)
+        folder = self._table.stage(epoch, _framed(events, given))
+        if self._lock is not None:
+            self._lock.require()
+        if not publish(self._table, epoch, phase, folder):
+            raise SourceError(
+                f"{self._relations.shown()}: another run took the source over while this one was "
+                "at work on it; nothing of it is committed. Run again"
+            )
 
 
-def read_epochs(spark: SparkSession, relations: SourceRelations) -> dict[str, set[str]]:
-    """Every epoch with its phases, from the metastore alone: no file is read."""
-    found: dict[str, set[str]] = {}
-    for row in spark.sql(f"SHOW PARTITIONS {relations.ledger}").collect():
-        epoch, phase = (part.partition("=")[2] for part in row["partition"].split("/"))
-        found.setdefault(epoch, set()).add(phase)
-    return found
+def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
+    """The events with all columns of the table, in its order.
+
+    In one file, so that it is all there or not at all, even where a reader lists folders.
+    """
+    given = {"at": F.current_timestamp(), **given}
+    there = {*events.columns}
+
+    def column(name: str, data_type: str) -> Column:
+        value = F.expr(quote_identifier(name) if name in there else "NULL")
+        return given.get(name, value).cast(data_type).alias(name)
+
+    return events.select(*starmap(column, _COLUMNS.items())).coalesce(1)
 
 
 def next_epoch(epochs: Epochs) -> str:
@@ -252,7 +284,7 @@ def latest_listing(epochs: Epochs) -> str | None:
 
 
 def current_epochs(epochs: Epochs) -> list[str]:
-    """The latest snapshot and what came after it, in order: what says all there is to say."""
+    """The latest snapshot's epoch and those after it, in order: what says all there is to say."""
     start = int(latest_snapshot(epochs) or 0)
     return sorted((epoch for epoch in epochs if int(epoch) >= start), key=int)
 

@@ -1,35 +1,37 @@
-"""One run at a time ingests a source, on whatever host: the second waits, or fails clearly."""
+"""One run at a time ingests a source, on whatever host: the second waits, or fails clearly.
+
+The lock is a lease. Its holder shows again and again that it is at work; who waits for it measures
+by its own clock how long it has not, and takes over after `LEASE_S`. So no clocks are compared. A
+holder that was only slow finds out at its next `require`, which the ledger asks before anything
+that counts; and what it had planned is closed by who took over (see `ledger_table`). So who holds
+the lock decides who gets on, never what is right.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
-from datetime import datetime, timezone
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
-
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.hints import unlock_hint
+from dbt.adapters.mzs3.csv_source.lock_table import LockTable
 from dbt.adapters.mzs3.csv_source.owner import Owner, current_owner
-from dbt.adapters.mzs3.csv_source.properties import (
-    decoded,
-    encoded,
-    properties_sql,
-    read_properties,
-)
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import quote_literal
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where a lock of a dead run is left to the user
+except ImportError:  # not on Windows, where a lock of a dead run is waited for
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -37,20 +39,29 @@ if TYPE_CHECKING:
 
 WAIT_S = 600.0
 POLL_S = 1.0
-_PROPERTY = "mzs3.lock."
+LEASE_S = 120.0
+"""A holder that has not been seen at work for so long has lost its lock."""
+RENEW_S = 20.0
 
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
 _threads_guard = threading.Lock()
 
 
+@dataclass(frozen=True)
+class Holder:
+    """Who has the lock; `token` is of this one time, not of a later one of the same process."""
+
+    token: str
+    owner: Owner
+
+
 class SourceLock:
     """Held from `with` to its end, by one run on any host that shares the metastore.
 
-    It is a view: creating one is atomic in the metastore and leaves nothing on the file system.
-    The lock of a process of this host that is gone is taken over; that of a live one, or of one
-    on another host, is waited for, `wait_s` seconds at most or until the user cancels. Raises
-    SourceError, which says who holds it and how to get out.
+    The lock of a process of this host that is gone is taken over at once, and that of a holder
+    of which nothing is seen for `LEASE_S`; any other is waited for, `wait_s` seconds at most or
+    until the user cancels. Raises SourceError, which says who holds it and how to get out.
     """
 
     def __init__(
@@ -61,30 +72,38 @@ class SourceLock:
         *,
         wait_s: float = WAIT_S,
         cancellation: Cancellation | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spark = spark
+        self._table = LockTable(spark, relations)
         self._relations = relations
         self._source = source
         self._wait_s = wait_s
         self._cancellation = cancellation or Cancellation(source)
-        self._me = current_owner()
+        self._clock = clock
+        self._me = Holder(uuid.uuid4().hex, current_owner())
+        self._seen: tuple[Holder | None, str | None, float] = (None, None, 0.0)
+        self._has_beat = False
+        self._ended = threading.Event()
+        self._renewer: threading.Thread | None = None
         with _threads_guard:
             self._thread = _threads.setdefault(relations.lock, threading.Lock())
 
     def __enter__(self) -> SourceLock:
-        until = time.monotonic() + self._wait_s
+        until = self._clock() + self._wait_s
         while not self._thread.acquire(timeout=min(POLL_S, self._wait_s)):
             self._cancellation.check()
-            if time.monotonic() >= until:
+            if self._clock() >= until:
                 raise SourceError(
                     f"{self._source}: another thread of this process has been ingesting this "
                     f"source for more than {self._wait_s:.0f} s. Run again when it is done"
                 )
         try:
             while (holder := self._try()) is not None:
-                if time.monotonic() >= until:
+                if self._clock() >= until:
                     raise SourceError(self._held_text(holder))
                 self._cancellation.wait(POLL_S)
+            self._renewer = threading.Thread(target=self._renew, daemon=True)
+            self._renewer.start()
         except BaseException:
             self._thread.release()
             raise
@@ -92,13 +111,18 @@ class SourceLock:
 
     def __exit__(self, *_: object) -> None:
         try:
+            self._ended.set()
+            if self._renewer is not None:
+                self._renewer.join(timeout=POLL_S)
             if self._holder() == self._me:
-                self._spark.sql(f"DROP VIEW IF EXISTS {self._relations.lock}")
+                self._table.drop()
+            if self._has_beat:
+                self._table.drop_beat(self._me.token)
         finally:
             self._thread.release()
 
     def require(self, outcome: str = "nothing of it is committed") -> None:
-        """Raises SourceError if the lock is no longer this run's: somebody dropped it.
+        """Raises SourceError if the lock is no longer this run's: somebody took it.
 
         `outcome` is what the error says of the run.
         """
@@ -108,58 +132,106 @@ class SourceLock:
                 f"this run was ingesting; {outcome}. Run again"
             )
 
-    def _try(self) -> Owner | None:
+    def _try(self) -> Holder | None:
         """None if the lock is ours now, else who holds it."""
         with _host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
             holder = self._holder()
-            if holder is not None:
-                # What is left of this very process is a lock it failed to give back.
-                if holder != self._me and not (alone and holder.is_gone()):
-                    return holder
-                self._spark.sql(f"DROP VIEW IF EXISTS {self._relations.lock}")
-            return None if self._create() else (self._holder() or _UNKNOWN)
+            if holder is None:
+                return None if self._create() else (self._holder() or UNKNOWN)
+            # What is left of this very process is a lock it failed to give back.
+            is_left = holder.owner == self._me.owner or (alone and holder.owner.is_gone())
+            if not (is_left or self._has_expired(holder)):
+                return holder
+            take_away(self._table, holder.token)
+            if not self._create():
+                return self._holder() or UNKNOWN
+            if not is_left:
+                # Another run, on another host, may have seen it expire too, and be at the same.
+                self._cancellation.wait(POLL_S)
+            return None if (holder := self._holder()) == self._me else (holder or UNKNOWN)
+
+    def _has_expired(self, holder: Holder) -> bool:
+        """Whether nothing was seen of this holder for so long as we have looked."""
+        beat = self._table.beat(holder.token)
+        now = self._clock()
+        seen_holder, seen_beat, since = self._seen
+        if holder == UNKNOWN:
+            return False
+        if (seen_holder, seen_beat) != (holder, beat):
+            self._seen = (holder, beat, now)
+            return False
+        return now - since >= LEASE_S
+
+    def _renew(self) -> None:
+        number = 0
+        while not self._ended.wait(RENEW_S):
+            number += 1
+            self._has_beat = True
+            try:
+                self._table.set_beat(self._me.token, number)
+            except SPARK_FAILURES:
+                # If that goes on, the lock is lost, and `require` says so.
+                continue
 
     def _create(self) -> bool:
-        me = self._me
-        since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        values = {key: encoded(str(getattr(me, key))) for key in _OWNER_KEYS}
+        """Whether the lock was free, and is ours now."""
+        values = {
+            _TAKEN_AS: self._me.token,
+            **{k: str(v) for k, v in asdict(self._me.owner).items()},
+        }
         try:
-            self._spark.sql(
-                f"CREATE VIEW {self._relations.lock} "
-                f"TBLPROPERTIES {properties_sql(_PROPERTY, values)} AS SELECT "
-                f"{quote_literal(me.host)} AS host, {me.pid} AS pid, "
-                f"{quote_literal(since)} AS since"
-            )
-        except AnalysisException as exc:
-            if exc.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS":
-                return False
-            raise
+            self._table.create(values)
+        except SPARK_FAILURES as exc:
+            # Somebody was faster, which Spark and metastores tell in many words; or ours took
+            # effect, and the answer was lost.
+            holder = self._holder()
+            if holder is None and not _EXISTS.search(str(exc)):
+                raise
+            return holder == self._me
         return True
 
-    def _holder(self) -> Owner | None:
-        found = read_properties(self._spark, self._relations.lock, _PROPERTY)
-        if found is None:
-            return None
-        try:
-            values = {key: decoded(found[key]) for key in _OWNER_KEYS}
-            pid = int(values.pop("pid"))
-        except (KeyError, ValueError):
-            return _UNKNOWN
-        return Owner(**values, pid=pid)
+    def _holder(self) -> Holder | None:
+        return holder_of(self._table)
 
-    def _held_text(self, holder: Owner) -> str:
-        who = f"process {holder.pid} on host {holder.host}" if holder.host else "somebody"
+    def _held_text(self, holder: Holder) -> str:
+        owner = holder.owner
+        who = f"process {owner.pid} on host {owner.host}" if owner.host else "somebody"
         return (
             f"{self._source}: {who} is ingesting this source and has not finished within "
             f"{self._wait_s:.0f} s. Run again later; if that process is gone, take its lock away "
-            f"with: DROP VIEW {self._relations.lock}"
+            f"with: {unlock_hint(self._source)}"
         )
 
 
+# Not `token`: Spark shows no value of a property with such a name.
+_TAKEN_AS = "taken_as"
 _OWNER_KEYS = tuple(field.name for field in fields(Owner))
-_UNKNOWN = Owner(place="", boot="", pid=0, started="", host="")
+UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
+_EXISTS = re.compile("already_?exists", re.IGNORECASE)
+
+
+def holder_of(table: LockTable) -> Holder | None:
+    """Who has the lock, None if nobody has; what is no lock of ours has an unknown holder."""
+    found = table.read()
+    if found is None:
+        return None
+    try:
+        values = {key: found[key] for key in _OWNER_KEYS}
+        pid = int(values.pop("pid"))
+    except (KeyError, ValueError):
+        return UNKNOWN
+    # Locks of earlier versions have no token.
+    return Holder(found.get(_TAKEN_AS, ""), Owner(**values, pid=pid))
+
+
+def take_away(table: LockTable, token: str) -> None:
+    """The lock that was taken under this token is gone, as far as nobody else has it by now."""
+    holder = holder_of(table)
+    if holder is not None and holder.token == token:
+        table.drop()
+    table.drop_beat(token)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,13 +33,15 @@ PARTITIONS = "epoch string, phase string"
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
+# By which a view is known as the source's own, and as one that reads the ledger in one way.
+_OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
 # A problem without a raw text is not a record's: it is why an object was skipped.
-_IS_REJECT = f"{PROBLEM_COLUMN}.raw IS NOT NULL"
-_REJECTS = "SELECT `_mz_object` AS object, `_mz_record` AS record, " + ", ".join(
-    f"{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
+_IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
+_REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
+    f"stored.{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
 )
 
 
@@ -87,8 +89,12 @@ class SourceRelations:
 
     @property
     def lock(self) -> str:
-        """The view that exists while a run ingests this source."""
+        """The table that exists while a run changes this source."""
         return self._name("__lock")
+
+    def beat(self, token: str) -> str:
+        """The table by which the run that took the lock under this token shows that it works."""
+        return self._name(f"__lock_{token}")
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -171,34 +177,54 @@ def make_relations(
     _make_views(spark, relations, views)
 
 
-def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, bool]:
-    """Of each view of the source for which there is anything, whether the source made that."""
+def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
+    """Of each view of the source for which there is anything, its properties that the source
+    gave it: none if the source did not make that."""
     names = (relations.source, relations.objects, relations.rejects)
     found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
-    return {name: bool(own) for name, own in found.items() if own is not None}
+    return {name: own for name, own in found.items() if own is not None}
 
 
-def foreign_views(relations: SourceRelations, views: Mapping[str, bool]) -> list[str]:
+def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, str]]) -> list[str]:
     """What has the name of a view of the source and was not made by it, as users read it."""
     shown = {relations.source: "", relations.objects: "__objects", relations.rejects: "__rejects"}
-    return [relations.shown(shown[name]) for name, is_own in views.items() if not is_own]
+    return [relations.shown(shown[name]) for name, own in views.items() if not own]
 
 
-def _make_views(spark: SparkSession, relations: SourceRelations, there: Collection[str]) -> None:
-    """The views exist, with the property by which they are known as the source's own."""
-    visible = visible_rows_sql(relations.ledger)
-    views = {
-        relations.objects: states_sql(relations.ledger),
-        relations.rejects: f"{_REJECTS} FROM {relations.rows} WHERE {_IS_REJECT} AND {visible}",
-        relations.source: (
-            f"SELECT * EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN}) FROM {relations.rows} "
-            f"WHERE {PROBLEM_COLUMN} IS NULL AND {visible}"
-        ),
-    }
-    own = properties_sql(VIEW_PROPERTY, {"made_by": "dbt-mzs3"})
-    for name, text in views.items():
+def _make_views(
+    spark: SparkSession, relations: SourceRelations, there: Mapping[str, Mapping[str, str]]
+) -> None:
+    """The views exist, with the property by which they are known as the source's own.
+
+    One that an earlier version made reads the ledger as the others do.
+    """
+    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
+    for name, text in _view_texts(relations).items():
         if name not in there:
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
+        elif there[name].get("form") != _OWN_VIEW["form"]:
+            spark.sql(f"ALTER VIEW {name} AS {text}")
+            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
+
+
+def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
+    """The views look for no event of an epoch before this one, which has a snapshot.
+
+    Each is changed in one step. Whatever snapshot a view starts from, it shows the same.
+    """
+    for name, text in _view_texts(relations, epoch).items():
+        spark.sql(f"ALTER VIEW {name} AS {text}")
+
+
+def _view_texts(relations: SourceRelations, *since: str) -> dict[str, str]:
+    ledger, rows = relations.ledger, relations.rows
+    committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
+    is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
+    return {
+        relations.objects: states_sql(ledger, *since),
+        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, *since),
+        relations.source: visible_rows_sql(rows, ledger, committed, is_row, *since),
+    }
 
 
 def make_schema(spark: SparkSession, relations: SourceRelations) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.compaction import committed_epochs
 from dbt.adapters.mzs3.csv_source.events import FAILED, OPEN_STATES, is_visible_sql
+from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
 from dbt.adapters.mzs3.csv_source.report import size_text
@@ -43,7 +44,8 @@ class SourceStatus:
     """What the ledger says of a source: never of objects that no run has seen yet.
 
     `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again.
-    `lag` is how long ago the oldest of those was last modified. `epochs` were committed.
+    `lag` is how long ago the oldest of those was last modified. `epochs` were committed. `failed`
+    is the object that the last error is of, if it is of one.
     """
 
     source: str
@@ -55,6 +57,7 @@ class SourceStatus:
     epochs: int = 0
     last_event: datetime | None = None
     last_error: str | None = None
+    failed: str | None = None
 
     def cells(self) -> tuple[str, ...]:
         """The status as a line of a table, but for the error."""
@@ -96,6 +99,7 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
         if found["at"] is None
         else datetime.fromtimestamp(found["at"], timezone.utc),
         last_error=error,
+        failed=found["failed"],
     )
 
 
@@ -111,14 +115,16 @@ def _summary(objects: DataFrame) -> Any:
         F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified")))).alias("oldest"),
         F.unix_timestamp(F.max("shown.at")).alias("at"),
         F.unix_timestamp(F.current_timestamp()).alias("now"),
-        F.max(F.when(failed & known, F.struct("shown.epoch", "shown.error"))).alias("of_object"),
+        F.max(F.when(failed & known, F.struct("shown.epoch", "shown.error", "object"))).alias(
+            "of_object"
+        ),
         F.max(F.when(failed & ~known, F.struct("shown.epoch", "shown.error"))).alias("of_none"),
         F.coalesce(F.max("taken.epoch"), F.lit(0)).alias("latest"),
     )
     unnamed = F.when(F.col("of_none.epoch") > F.col("latest"), F.col("of_none.error"))
     error = F.coalesce(F.col("of_object.error"), unnamed).alias("error")
     columns = ("objects", "waiting", "waiting_bytes", "oldest", "at", "now")
-    return totals.select(*columns, error).first()
+    return totals.select(*columns, error, F.col("of_object.object").alias("failed")).first()
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
@@ -134,12 +140,18 @@ def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
+    return lines + [_error_line(status) for status in ordered if status.last_error is not None]
+
+
+def _error_line(status: SourceStatus) -> str:
+    """The last error, and the command by which the source goes on without its object."""
     # An error that names its source already does not name it twice.
-    return lines + [
-        error if error.startswith(f"{status.source}: ") else f"{status.source}: {error}"
-        for status in ordered
-        if (error := status.last_error) is not None
-    ]
+    error = (status.last_error or "").removeprefix(f"{status.source}: ")
+    line = f"{status.source}: {error}"
+    if status.failed is None:
+        return line
+    hint = objects_hint("skip_s3_objects", status.source, [status.failed])
+    return f"{line}\n  to go on without it: {hint}"
 
 
 def lag_text(lag: timedelta) -> str:

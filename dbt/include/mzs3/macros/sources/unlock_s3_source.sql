@@ -1,0 +1,8 @@
+{# dbt run-operation unlock_s3_source --args '{source: lake.orders}'
+
+   Takes the lock of a source away from whoever has it, without waiting until it ends by itself. A
+   run that had it commits nothing more. #}
+
+{% macro unlock_s3_source(source=none) %}
+  {% do adapter.unlock_s3_source(source) %}
+{% endmacro %}
