@@ -197,7 +197,7 @@ def read(client: ShardClient, batches: Sequence[Batch]) -> Rows:
     return +rows
 
 
-def _upload(parts: tuple[ShardClient, Rows], spec: WriteSpec) -> Uploaded:
+def _upload(_: Any, parts: tuple[ShardClient, Rows], spec: WriteSpec) -> Uploaded:
     """What the tasks do: one upload, which stays open; none where nothing changes."""
     client, changes = parts
     changed = {row: diff for row, diff in sorted(changes.items()) if diff}
@@ -267,7 +267,9 @@ class _Inline:
 def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None]:
     """The same requests in the same order whenever the answers are the same."""
     count = iter(range(100))
+    heeds = SimpleNamespace(creates=True, replaces=True)
     with (
+        mock.patch.object(stores, "store_conditions", lambda _: heeds),
         mock.patch.object(each, "ThreadPoolExecutor", _Inline),
         mock.patch.object(sweep, "_QUIET_S", 0.0),
         mock.patch.object(sweep, "_PAUSE_S", 0.0),
@@ -296,6 +298,14 @@ class ShardStore:
     def lost(self) -> Failed:
         """An answer that does not come."""
         return self.s3.lost
+
+    def is_private(self, request: Request) -> bool:
+        """Whether it can be sent at once: nobody else asks for the parts of an upload."""
+        return request[0] == "part"
+
+    def changes(self, request: Request) -> bool:
+        """Whether it may have an effect."""
+        return request[0] in {"tick", "deliver"} or self.s3.changes(request)
 
     def apply(self, state: Shard, actor: int, request: Request) -> tuple[Shard, Any]:
         """The shard after the request, and the answer."""

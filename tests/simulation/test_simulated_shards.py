@@ -101,11 +101,11 @@ def test_two_runs(modes: tuple[str, str], before: tuple[Write, ...]) -> None:
 @pytest.mark.parametrize("mode", ["append", "diff"])
 @pytest.mark.parametrize("keep_ms", [0, pytest.param(KEEP_MS, marks=pytest.mark.long)])
 def test_a_run_and_a_compaction(mode: str, keep_ms: int) -> None:
-    print(explore(Write("c", mode), Compact("d", keep_ms)))
+    print(explore(Write("c", mode), Compact("d", keep_ms), before=[Write("a")]))
 
 
 def test_two_compactions() -> None:
-    print(explore(Compact("c", KEEP_MS), Compact("d", 0)))
+    print(explore(Compact("c", KEEP_MS), Compact("d", 0), before=[Write("a")]))
 
 
 def test_a_compaction_and_a_reader() -> None:
