@@ -44,6 +44,7 @@ def dead_runs_leave_everything() -> Iterator[None]:
 
     def leave_lock(lock: Any, kind: Any, *of: Any) -> None:
         if kind is Died:
+            lock._ended.set()
             lock._thread.release()
         else:
             give_lock_back(lock, kind, *of)
