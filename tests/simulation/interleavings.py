@@ -22,7 +22,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 Request = tuple[Any, ...]
@@ -139,6 +139,14 @@ class _Actor:
         return self.step.number, self.again, self.crashed
 
 
+class _Budget(NamedTuple):
+    """The faults that may still happen, and how often runs may give way; `last` went on last."""
+
+    faults: int
+    switches: int | None = None
+    last: int | None = None
+
+
 @dataclass
 class Explored:
     """How much was tried: orders of requests, the different situations in them, and ends."""
@@ -179,16 +187,17 @@ class Exploration(Generic[State]):
         self._faults = tuple(faults)
         self._numbers: dict[State, int] = {}
 
-    def exhaustively(self, most_faults: int) -> Explored:
+    def exhaustively(self, most_faults: int, most_switches: int | None = None) -> Explored:
         """Every order of requests, with up to so many faults in each.
 
         Situations that are equal, whatever led to them, are looked at once, and counted as often
-        as they are reached.
+        as they are reached. With `most_switches`, only orders in which a run gives way to another
+        so many times while it could go on.
         """
         explored = Explored()
         orders: dict[Hashable, int] = {}
         actors = tuple(_Actor(runner.first) for runner in self._runners)
-        root = (self._start, actors, most_faults)
+        root = (self._start, actors, _Budget(most_faults, most_switches))
         trail: list[str] = []
         # By hand instead of by recursion: (situation, its successors yet to visit, orders so far).
         stack: list[list[Any]] = [[self._key(*root), self._successors(*root), 0]]
@@ -222,7 +231,7 @@ class Exploration(Generic[State]):
         seen: set[Hashable] = set()
         for _ in range(times):
             actors = tuple(_Actor(runner.first) for runner in self._runners)
-            situation = (self._start, actors, chance.randint(0, most_faults))
+            situation = (self._start, actors, _Budget(chance.randint(0, most_faults)))
             trail: list[str] = []
             while True:
                 key = self._key(*situation)
@@ -238,13 +247,13 @@ class Exploration(Generic[State]):
         return explored
 
     def _some_successor(
-        self, chance: random.Random, state: State, actors: tuple[_Actor, ...], left: int
+        self, chance: random.Random, state: State, actors: tuple[_Actor, ...], left: _Budget
     ) -> Any:
         going = [number for number, actor in enumerate(actors) if not actor.is_over]
         if not going:
             return None
         number = chance.choice(going)
-        ways = self._ways(state, actors, left, number, left)
+        ways = self._ways(state, actors, number, left, left.faults > 0)
         # Faults in a twentieth of all requests, so that runs get far enough to meet.
         plain = ways[:1] if chance.random() < 0.95 else ways
         return chance.choice(plain)
@@ -261,17 +270,26 @@ class Exploration(Generic[State]):
             ends = [f"{n}: {actor.outcome!r}" for n, actor in enumerate(actors) if actor.is_over]
             raise AssertionError("\n".join([str(exc), *trail, *ends])) from exc
 
-    def _key(self, state: State, actors: tuple[_Actor, ...], left: int) -> Hashable:
+    def _key(self, state: State, actors: tuple[_Actor, ...], left: _Budget) -> Hashable:
         number = self._numbers.setdefault(state, len(self._numbers))
         return number, tuple(actor.key for actor in actors), left
 
     def _successors(
-        self, state: State, actors: tuple[_Actor, ...], left: int
+        self, state: State, actors: tuple[_Actor, ...], left: _Budget
     ) -> Iterator[tuple[str, Any]]:
         going = [number for number, actor in enumerate(actors) if not actor.is_over]
         private = [n for n in going if self._store.is_private(self._request(actors[n]))]
-        for number in private[:1] or going:
-            yield from self._ways(state, actors, 0 if private else left, number, left)
+        if private:
+            yield from self._ways(state, actors, private[0], left, with_faults=False)
+            return
+        for number in going:
+            after = left
+            if left.switches is not None:
+                gives_way = left.last in going and left.last != number
+                if gives_way and left.switches == 0:
+                    continue
+                after = _Budget(left.faults, left.switches - gives_way, number)
+            yield from self._ways(state, actors, number, after, left.faults > 0)
 
     @staticmethod
     def _request(actor: _Actor) -> Request:
@@ -279,7 +297,12 @@ class Exploration(Generic[State]):
         return actor.step.request
 
     def _ways(
-        self, state: State, actors: tuple[_Actor, ...], allowed: int, number: int, left: int
+        self,
+        state: State,
+        actors: tuple[_Actor, ...],
+        number: int,
+        left: _Budget,
+        with_faults: bool,
     ) -> list[tuple[str, Any]]:
         """What can become of one actor's request: first that all is well, then each fault."""
         actor, runner = actors[number], self._runners[number]
@@ -288,10 +311,14 @@ class Exploration(Generic[State]):
 
         def way(fault: str, changed: State, then: _Actor, faults: int) -> tuple[str, Any]:
             others = (*actors[:number], then, *actors[number + 1 :])
-            return f"{number}: {_shown(request)}{fault}", (changed, others, left - faults)
+            return f"{number}: {_shown(request)}{fault}", (
+                changed,
+                others,
+                left._replace(faults=left.faults - faults),
+            )
 
         ways = [way(_shown_answer(answer), after, _Actor(runner.next(actor.step, answer)), 0)]
-        if allowed == 0:
+        if not with_faults:
             return ways
         if "crash" in self._faults:
             ways.append(way(" not sent: crashed", state, _Actor(actor.step, crashed=True), 1))

@@ -197,7 +197,7 @@ def test_two_commits_at_once(scene: Scene, tell: Any) -> None:
 
 @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in LATE.items()])
 def test_a_run_that_stalls_for_as_long_as_it_takes(scene: Scene, tell: Any) -> None:
-    tell(exploration(scene).exhaustively(most_faults=0))
+    tell(exploration(scene).exhaustively(most_faults=0, most_switches=2))
 
 
 @pytest.mark.parametrize("name", ["first exports", "overwrites of a single file"])
@@ -241,7 +241,7 @@ class TestAProtocolThatIsWrong:
 
         monkeypatch.setattr(Effects, "has_written_manifest", write)
         with pytest.raises(AssertionError, match="the manifest names"):
-            exploration(LATE["a late overwrite"]).exhaustively(most_faults=0)
+            exploration(LATE["a late overwrite"]).exhaustively(0, most_switches=2)
 
     def test_numbers_that_come_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def to_and_fro(existing: Any, before: Any) -> UsedNames:
@@ -249,7 +249,7 @@ class TestAProtocolThatIsWrong:
 
         monkeypatch.setattr(Existing, "used", to_and_fro)
         with pytest.raises(AssertionError, match="the manifest names"):
-            exploration(LATE["a late overwrite"]).exhaustively(most_faults=0)
+            exploration(LATE["a late overwrite"]).exhaustively(0, most_switches=2)
 
     def test_deleting_before_anything_is_decided(self, monkeypatch: pytest.MonkeyPatch) -> None:
         abort = Effects.abort
