@@ -18,7 +18,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
 from dbt_common.behavior_flags import BehaviorFlag
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3 import run_operations, source_operations
 from dbt.adapters.mzs3.aws.check import check_connection
@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.shard_sources import make_shard_relation, read_shards_for
 from dbt.adapters.mzs3.sources_of_node import is_empty_run
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node
+from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node, who_ingests
 
 if TYPE_CHECKING:
     import agate
@@ -306,6 +306,19 @@ class Mzs3Adapter(SparkAdapter):
         if config.model.resource_type != "seed":  # seeds read no source
             stage_for_node(self, config.model)
             read_shards_for_node(self, config.model)
+
+    @available.parse(lambda *_args, **_kwargs: ("", None))
+    def execute(
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
+    ) -> Any:
+        """As dbt's own; says how to ingest a source that the query reads and that is not there."""
+        try:
+            return super().execute(sql, auto_begin, fetch, limit)
+        except DbtDatabaseError as exc:
+            hint = who_ingests(self, sql)
+            if not hint:
+                raise
+            raise DbtDatabaseError(f"{exc.msg}{hint}") from exc
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns; a source that was never ingested or read gets its relations for that."""

@@ -20,12 +20,14 @@ from dbt.adapters.mzs3.source_nodes import (
     needed_sources,
     selected_sources,
     source_definition,
+    source_name,
     source_of,
 )
 from dbt.adapters.mzs3.source_operations import require_session
 from dbt.adapters.mzs3.sources_of_node import SourcesOfNode, is_empty_run, reads_sources
 
 logger = AdapterLogger("mzs3")
+_NOTHING_READ = "{}: no object is read, as --empty says; a run without it ingests what waits"
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
@@ -74,6 +76,7 @@ class _Staging:
     def __init__(self, adapter: Any, create_only: bool) -> None:
         self.run = SourcesOfNode(adapter)
         self._create_only = create_only
+        self._empty = is_empty_run(adapter)
         self._told_to_refresh = is_full_refresh(adapter)
         self._afresh = sources_to_refresh(adapter)
         self._in_full = sources_to_list(adapter)
@@ -105,7 +108,29 @@ class _Staging:
             cancelled=self.run.cancelled,
             voice=Voice(warn=logger.warning, say=logger.info),
         )
-        fire_event(Note(msg=report.line()))
+        fire_event(Note(msg=_NOTHING_READ.format(report.source) if self._empty else report.line()))
+
+
+def who_ingests(adapter: Any, sql: str) -> str:
+    """How to ingest the sources that a query reads and that never were; nothing if none is.
+
+    For queries that fail: `dbt show` ingests nothing, and Spark only says what is not there.
+    """
+    manifest = adapter.get_macro_resolver()
+    sources = selected_sources(manifest, None) if manifest is not None else []
+    missing = [
+        source_name(source)
+        for source in sources
+        if source.relation_name in sql
+        and adapter.get_relation(source.database, source.schema, source.identifier) is None
+    ]
+    listed = ", ".join(missing)
+    return (
+        f"\nnever ingested: {listed}. To do so: dbt run-operation ingest_s3_sources --args "
+        f"'{{select: [{listed}]}}'"
+        if missing
+        else ""
+    )
 
 
 def _kept_text(definition: SourceDefinition) -> str:

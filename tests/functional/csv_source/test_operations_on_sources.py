@@ -71,6 +71,12 @@ class TestOperations:
         assert "header: [id]" in log
         log = operate("s3_source_status", "{}")
         assert re.search(r"lake\.orders +never ingested", log)
+        query = "select * from {{ source('lake', 'orders') }}"
+        _, log = run_dbt_and_capture(["show", "--inline", query], expect_pass=False)
+        assert "never ingested: lake.orders. To do so: dbt run-operation ingest_s3" in log
+        _, log = run_dbt_and_capture(["run", "--empty"])
+        assert "lake.orders: no object is read, as --empty says" in log
+        assert "new object" not in log
 
     def test_2_pending_objects_are_in_sources_json_for_who_asks(self, project, s3):
         run_dbt(["source", "freshness"])
