@@ -30,7 +30,7 @@ test: .venv/.test lint ## All checks and tests
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 3 -m "light and not long"
 
 test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events
-	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 $(BIN)/python -m pytest -m "long and not light"
+	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_KILLS=200 MZS3_FAULTY_ROUNDS=40 $(BIN)/python -m pytest -m "long and not light"
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 MZS3_SEQUENCES=530 MZS3_SHARD_SEQUENCES=40 \
 	  $(BIN)/python -m pytest -n 2 -m "long and light"
 
