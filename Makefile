@@ -51,10 +51,10 @@ clean: ## Remove what these targets made
 	rm -rf .venv .java_home .demo .stores sample_project/target sample_project/logs
 
 .stores/minio:
-	GOBIN="$(CURDIR)/.stores" go install github.com/minio/minio@latest
+	GOBIN="$(CURDIR)/.stores" go install github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 .stores/versitygw:
-	GOBIN="$(CURDIR)/.stores" go install github.com/versity/versitygw/cmd/versitygw@latest
+	GOBIN="$(CURDIR)/.stores" go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 # One stamp for each set of extras, so that a second run starts at once.
 .venv/.%: pyproject.toml scripts/environment.sh

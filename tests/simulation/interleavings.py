@@ -12,7 +12,7 @@ What a run can suffer, each before or at any of its requests:
 
 - a stall of any length: all orders are tried;
 - a crash: its requests end;
-- a request that is refused without effect;
+- a request that fails without effect, as the store could not, or would not;
 - a lost answer: the request takes effect, and the program gets a time-out;
 - a repeated request: it takes effect, its answer is lost, and the client sends it again by itself.
 """
@@ -30,7 +30,7 @@ Ask = Callable[..., Any]
 Program = Callable[[Ask], Any]
 
 CRASHED = "crashed"
-ALL_FAULTS = ("crash", "refused", "lost", "repeated")
+ALL_FAULTS = ("crash", "refused", "denied", "lost", "repeated")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Store(Protocol[State]):
     """
 
     refused: Failed
+    denied_once: Failed
     lost: Failed
 
     def is_private(self, request: Request) -> bool:
@@ -327,6 +328,9 @@ class Exploration(Generic[State]):
             ways.append(way(" refused", state, then, 1))
         if not self._store.changes(request):
             return ways
+        if "denied" in self._faults:
+            then = _Actor(runner.next(actor.step, self._store.denied_once))
+            ways.append(way(" denied", state, then, 1))
         if "lost" in self._faults:
             then = _Actor(runner.next(actor.step, self._store.lost))
             ways.append(way(", answer lost", after, then, 1))

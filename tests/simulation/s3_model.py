@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,7 +54,10 @@ class Upload:
 
 @dataclass(frozen=True)
 class Bucket:
-    """All that is in a bucket; equal and hashable by content. `opened` counts uploads by actor."""
+    """All that is in a bucket; equal and hashable by content.
+
+    `opened` counts uploads by actor, `seen` has the ids of all commits that were ever visible.
+    """
 
     objects: tuple[tuple[str, Object], ...] = ()
     uploads: tuple[tuple[str, Upload], ...] = ()
@@ -89,6 +93,7 @@ class S3Model:
     conditional_deletes: bool = True
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
     refused: Failed = field(default_factory=lambda: _failed("InternalError"))
+    denied_once: Failed = field(default_factory=lambda: _failed("AccessDenied"))
     lost: Failed = field(
         default_factory=lambda: Failed(ReadTimeoutError(endpoint_url="http://s3"))
     )
@@ -128,7 +133,10 @@ class S3Model:
                 if objects[key].etag != condition:
                     return state, CONDITION_FAILED
         objects[key] = Object(body, etag_of(body))
-        return replace(state, objects=_sorted(objects), _hash=0), objects[key].etag
+        seen = state.seen
+        if key.endswith("_manifest.json"):
+            seen |= {str(json.loads(body)["run_id"])}
+        return replace(state, objects=_sorted(objects), seen=seen, _hash=0), objects[key].etag
 
     def _delete(self, state: Bucket, actor: int, key: str, condition: str) -> tuple[Bucket, Any]:
         objects = dict(state.objects)

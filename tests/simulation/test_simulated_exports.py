@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from interleavings import Ask, Exploration, Explored
+from interleavings import CRASHED, Ask, Exploration, Explored
 from s3_model import Bucket, S3Model, run_alone
 from simulated_export import (
     COMMITTING,
@@ -16,6 +16,7 @@ from simulated_export import (
     MANIFEST,
     Committing,
     Run,
+    name_of,
     named_by_manifest,
     recovering,
     require_readable,
@@ -76,6 +77,19 @@ PAIRS = {
         (replace(OVER_SINGLE[0], mode="fail"), OVER_SINGLE[1])
     ),
     "overwrites of partitions": Scene(FOLDERS, (OLD_FOLDERS,)),
+    "partitions of which both have one alike": Scene(
+        (
+            Run("a", "overwrite", folders=("d=1/", "d=2/"), same=("d=1/0",), **PARTITIONS),
+            Run("b", "overwrite", folders=("d=1/", "d=3/"), same=("d=1/0",), **PARTITIONS),
+        ),
+        (Run("old", folders=("d=0/", "d=3/"), **PARTITIONS),),
+    ),
+    "first exports of which both have one part alike": Scene(
+        (Run("a", same=("0",)), Run("b", same=("0",)))
+    ),
+    "overwrites of a single file with the same rows": Scene(
+        tuple(replace(run, same=("0",)) for run in OVER_SINGLE), (OLD_SINGLE,)
+    ),
     "a resumed export and the one that it resumes": Scene(
         (Run("a", "resume"), Run("a", "resume", ids="again"))
     ),
@@ -83,7 +97,7 @@ PAIRS = {
 RECOVERED = {
     name: Scene(scene.runs[:1], scene.before, (recovering,))
     for name, scene in PAIRS.items()
-    if "resumed" not in name
+    if "resumed" not in name and "alike" not in name
 }
 LATE = {
     "a late overwrite": Scene(
@@ -133,11 +147,15 @@ class Ends:
         self._put_in_order: set[Any] = set()
 
     def check(self, bucket: Bucket, outcomes: tuple[Any, ...]) -> None:
-        visible = runs_in_manifest(bucket)
-        names = [run.name for run in self._runs]
-        for run, outcome in zip(self._runs, outcomes, strict=False):
-            if isinstance(outcome, Exception) and names.count(run.name) == 1:
-                assert INVISIBLE not in str(outcome) or run.name not in visible, str(outcome)
+        visible, seen = runs_in_manifest(bucket), {name_of(run_id) for run_id in bucket.seen}
+        ids = [run.ids or run.name for run in self._runs]
+        for run, outcome in zip(ids, outcomes, strict=False):
+            if isinstance(outcome, Exception):
+                assert INVISIBLE not in str(outcome) or run not in visible, str(outcome)
+            elif outcome != CRASHED:
+                assert run in seen, f"{run} says that it has exported, and never was visible"
+        if not any(isinstance(outcome, Exception) or outcome == CRASHED for outcome in outcomes):
+            assert seen & set(ids)
         for mode in ("overwrite", "fail", "resume"):
             alike = bucket.objects, bucket.uploads, mode
             if alike not in self._put_in_order:
@@ -146,7 +164,7 @@ class Ends:
 
     def _require_order(self, bucket: Bucket, mode: str) -> None:
         """The next run gets the location back in order, whatever has happened there."""
-        run = replace(self._runs[0], name="next", mode=mode)
+        run = replace(self._runs[0], name="next", ids="", mode=mode)
         after, outcome = run_alone(run, self._store, bucket)
         require_readable(after)
         retired = isinstance(outcome, Exception) and "choose another single_file" in str(outcome)
@@ -178,7 +196,7 @@ def tell(capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> 
 
     def told(explored: Explored) -> None:
         with capsys.disabled():
-            print(f"\n  {request.node.callspec.id}: {explored}", end="")
+            print(f"\n  {request.node.name}: {explored}", end="")
 
     return told
 
@@ -205,6 +223,13 @@ def test_two_commits_of_which_one_suffers_a_fault(
     name: str, tell: Any, request: pytest.FixtureRequest
 ) -> None:
     tell(exploration(PAIRS[name]).exhaustively(most_faults=1))
+
+
+def test_a_store_that_does_not_compare_before_it_deletes(tell: Any) -> None:
+    store = S3Model(conditional_deletes=False)
+    with simulated(deletes=False):
+        for scene in (RECOVERED["first exports"], PAIRS["overwrites of a single file"]):
+            tell(exploration(scene, store).exhaustively(most_faults=0))
 
 
 @pytest.mark.parametrize("faults", [1, 2])

@@ -315,10 +315,9 @@ class Mzs3Adapter(SparkAdapter):
         try:
             return super().execute(sql, auto_begin, fetch, limit)
         except DbtDatabaseError as exc:
-            hint = who_ingests(self, sql)
-            if not hint:
-                raise
-            raise DbtDatabaseError(f"{exc.msg}{hint}") from exc
+            if "TABLE_OR_VIEW_NOT_FOUND" in str(exc.msg) and (hint := who_ingests(self, sql)):
+                raise DbtDatabaseError(f"{exc.msg}{hint}") from exc
+            raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns; a source that was never ingested or read gets its relations for that."""

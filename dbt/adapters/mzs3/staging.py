@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
@@ -118,12 +121,14 @@ def who_ingests(adapter: Any, sql: str) -> str:
     """
     manifest = adapter.get_macro_resolver()
     sources = selected_sources(manifest, None) if manifest is not None else []
-    missing = [
-        source_name(source)
-        for source in sources
-        if source.relation_name in sql
-        and adapter.get_relation(source.database, source.schema, source.identifier) is None
-    ]
+    missing: list[str] = []
+    with contextlib.suppress(DbtRuntimeError):  # the query's own failure is what counts
+        missing = [
+            source_name(source)
+            for source in sources
+            if re.search(rf"(?<![\w`.]){re.escape(source.relation_name)}(?![\w`.])", sql)
+            and adapter.get_relation(source.database, source.schema, source.identifier) is None
+        ]
     listed = ", ".join(missing)
     return (
         f"\nnever ingested: {listed}. To do so: dbt run-operation ingest_s3_sources --args "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,6 +86,7 @@ class Export:
             schema=self.schema,
             options=self.options.as_config(),
             as_of=self.as_of,
+            run_id=uuid.uuid4().hex,
             first_number=ground.first_number,
             kept=replaced.kept,
         )

@@ -124,7 +124,10 @@ class _Run:
             self._committed()
             raise CopyError(f"{self._export.node}: {exc}") from exc
         except BaseException as exc:
-            left = _clean_up(self._place, self._ground.sweeper, self._files)
+            goes_on = isinstance(exc, CommitError) and exc.remains
+            left = None
+            if not goes_on:  # else the next run may need its uploads
+                left = _clean_up(self._place, self._ground.sweeper, self._files)
             raise _with_remains(self._export, exc, left, self._watch.is_cancelled) from exc
         result = self._committed()
         self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())

@@ -92,7 +92,7 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         raise
     if threading.current_thread() is threading.main_thread():
         # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.
-        signal.signal(signal.SIGINT, interrupted)
+        signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
     ship_executor_code()
     return session
 

@@ -6,7 +6,6 @@ Spark waits for ever: for workers that have all died, for a cluster that has no 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,8 @@ EXECUTOR_TIMEOUT_S = 600
 
 _LOOK_S = 1.0
 # Once work was ended, what comes after it waits no longer than this until a task has run.
-_SHORT_S = 10.0
+_SHORT_S = 60.0
+_LOOKS_IN_VAIN = 30
 _ENDED = "cancelled as part of cancellation of all jobs"
 
 _lock = threading.Lock()
@@ -48,7 +48,8 @@ def why_ended(failure: str) -> str | None:
     """What to tell of a failure of Spark if it is work that a watchdog ended."""
     if _ENDED not in failure:
         return None
-    ended = [dog.verdict for dog in _watched.values() if dog.verdict is not None]
+    with _lock:
+        ended = [dog.verdict for dog in _watched.values() if dog.verdict is not None]
     return ended[-1] if ended else None
 
 
@@ -61,6 +62,8 @@ class Waiting:
         self._since = clock()
         self._ran: Mapping[tuple[int, int], int] = {}
         self._has_ended = False
+        self.waited = 0.0
+        """For how many seconds, when that was too long."""
 
     def is_too_long(self, stages: Sequence[SparkStageInfo]) -> bool:
         """Whether it is, by the stages that are not done now. A slow task is one that runs."""
@@ -80,6 +83,7 @@ class Waiting:
         patience = min(self._patience, _SHORT_S) if self._has_ended else self._patience
         if now - self._since < patience:
             return False
+        self.waited = now - self._since
         self._since = now
         self._has_ended = True
         return True
@@ -104,14 +108,21 @@ class Watchdog:
         self._thread.join(_LOOK_S)
 
     def _run(self) -> None:
-        waiting = Waiting(self._patience)
-        with contextlib.suppress(Py4JError, OSError, AttributeError):  # Spark has ended
-            while not self._over.wait(_LOOK_S):
-                if waiting.is_too_long(self._scheduler.stages()):
-                    self.verdict = (
-                        f"for {self._patience} s there was work for executors, and none ran any "
-                        "of it: the cluster's workers may be gone, or have no room for executors "
-                        "of spark.executor.memory and spark.executor.cores. Look at the cluster, "
-                        "and run again; executor_timeout in the profile says how long to wait"
-                    )
-                    self._scheduler.end_all()
+        waiting, in_vain = Waiting(self._patience), 0
+        while not self._over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
+            try:
+                self._look(waiting)
+            except (Py4JError, OSError, AttributeError):  # once, or because Spark has ended
+                in_vain += 1
+            else:
+                in_vain = 0
+
+    def _look(self, waiting: Waiting) -> None:
+        if waiting.is_too_long(self._scheduler.stages()):
+            self.verdict = (
+                f"for {waiting.waited:.0f} s there was work for executors, and none ran any of "
+                "it: the cluster's workers may be gone, or have no room for executors of "
+                "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
+                "again; executor_timeout in the profile says how long to wait"
+            )
+            self._scheduler.end_all()

@@ -31,6 +31,7 @@ def manifest(*files: PendingFile) -> dict[str, Any]:
         schema=SCHEMA,
         options={"parts": 2},
         as_of=7,
+        run_id="r",
     )
 
 
@@ -48,6 +49,7 @@ def test_entries_are_what_redshift_reads_in_order_of_their_names() -> None:
             "content_length": 30,
             "record_count": 3,
             "sha256": "sum of x/part-0000-0001.csv",
+            "run_id": "r",
         },
     }
 

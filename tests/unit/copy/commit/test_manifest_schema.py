@@ -134,6 +134,7 @@ def manifest(name: str, files: int = 3) -> dict[str, Any]:
         node="model.p.m",
         schema=SCHEMA,
         options=CopyOptions(location="s3://acme/exports/é", **options).as_config(),
+        run_id="r",
         as_of=7,
     )
     return dict(json.loads(to_json(built)))
@@ -162,13 +163,14 @@ def test_what_is_ours_is_beside_what_redshift_knows() -> None:
     known = VERBOSE["entries"][0] | FOR_COPY["entries"][0]  # type: ignore[index]
     assert set(written) - set(VERBOSE) == {
         "model",
+        "run_id",
         "as_of",
         "options",
         "first_number",
         "next_number",
     }
     (extra,) = {frozenset(set(entry["meta"]) - set(known["meta"])) for entry in written["entries"]}
-    assert extra == {"sha256"}
+    assert extra == {"sha256", "run_id"}
     assert {key for e in written["schema"]["elements"] for key in e} == {
         "name",
         "type",

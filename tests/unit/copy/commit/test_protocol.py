@@ -34,8 +34,8 @@ def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, li
     """A run that has uploaded its files and goes on to commit them."""
     opened = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
     files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
-    entries = [{"url": f"s3://b/{f.key}", "meta": {"sha256": f.sha256}} for f in files]
-    manifest = {"of": name, "entries": entries, "meta": {"record_count": 15}}
+    entries = [{"url": f"s3://b/{f.key}", "meta": {"run_id": name}} for f in files]
+    manifest = {"of": name, "run_id": name, "entries": entries, "meta": {"record_count": 15}}
     return Commit(place(s3), PendingExport(tuple(files), manifest), deletes=True), files
 
 
@@ -138,7 +138,7 @@ def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
     s3.before = lambda action, key: None
     assert recover(place(s3), deletes=True) == Recovered()
     del s3.objects["x/other.csv"]
-    export(s3, "b")[0].run()
+    export(s3, "c")[0].run()
     assert sorted(s3.objects) == EXPORT
 
 

@@ -9,7 +9,7 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.copy.commit import sweep as module
-from dbt.adapters.mzs3.copy.commit.pending import PendingExport
+from dbt.adapters.mzs3.copy.commit.pending import PendingExport, PendingFile
 from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.copy.commit.protocol import Commit
 from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
@@ -21,6 +21,13 @@ PART = "x/part-0000-0001.csv"
 @pytest.fixture
 def s3() -> MemoryS3:
     return MemoryS3()
+
+
+EMPTY: dict[str, Any] = {"entries": [], "run_id": "r", "meta": {}}
+
+
+def claim(s3: MemoryS3, file: PendingFile) -> None:
+    Commit(place(s3), PendingExport((file,), EMPTY), deletes=True)._claim()
 
 
 def place(s3: MemoryS3) -> Place:
@@ -57,7 +64,11 @@ def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
 def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
     made = sweeper(s3)
     claimed = s3.opened(PART)
-    Commit(place(s3), PendingExport((claimed,), {"entries": []}), deletes=True)._claim()
+    Commit(
+        place(s3),
+        PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
+        deletes=True,
+    )._claim()
     s3.opened("x/part-0001-0001.csv")
     assert made.sweep_until_quiet() is None
     assert left_open(s3) == [PART]
@@ -71,7 +82,11 @@ def no_reading(action: str, key: str) -> None:
 def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
     made = sweeper(s3)
     claimed = s3.opened(PART)
-    Commit(place(s3), PendingExport((claimed,), {"entries": []}), deletes=True)._claim()
+    Commit(
+        place(s3),
+        PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
+        deletes=True,
+    )._claim()
     s3.before = no_reading
     for text in (made.sweep(), made.sweep_until_quiet()):
         assert text is not None
@@ -101,7 +116,7 @@ def test_no_right_to_read_is_needed_where_nothing_is_claimed(s3: MemoryS3) -> No
 def test_nor_by_the_run_that_holds_the_claim(s3: MemoryS3) -> None:
     made = sweeper(s3)
     mine = s3.opened(PART)
-    Commit(place(s3), PendingExport((mine,), {"entries": []}), deletes=True)._claim()
+    claim(s3, mine)
     s3.opened("x/part-0001-0001.csv")
     s3.before = no_reading
     assert made.sweep(keep={mine.upload_id}) is None

@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.copy.commit.place import COMMITTING, Place
 State = Literal["open", "forward", "back", "closed"]
 
 REFUSED_CODES = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+_CONFLICT = 409
 NO_CONDITIONS_CODES = ("NotImplemented", "501")
 
 
@@ -62,7 +63,7 @@ class CommitIntent:
                 UsedNames(int(used["next_number"]), tuple(used["retired"])),
                 bool(values["shared"]),
             )
-        except (KeyError, TypeError) as exc:
+        except (KeyError, TypeError, AttributeError) as exc:
             raise ValueError(f"it lacks {exc}") from exc
 
 
@@ -166,7 +167,8 @@ def _version(content: bytes, etag: str) -> Version | None:
 def _has_no_answer(exc: Exception) -> bool:
     """Whether a request may have taken effect although it failed."""
     answer = getattr(exc, "response", None) or {}
-    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)) >= 500
+    status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
+    return status >= 500 or status == _CONFLICT
 
 
 def was_surely_refused(exc: Exception) -> bool:
@@ -179,7 +181,9 @@ def was_surely_refused(exc: Exception) -> bool:
 def _require_keys_below(place: Place, pending: PendingExport) -> None:
     """Raises ValueError for an intent of another location, which somebody has copied here."""
     keys = [*(file.key for file in pending.files), *pending.stale]
-    urls = [str(entry["url"]) for entry in pending.manifest["entries"]]
+    if "run_id" not in pending.manifest or "meta" not in pending.manifest:
+        raise ValueError("its manifest is none of an export")
+    urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
     if not all(key.startswith(place.location.prefix) for key in keys) or not all(
         url.startswith(place.uri) for url in urls
     ):

@@ -37,6 +37,7 @@ def build_manifest(
     schema: T.StructType,
     options: Mapping[str, Any],
     as_of: int,
+    run_id: str,
     first_number: int = 1,
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
@@ -45,9 +46,10 @@ def build_manifest(
     These are Redshift's keys; beside them stand the SHA-256 of each file, the model, the options
     and `as_of` in ms since the epoch. `kept` are entries of an older manifest that stay true.
     Files are in the order of their names, and numbered from `first_number` on; the next export
-    to the location begins with `next_number`.
+    to the location begins with `next_number`. `run_id` tells this commit from every other one;
+    kept entries have that of the commit that made them visible.
     """
-    new = [_entry(location, file) for file in files]
+    new = [_entry(location, file, run_id) for file in files]
     entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
     metas = [entry["meta"] for entry in entries]
     return {
@@ -59,6 +61,7 @@ def build_manifest(
         },
         "author": {"name": "dbt-mzs3", "version": version},
         "model": node,
+        "run_id": run_id,
         "as_of": as_of,
         "options": dict(options),
         "first_number": first_number,
@@ -76,11 +79,12 @@ def to_json(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _entry(location: S3Location, file: PendingFile) -> Mapping[str, Any]:
+def _entry(location: S3Location, file: PendingFile, run_id: str) -> Mapping[str, Any]:
     meta = {
         "content_length": file.bytes,
         "record_count": file.rows,
         "sha256": file.sha256,
+        "run_id": run_id,
     }
     return {"url": f"s3://{location.bucket}/{file.key}", "mandatory": True, "meta": meta}
 

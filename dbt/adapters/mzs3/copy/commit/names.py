@@ -44,6 +44,11 @@ NO_NAMES = UsedNames()
 """Where nothing was ever removed."""
 
 
+def is_numbered(name: str) -> bool:
+    """Whether it is a name that exports give to the files of their parts."""
+    return _number(name) is not None
+
+
 def is_file_name(
     name: str, single_file: str | None = None, partition_by: Sequence[str] = ()
 ) -> bool:

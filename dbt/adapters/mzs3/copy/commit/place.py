@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
@@ -123,6 +124,7 @@ class Place:
             except AwsFailure as exc:
                 if attempt == _CONFLICTS or error_code(exc) != "ConditionalRequestConflict":
                     raise
+                Event().wait(0.1 * 2**attempt)
             else:
                 break
         return str(written["ETag"])

@@ -10,11 +10,12 @@ from dataclasses import replace
 from dbt.adapters.mzs3.aws.failures import (
     AwsFailure,
     describe,
+    error_code,
     is_denied,
 )
-from dbt.adapters.mzs3.copy.commit.abort import delete_all
 from dbt.adapters.mzs3.copy.commit.effects import Effects
 from dbt.adapters.mzs3.copy.commit.intent import (
+    NO_CONDITIONS_CODES,
     ChangedError,
     CommitIntent,
     State,
@@ -30,6 +31,7 @@ from dbt.adapters.mzs3.copy.commit.pending import PendingExport
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 
+_ETAG_OF_NONE = '"0"'
 _GONE = (
     "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
     "bucket, has aborted them"
@@ -49,7 +51,7 @@ class StaleFilesError(CopyError):
 
 
 class _LostError(CopyError):
-    """Another run has ended this commit, and nothing of it is visible."""
+    """Nothing of this commit is visible, nor can it be."""
 
 
 class Commit:
@@ -68,7 +70,7 @@ class Commit:
         self._deletes = deletes
         self._proven = proven
         self._heeds = True
-        self._writer = uuid.uuid4().hex
+        self._writer = str(pending.manifest["run_id"])
         self._version: Version | None = None
 
     @classmethod
@@ -77,6 +79,7 @@ class Commit:
         assert version.intent.pending is not None
         commit = cls(place, version.intent.pending, deletes=deletes)
         commit._version = version
+        commit._writer = uuid.uuid4().hex
         return commit
 
     def run(self, once_claimed: Callable[[], object] = lambda: None) -> None:
@@ -114,8 +117,11 @@ class Commit:
             self._decide_for_another()
         else:
             self._change(state, shared=True)
-        if self._held.intent.state == "forward" and not self._has_made_visible():
-            self._change("back")
+        if self._held.intent.state == "forward":
+            try:
+                self._make_visible_with_another()
+            except _LostError:
+                self._change("back")
         if self._held.intent.state == "back":
             problems = self._roll_back()
             if problems:
@@ -171,12 +177,17 @@ class Commit:
         Where the store takes no notice, the last of two runs has the location, as far as they see
         each other.
         """
-        try:
-            self._place.write(COMMITTING, self._held.intent.to_json(), IfNoneMatch="*")
-        except AwsFailure:
-            return
-        self._heeds = False
-        self._require_held()
+        body = self._held.intent.to_json()
+        for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
+            try:
+                self._place.write(COMMITTING, body, **condition)
+            except AwsFailure as exc:
+                # Without an answer, or the right to compare, it is taken for a store that heeds.
+                self._heeds &= error_code(exc) not in NO_CONDITIONS_CODES
+            else:
+                self._heeds = False
+        if not self._heeds:
+            self._require_held()
 
     def _require_held(self) -> None:
         try:
@@ -215,13 +226,9 @@ class Commit:
 
     def _decide_for_another(self) -> None:
         """Forward if the commit of another run can still go there, else back."""
-        try:
-            whole = self._effects.is_visible()
-            if not whole:
-                self._effects.require_unchanged()
-                whole = self.pending.in_place is not None or self._effects.complete_all()
-        except LocationError:
-            whole = False
+        whole = self._effects.is_visible()
+        if not whole and self._effects.can_still_be_visible():
+            whole = self.pending.in_place is not None or self._effects.complete_all()
         self._change("forward" if whole else "back", shared=whole)
 
     def _goes_forward_after(self, exc: BaseException) -> bool:
@@ -237,12 +244,20 @@ class Commit:
             else:
                 return True
         except (UnansweredError, *AwsFailure) as second:
-            problems = self._undecided(second) if self._version else []
+            problems = self._undecided(second) if self._version else self._left_by(exc)
+        except (LocationError, ValueError) as second:
+            problems = [f"{second}; files that this run has completed may be there"]
         if isinstance(exc, LocationError) and not problems:
             raise exc
         if isinstance(exc, Exception):
             raise CommitError(self._reason(exc), problems) from exc
         return False
+
+    def _left_by(self, exc: BaseException) -> list[str]:
+        """What a claim may have left that had no answer."""
+        if not isinstance(exc, UnansweredError):
+            return []
+        return [f"{self._place.uri}{COMMITTING} may be there, and is then ended by the next run"]
 
     def _has_claimed(self, exc: BaseException) -> bool:
         """Whether the intent is there, or was; without an answer to its PUT, by looking."""
@@ -293,18 +308,12 @@ class Commit:
             raise _LostError(self._effects.overtaken())
 
     def _make_visible_with_another(self) -> None:
-        """As `_make_visible`, beside a run that may do so at the same time."""
+        """As `_make_visible`, beside a run that may do so; _LostError if it never can be."""
         if self._effects.is_visible():
             return
         if not self._effects.complete_all():
             raise _LostError(_GONE)
         self._make_visible()
-
-    def _has_made_visible(self) -> bool:
-        """False if it is impossible, for good: an upload is gone, or the manifest another one."""
-        if self._effects.is_visible():
-            return True
-        return self._effects.complete_all() and self._effects.has_written_manifest()
 
     def _undo_unless_visible(self, exc: Exception) -> None:
         """After a failure of what was decided; returns if another run has made it visible.
@@ -313,7 +322,7 @@ class Commit:
         long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
         """
         mine = not self._held.intent.shared and self.pending.in_place is None
-        with contextlib.suppress(UnansweredError, *AwsFailure):
+        with contextlib.suppress(_LostError, UnansweredError, *AwsFailure):
             if self._effects.is_visible():
                 return
             if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
@@ -321,17 +330,17 @@ class Commit:
                     if self._is_mine_to_undo():
                         raise CommitError(self._reason(exc), self._roll_back()) from exc
                     raise CommitError(self._effects.overtaken()) from exc
-                if self._has_made_visible():
-                    return
+                self._make_visible_with_another()
+                return
         left = (
-            f"every file is there, but {self._place.uri}{MANIFEST} does not name them: the next "
-            "run to this location writes it"
+            f"{self._place.uri}{MANIFEST} may not name the new files yet: the next run to this "
+            "location finishes the export, or undoes it"
         )
         raise CommitError(self._reason(exc), [left]) from exc
 
     def _clean_up(self) -> None:
         """Delete what the new manifest does not name any more, and then the intent."""
-        problems = delete_all(self._place, self.pending.stale)
+        problems = self._effects.delete_stale()
         if problems:
             listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(

@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.copy.commit.intent import ChangedError, UnansweredError, read_intent
 from dbt.adapters.mzs3.copy.commit.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST, Place
-from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError
+from dbt.adapters.mzs3.copy.commit.protocol import Commit, CommitError, StaleFilesError
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 
 # Each time, another run has brought the commit forward.
@@ -55,6 +55,11 @@ def recover(place: Place, *, deletes: bool) -> Recovered:
                 )
         except ChangedError:
             continue
+        except StaleFilesError as exc:
+            raise CopyError(
+                f"an earlier run's export to {place.uri} is whole, but it could not remove all of "
+                f"the one before it, nor could this one, which has exported nothing: {exc}"
+            ) from exc
         except CommitError as exc:
             listed = "".join(f"\n  - {problem}" for problem in exc.remains)
             raise CopyError(

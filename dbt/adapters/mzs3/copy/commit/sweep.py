@@ -86,10 +86,7 @@ class Sweeper:
         return is_file_name(name, self._single_file, self._partition_by)
 
     def sweep(self, keep: Collection[str] = ()) -> str | None:
-        """Abort what is open now, but for the ids in `keep`; None, or what may be left.
-
-        What a run keeps, it has claimed: then no other run's claim stands.
-        """
+        """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
         if self._blind is not None:
             return self._blind
         try:
@@ -142,7 +139,7 @@ class Sweeper:
             if self.is_ours(key) or upload_id in self._probes
         ]
         # Read after listing: what is claimed in between is among it, what is released is done.
-        claimed = self._claimed() if found and not keep else frozenset()
+        claimed = self._claimed(keep) if found else frozenset()
         found = [upload for upload in found if upload[1] not in claimed]
         before = {upload_id for _, upload_id in self.found}
         self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
@@ -159,14 +156,17 @@ class Sweeper:
     def _open(self) -> Iterator[tuple[str, str]]:
         return self._place.uploads(of_whole_bucket=self._of_whole_bucket)
 
-    def _claimed(self) -> frozenset[str]:
-        """The uploads that a commit may be about to complete; raises _UnknownClaimError."""
+    def _claimed(self, keep: Collection[str] = ()) -> frozenset[str]:
+        """The uploads that a commit may be about to complete; raises _UnknownClaimError.
+
+        A run that may not read takes the claim to be its own still, if it has made one.
+        """
         try:
             version = read_intent(self._place)
         except (*AwsFailure, ValueError) as exc:
             # An export can do without the right to read. Without an intent nothing is lost by it.
             key = self._place.key(COMMITTING)
-            if self._place.find(key) is None:
+            if keep or self._place.find(key) is None:
                 return frozenset()
             raise _UnknownClaimError(
                 f"{self._place.uri_of(key)}, which may name open uploads of another run, could "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.location import SCHEME
 from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
+from dbt.adapters.mzs3.copy.commit.names import is_numbered
 from dbt.adapters.mzs3.copy.config.keys import OF_CSV
 from dbt.adapters.mzs3.copy.config.size import format_size
 from dbt.adapters.mzs3.copy.executor.upload import MAX_UPLOAD_PARTS
@@ -24,6 +25,7 @@ def contradictions(
     """Every one of them; `given` is the config as it was written."""
     return [
         *_of_where(options, given, connections),
+        *_of_names(options),
         *_of_sizes(options),
         *_of_layout(options, given),
         *_of_format(options, given),
@@ -46,6 +48,14 @@ def _of_where(
         yield from literal_problems(options.location)
     if options.aws_connection not in connections:
         yield unknown_connection("aws_connection", options.aws_connection, connections)
+
+
+def _of_names(options: CopyOptions) -> Iterator[str]:
+    if options.single_file is not None and is_numbered(options.single_file):
+        yield (
+            f"single_file can't be {options.single_file!r}: files of parts have such names; "
+            "choose another one"
+        )
 
 
 def _of_sizes(options: CopyOptions) -> Iterator[str]:

@@ -41,18 +41,16 @@ def upload(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded:
     others were written, all is uploaded once more. Raises what Spark raises, and ShardError.
     """
     ship_executor_code()
-    uploaded = _attempt(changes, spec)
-    if uploaded is None:
-        if (left := left_by_tasks(place, spec.prefix)) is not None:
-            raise ShardError(left)
-        uploaded = _attempt(changes, spec)
-    if uploaded is None:
-        raise ShardError(COMPUTED_TWICE)
-    return uploaded
+    for _ in range(2):
+        uploaded = _attempt(place, changes, spec)
+        if uploaded is not None:
+            return uploaded
+        left_by_tasks(place, spec.prefix)  # what is still there costs storage, and no more
+    raise ShardError(COMPUTED_TWICE)
 
 
-def _attempt(changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
-    """None if rows were computed anew."""
+def _attempt(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
+    """None if rows were computed anew; then the uploads that were reported are aborted."""
     counted = Observation()
     diff = F.col(DIFF)
     none = F.lit(0).cast("bigint")
@@ -64,6 +62,7 @@ def _attempt(changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
     )
     reports = reported(observed, spec)
     if reports.refuted is not None:
+        abort_all(place, [(report["key"], report["upload_id"]) for report in reports.files])
         return None
     files = tuple(map(PendingFile.from_dict, reports.files))
     check_count(sum(file.rows for file in files), int(counted.get["rows"]))

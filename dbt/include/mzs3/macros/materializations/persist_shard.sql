@@ -23,10 +23,10 @@
     {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
 
-  {%- if should_full_refresh() -%}
-    {%- do mzs3__say_what_full_refresh_does() -%}
-  {%- endif -%}
   {%- if not mzs3__is_skipped() -%}
+    {%- if should_full_refresh() -%}
+      {%- do mzs3__say_what_full_refresh_does() -%}
+    {%- endif -%}
     {%- call statement('main', language='python') -%}
       {{ job }}
     {%- endcall -%}
