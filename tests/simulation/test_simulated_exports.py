@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,7 @@ from simulated_export import (
 
 from dbt.adapters.mzs3.copy.commit.effects import Effects
 from dbt.adapters.mzs3.copy.commit.existing import Existing
+from dbt.adapters.mzs3.copy.commit.manifest import to_json
 from dbt.adapters.mzs3.copy.commit.names import UsedNames
 
 SINGLE = {"single_file": "all.csv"}
@@ -261,12 +263,24 @@ class TestAProtocolThatIsWrong:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def write(effects: Any) -> bool:
-            effects._place.write("_manifest.json", effects_json(effects))
+            effects._place.write("_manifest.json", to_json(effects.pending.manifest))
             return True
 
         monkeypatch.setattr(Effects, "has_written_manifest", write)
-        with pytest.raises(AssertionError, match="the manifest names"):
+        with pytest.raises(AssertionError, match="its manifest does not name"):
             exploration(LATE["a late overwrite"]).exhaustively(0, most_switches=2)
+
+    def test_a_commit_that_is_known_by_its_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def has_alike(effects: Any, content: bytes | None) -> bool:
+            entries = json.loads(content)["entries"] if content else []
+            there = {(entry["url"], entry["meta"]["sha256"]) for entry in entries}
+            mine = {(f"s3://b/{file.key}", file.sha256) for file in effects.pending.files}
+            return bool(there & mine)
+
+        monkeypatch.setattr(Effects, "_is_of_this", has_alike)
+        with pytest.raises(AssertionError, match="never was visible|the manifest names"):
+            scene = PAIRS["partitions of which both have one alike"]
+            exploration(scene).exhaustively(most_faults=0)
 
     def test_numbers_that_come_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def to_and_fro(existing: Any, before: Any) -> UsedNames:
@@ -286,12 +300,6 @@ class TestAProtocolThatIsWrong:
         monkeypatch.setattr(Effects, "abort", abort_and_delete)
         with pytest.raises(AssertionError):
             exploration(RECOVERED["first exports"]).exhaustively(most_faults=0)
-
-
-def effects_json(effects: Any) -> bytes:
-    from dbt.adapters.mzs3.copy.commit.manifest import to_json
-
-    return to_json(effects.pending.manifest)
 
 
 class TestLong:
