@@ -278,7 +278,7 @@ class TestAProtocolThatIsWrong:
             return bool(there & mine)
 
         monkeypatch.setattr(Effects, "_is_of_this", has_alike)
-        with pytest.raises(AssertionError, match="never was visible|the manifest names"):
+        with pytest.raises(AssertionError, match=r"never was visible|the manifest names"):
             scene = PAIRS["partitions of which both have one alike"]
             exploration(scene).exhaustively(most_faults=0)
 
