@@ -116,6 +116,13 @@ class Metastore:
     refused = failed("no connection")
     lost = failed("timed out")
 
+    def is_private(self, request: Request) -> bool:
+        """A folder of a name of its own is nothing to anybody before it is made a partition."""
+        return request[0] == "stage"
+
+    def changes(self, request: Request) -> bool:
+        return request[0] not in ("epochs", "folder", "read", "rows", "holder", "look")
+
     def apply(self, state: Catalog, actor: int, request: Request) -> tuple[Catalog, Any]:
         action, *arguments = request
         after, answer = getattr(self, f"_{action}")(state, *arguments)
