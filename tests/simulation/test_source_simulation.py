@@ -25,7 +25,13 @@ from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.events import COMMIT, PLAN, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, current_epochs, latest_snapshot, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger import (
+    Ledger,
+    current_epochs,
+    latest_snapshot,
+    next_epoch,
+    unfinished_epochs,
+)
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
@@ -43,6 +49,7 @@ class Events(tuple[Event, ...]):
     """Events, as far as the code under test looks at them."""
 
     __slots__ = ()
+    columns = ()
 
     def limit(self, _: int) -> Events:
         return self
@@ -121,7 +128,7 @@ class Metastore:
         return request[0] == "stage"
 
     def changes(self, request: Request) -> bool:
-        return request[0] not in ("epochs", "folder", "read", "rows", "holder", "look")
+        return request[0] not in ("epochs", "folder", "read", "rows", "written", "holder", "look")
 
     def apply(self, state: Catalog, actor: int, request: Request) -> tuple[Catalog, Any]:
         action, *arguments = request
@@ -172,9 +179,11 @@ class Metastore:
     def _rows(self, state: Catalog, number: str) -> tuple[Catalog, Any]:
         return state, frozenset(row for row in state.rows if row[0] == number)
 
-    def _drop_rows(self, state: Catalog, before: int, kept: Any) -> tuple[Catalog, Any]:
-        left = frozenset(r for r in state.rows if int(r[0]) >= before or int(r[0]) in kept)
-        return replace(state, rows=left), True
+    def _written(self, state: Catalog) -> tuple[Catalog, Any]:
+        return state, frozenset(number for number, _, _ in state.rows)
+
+    def _drop_rows(self, state: Catalog, gone: Any) -> tuple[Catalog, Any]:
+        return replace(state, rows=frozenset(r for r in state.rows if r[0] not in gone)), True
 
     def _lock(self, state: Catalog, token: str) -> tuple[Catalog, Any]:
         if state.holder:
@@ -285,6 +294,19 @@ class Unstarted(threading.Thread):
         pass
 
 
+def locked(named: Named) -> SourceLock:
+    """The lock of the source, for one run."""
+    ticks = itertools.count(step=LEASE_S)
+    taken = SourceLock(
+        named, RELATIONS, "lake.orders", wait_s=9 * LEASE_S, clock=lambda: next(ticks)
+    )
+    owner = owner_of(named.name)
+    taken._me = Holder(named.name, Owner(**{**owner, "pid": 7}))
+    taken._cancellation = Unwaiting("lake.orders")
+    taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
+    return taken
+
+
 def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
     """A run that ingests the source, on a host whose clock says so: what S3 has and the ledger
     does not."""
@@ -292,15 +314,7 @@ def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
     def program(ask: Ask) -> Any:
         CLOCK.now = clock
         named = Named(ask, name)
-        ticks = itertools.count(step=LEASE_S)
-        taken = SourceLock(
-            named, RELATIONS, "lake.orders", wait_s=9 * LEASE_S, clock=lambda: next(ticks)
-        )
-        owner = owner_of(name)
-        taken._me = Holder(name, Owner(**{**owner, "pid": 7}))
-        taken._cancellation = Unwaiting("lake.orders")
-        taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
-        with taken:
+        with locked(named) as taken:
             return Pass(
                 spark=named,
                 definition=SimpleNamespace(name="lake.orders"),
@@ -321,6 +335,18 @@ def unlocking(ask: Ask) -> None:
     holder = lock.holder_of(table)
     if holder is not None:
         lock.take_away(table, holder.token)
+
+
+def compacting(ask: Ask) -> None:
+    """A run that puts something on record, and compacts."""
+    CLOCK.now = 0
+    named = Named(ask, "D")
+    with locked(named) as taken:
+        made = Ledger(named, RELATIONS, taken)
+        for dead in unfinished_epochs(made.epochs()):
+            made.write_void(dead)
+        made.write_note(next_epoch(made.epochs()), Events())
+        compaction.compact(named, RELATIONS, made, require_lock=taken.require)
 
 
 def reading(ask: Ask) -> Any:
@@ -369,6 +395,10 @@ def counted_rows(spark: Any, _: Any, __: Any, number: str, plan: Any, ___: int) 
     yield plan, Fetched(len(plan), len(plan))
 
 
+MARK = (0, SNAPSHOT, ())
+"""What every snapshot has."""
+
+
 def kept(_: Any, made: Ledger, __: Any) -> Any:
     events = read_events(made)
     hidden: dict[str, int] = {}
@@ -384,14 +414,14 @@ def kept(_: Any, made: Ledger, __: Any) -> Any:
         for number, phase, event in events
         if phase == COMMIT and number >= hidden.get(event[0], 0)
     }
-    return Events(sorted(visible | voids, key=repr))
+    return Events(sorted({*visible, *voids, MARK}, key=repr))
 
 
-def drop_rows(spark: Any, _: Any, made: Ledger, snapshot: str | None) -> None:
-    if snapshot is None:
-        return
-    copies = spark("read", frozenset({snapshot}), snapshot)
-    spark("drop_rows", int(snapshot), frozenset(n for n, phase, _ in copies if phase == COMMIT))
+def visible_in(made: Ledger, snapshot: str) -> set[str] | None:
+    copies = made._spark("read", frozenset({snapshot}), snapshot)
+    if MARK not in copies:
+        return None
+    return {str(number) for number, phase, _ in copies if phase == COMMIT}
 
 
 class Anything:
@@ -426,7 +456,9 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     patch(Pass, "_acts_after_commit", False)
     patch(compaction, "COMPACT_AFTER", 3)
     patch(compaction, "_kept", kept)
-    patch(compaction, "_drop_rows", drop_rows)
+    patch(compaction, "_visible_in", visible_in)
+    patch(compaction, "_written_epochs", lambda spark, _: sorted(spark("written")))
+    patch(compaction, "_drop_epochs", lambda spark, _, gone: spark("drop_rows", frozenset(gone)))
     patch(compaction, "show_since", lambda spark, _, number: spark("since", int(number)))
     alone.cache_clear()
     return monkeypatch
@@ -449,6 +481,16 @@ def ingested(epochs: int = 1) -> Catalog:
     state, _ = store.apply(state, 9, ("fetch", str(epochs), event))
     state, _ = store.apply(state, 9, ("insert", str(epochs), COMMIT, event))
     return state
+
+
+def compacted() -> Catalog:
+    """A source that was compacted after what it has ingested, and has to be again."""
+    state, store = ingested(), Metastore()
+    copies = ((1, COMMIT, ("a", 1, False)), MARK)
+    state, _ = store.apply(state, 9, ("insert", "2", SNAPSHOT, copies))
+    for number in ("3", "4", "5"):
+        state, _ = store.apply(state, 9, ("insert", number, VOID, (("a", 1, False),)))
+    return replace(state, since=2)
 
 
 def check_state(state: Catalog) -> None:
@@ -509,6 +551,10 @@ def test_a_source_is_whole_in_every_order(simulated, case):
     assert explored(*programs, start=ingested(epochs), faults=faults) > 1_000_000
 
 
+def test_a_source_keeps_its_rows_when_a_run_was_slow_to_compact(simulated):
+    assert explored(A, compacting, reading, start=compacted(), faults=0) > 1_000_000
+
+
 def test_a_source_is_whole_in_orders_by_chance_of_three_runs_with_faults(simulated):
     runs = [A, B, AHEAD, reading]
     exploration = Exploration(runs, Metastore(), ingested(2), check_state, check_end)
@@ -541,17 +587,26 @@ def read_without_a_bound(monkeypatch):
     monkeypatch.setitem(globals(), "seen", unbounded)
 
 
+def go_by_a_snapshot_that_is_gone(monkeypatch):
+    monkeypatch.setattr(
+        compaction, "_visible_in", lambda made, snapshot: visible_in(made, snapshot) or set()
+    )
+    compact = compaction.compact
+    monkeypatch.setattr(epoch, "compact", lambda *given, **_: compact(*given, require_lock=int))
+
+
 DEFECTS = {
-    void_without_asking: ([A, B], 1),
-    snapshot_under_a_number_of_its_own: ([A, AHEAD], 3),
-    never_look_at_the_lock: ([A, AHEAD], 1),
-    read_without_a_bound: ([A, reading], 1),
+    void_without_asking: ([A, B], ingested()),
+    snapshot_under_a_number_of_its_own: ([A, AHEAD], ingested(3)),
+    never_look_at_the_lock: ([A, AHEAD], ingested()),
+    read_without_a_bound: ([A, reading], ingested()),
+    go_by_a_snapshot_that_is_gone: ([A, compacting], compacted()),
 }
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
 def test_what_would_break_a_source_is_found(simulated, defect):
     defect(simulated)
-    programs, epochs = DEFECTS[defect]
+    programs, start = DEFECTS[defect]
     with pytest.raises(AssertionError):
-        explored(*programs, start=ingested(epochs), faults=0)
+        explored(*programs, start=start, faults=0)
