@@ -154,11 +154,12 @@ class SourceLock:
 
     def _has_expired(self, holder: Holder) -> bool:
         """Whether nothing was seen of this holder for so long as we have looked."""
+        if not holder.token:
+            # It is not known for a lease: one of an earlier version is never seen at work.
+            return False
         beat = self._table.beat(holder.token)
         now = self._clock()
         seen_holder, seen_beat, since = self._seen
-        if holder == UNKNOWN:
-            return False
         if (seen_holder, seen_beat) != (holder, beat):
             self._seen = (holder, beat, now)
             return False
@@ -209,7 +210,8 @@ class SourceLock:
 _TAKEN_AS = "taken_as"
 _OWNER_KEYS = tuple(field.name for field in fields(Owner))
 UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
-_EXISTS = re.compile("already_?exists", re.IGNORECASE)
+# Not where a folder of the table's name is there, of which nobody is the holder.
+_EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
 
 def holder_of(table: LockTable) -> Holder | None:
