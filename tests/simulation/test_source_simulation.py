@@ -483,6 +483,11 @@ def ingested(epochs: int = 1) -> Catalog:
     return state
 
 
+def planned_only() -> Catalog:
+    """A source that has ingested, and of which a run died when it had planned."""
+    return Metastore().apply(ingested(), 9, ("insert", "2", PLAN, (("a", 2, True),)))[0]
+
+
 def compacted() -> Catalog:
     """A source that was compacted after what it has ingested, and has to be again."""
     state, store = ingested(), Metastore()
@@ -507,6 +512,9 @@ def check_end(state: Catalog, outcomes: tuple[Any, ...]) -> None:
         elif getattr(outcome, "objects", 0):
             assert state.visible() == sorted(NEW), "a run said that it committed"
     after = alone(state, "next")
+    known = {number for number, phase, _ in after.events() if phase in (COMMIT, VOID)}
+    ended = {int(number) for number, phase, _ in after.partitions if phase == COMMIT}
+    assert ended <= known, "an epoch looks committed that was closed"
     assert after.visible() == sorted(NEW), "the next run does not get the source going"
     assert alone(after, "last").rows == after.rows, "objects are taken twice"
 
@@ -537,22 +545,26 @@ def explored(*programs: Callable[[Ask], Any], start: Catalog, faults: int) -> in
 
 A, B, AHEAD = run_of("A"), run_of("B"), run_of("C", clock=50)
 CASES = {
-    "two runs and a reader": ([A, B, reading], 1, 0),
-    "two runs of hosts whose clocks differ": ([A, AHEAD, reading], 1, 0),
-    "a run that loses its lock, and a reader": ([A, unlocking, reading], 1, 1),
-    "two runs that compact, and a reader": ([A, B, reading], 3, 0),
-    "two runs that compact, and clocks that differ": ([A, AHEAD], 3, 0),
+    "two runs and a reader": ([A, B, reading], ingested(), 0),
+    "two runs of hosts whose clocks differ": ([A, AHEAD, reading], ingested(), 0),
+    "a run that loses its lock, and a reader": ([A, unlocking, reading], ingested(), 1),
+    "two runs that compact, and a reader": ([A, B, reading], ingested(3), 0),
+    "two runs that compact, and clocks that differ": ([A, AHEAD], ingested(3), 0),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_source_is_whole_in_every_order(simulated, case):
-    programs, epochs, faults = CASES[case]
-    assert explored(*programs, start=ingested(epochs), faults=faults) > 1_000_000
+    programs, start, faults = CASES[case]
+    assert explored(*programs, start=start, faults=faults) > 1_000_000
 
 
 def test_a_source_keeps_its_rows_when_a_run_was_slow_to_compact(simulated):
     assert explored(A, compacting, reading, start=compacted(), faults=0) > 1_000_000
+
+
+def test_what_a_run_was_closing_when_it_died_is_closed_by_the_next(simulated):
+    assert explored(A, start=planned_only(), faults=1) > 20
 
 
 def test_a_source_is_whole_in_orders_by_chance_of_three_runs_with_faults(simulated):

@@ -82,6 +82,4 @@ def test_a_folder_of_the_locks_name_is_no_lock_that_somebody_has(monkeypatch):
     assert refused("[TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create table") is False
     assert refused("AlreadyExistsException: Table orders__lock") is False
     with pytest.raises(AnalysisException, match="as its associated location"):
-        refused(
-            "[LOCATION_ALREADY_EXISTS] Cannot name it, as its associated location"
-        )
+        refused("[LOCATION_ALREADY_EXISTS] Cannot name it, as its associated location")

@@ -42,6 +42,7 @@ POLL_S = 1.0
 LEASE_S = 120.0
 """A holder that has not been seen at work for so long has lost its lock."""
 RENEW_S = 20.0
+NOTHING_COMMITTED = "nothing of it is committed"
 
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
@@ -121,7 +122,7 @@ class SourceLock:
         finally:
             self._thread.release()
 
-    def require(self, outcome: str = "nothing of it is committed") -> None:
+    def require(self, outcome: str = NOTHING_COMMITTED) -> None:
         """Raises SourceError if the lock is no longer this run's: somebody took it.
 
         `outcome` is what the error says of the run.
