@@ -97,8 +97,8 @@ def reset(adapter: Mzs3Adapter, source: Any, confirm: Any) -> None:
                 f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
             )
         session, definition = _session_and_definition(adapter, node)
-        with changing(session, definition):
-            reset_source(session, definition)
+        with changing(session, definition) as lock:
+            reset_source(session, definition, lock)
     _say(f"{name}: reset; the next run ingests {then}")
 
 

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.lock_table import LockTable
 from dbt.adapters.mzs3.csv_source.owner import current_owner
@@ -220,3 +221,20 @@ def test_of_many_that_take_the_lock_in_the_same_instant_one_has_it(lake, held):
     with ThreadPoolExecutor(count) as pool:
         runs = [pool.submit(take, lake.spark.newSession()) for _ in range(count)]
         assert sum(run.result() for run in runs) == 1
+
+
+def test_of_two_that_decide_an_epoch_the_second_sees_what_the_first_did(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    table = LedgerTable(lake.spark, lake.relations)
+    events = lake.spark.table(lake.relations.ledger).drop("epoch", "phase").limit(1)
+    folder = table.stage("7", events)
+    assert table.folder("7", "commit") is None
+    assert publish(table, "7", "commit", folder)
+    assert table.folder("7", "commit") == folder
+    assert publish(table, "7", "commit", folder)  # it took effect, and the answer was lost
+    assert not publish(table, "7", "commit", "events-of-another")
+    assert not close(table, "7", "commit")
+    assert close(table, "8", "commit")
+    assert close(table, "8", "commit")
+    assert not publish(table, "8", "commit", folder)

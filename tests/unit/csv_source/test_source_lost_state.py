@@ -2,14 +2,20 @@
 
 from contextlib import nullcontext
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
+from dbt.adapters.mzs3.csv_source import act as act_module
 from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source import unlock as unlock_module
+from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
+from dbt.adapters.mzs3.csv_source.epoch import Pass
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.owner import Owner
@@ -173,3 +179,54 @@ def test_another_thread_of_this_process_has_the_lock():
         )
     finally:
         lock._thread.release()
+
+
+def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
+    lock = held_by(monkeypatch, None)
+    ledger = SimpleNamespace(epochs=lambda: {"5": {"plan", "due", "commit"}})
+    definition = SimpleNamespace(
+        discovery=SimpleNamespace(after_commit=SimpleNamespace(action=AfterAction.DELETE))
+    )
+    this = SimpleNamespace(
+        spark=None, definition=definition, connection=None, voice=None, lock=lock
+    )
+    assert error_of(Pass._after_commit, this, ledger) == (
+        "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
+        "what it committed stays, and after_commit is left to the next run. Run again"
+    )
+
+
+def test_who_lost_the_lock_drops_nothing(monkeypatch):
+    lock = held_by(monkeypatch, None)
+    assert error_of(drop_source, metastore(), RELATIONS, "lake.orders", lock) == (
+        "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
+        "nothing is dropped. Run again"
+    )
+
+
+def test_a_failure_is_on_record_of_a_run_that_has_the_lock_alone(monkeypatch):
+    ledger = Ledger.__new__(Ledger)
+    ledger._lock = held_by(monkeypatch, None)
+    assert "nothing of it is committed" in error_of(ledger.write_failed, "5", None, None)
+
+
+def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
+    lock = held_by(monkeypatch, HOLDER)
+    lock._me = HOLDER
+    written = []
+
+    def write_note(epoch, events):
+        written.append(epoch)
+        monkeypatch.setattr(lock, "_holder", lambda: None)
+
+    ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
+    monkeypatch.setattr(act_module, "changing", lambda *_, **__: nullcontext(lock))
+    monkeypatch.setattr(act_module, "persisted", nullcontext)
+    monkeypatch.setattr(act_module, "Ledger", lambda *_: ledger)
+    for name in ("require_ledger", "select_objects", "_require_sense", "_fits", "_events", "F"):
+        monkeypatch.setattr(act_module, name, MagicMock())
+    assert error_of(act_module.act, None, parse(), Action.SKIP, ["1.csv"]) == (
+        "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
+        "the decision may not count, as s3_source_status shows. Run again"
+    )
+    assert len(written) == 1

@@ -79,7 +79,8 @@ def act(
     Retry: the next run takes them, in place of the rows they have. Skip: what has failed or waits
     is not taken as it is now; rows from before stay. Retract: their rows are out, and they are not
     taken again as they are now. Raises a Mzs3Error, with nothing changed, if a name is of no
-    object or the decision makes no sense for it.
+    object or the decision makes no sense for it; and one that says so, if the lock was lost as it
+    was written.
     """
     wanted = read_wanted(action.value, names, definition.location)
     name, relations = definition.name, relations_of(definition)
@@ -97,6 +98,8 @@ def act(
                 count = events.count()
                 lock.require()
                 ledger.write_note(next_epoch(ledger.epochs()), events)
+            # Who took it meanwhile may have compacted, and looks at nothing from before that.
+            lock.require("the decision may not count, as s3_source_status shows")
     return Acted(name, action, count, rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -36,11 +37,13 @@ def act_on_committed(
     connection: AwsConnection,
     ledger: Ledger,
     voice: Voice,
+    require_lock: Callable[[], None],
 ) -> None:
     """The objects of every committed epoch that is due are tagged, moved or deleted.
 
     Those that a dead run left are among them. What fails is a warning, stays due, and is tried
-    again by the next run; what was overwritten since is left alone.
+    again by the next run; what was overwritten since is left alone. `require_lock` raises if the
+    lock is no longer held: then nothing more is done.
     """
     after = definition.discovery.after_commit
     if after.action is AfterAction.KEEP:
@@ -49,6 +52,7 @@ def act_on_committed(
     why_waiting = why_left = None
     # The newest first, so that what can't be done for an old one never stands in its way.
     for epoch in reversed(epochs_due(ledger.epochs())):
+        require_lock()
         found = _act(spark, definition, connection, ledger, epoch)
         waiting, why_waiting = waiting + found["waiting"], why_waiting or found["why_waiting"]
         left, why_left = left + found["left"], why_left or found["why_left"]

@@ -84,7 +84,7 @@ def compact(
 ) -> None:
     """A snapshot has taken the place of all epochs; what the one before it did so for is gone.
 
-    `require_lock` raises if the lock is no longer held: then nothing is written.
+    `require_lock` raises if the lock is no longer held: then nothing more is written or dropped.
     """
     before = ledger.epochs()
     events = _kept(spark, ledger, before)
@@ -94,8 +94,9 @@ def compact(
     last = max(before, key=int)
     ledger.write_snapshot(last, events)
     show_since(spark, relations, last)
+    require_lock()
     ledger.drop(superseded(before))
-    _drop_rows(spark, relations, ledger, latest_snapshot(before))
+    _drop_rows(spark, relations, ledger, latest_snapshot(before), require_lock)
 
 
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
@@ -138,19 +139,40 @@ def _kept(spark: SparkSession, ledger: Ledger, epochs: Epochs) -> DataFrame:
 
 
 def _drop_rows(
-    spark: SparkSession, relations: SourceRelations, ledger: Ledger, snapshot: str | None
+    spark: SparkSession,
+    relations: SourceRelations,
+    ledger: Ledger,
+    snapshot: str | None,
+    require_lock: Callable[[], None],
 ) -> None:
     """Rows that nobody has seen since that snapshot, or ever will again, are gone."""
-    if snapshot is None:
+    if snapshot is None or (visible := _visible_in(ledger, snapshot)) is None:
         return
-    seen = ledger.snapshot(snapshot).where(F.col("of_phase") == COMMIT).select("of_epoch")
-    visible = {row["of_epoch"] for row in seen.distinct().collect()}
-    written = spark.sql(f"SHOW PARTITIONS {relations.rows}").collect()
-    epochs = (row["partition"].partition("=")[2] for row in written)
-    gone = [e for e in epochs if int(e) < int(snapshot) and e not in visible]
+    written = _written_epochs(spark, relations)
+    gone = [e for e in written if int(e) < int(snapshot) and e not in visible]
     for start in range(0, len(gone), PARTITIONS_AT_ONCE):
-        named = ", ".join(
-            f"PARTITION ({EPOCH_COLUMN} = {quote_literal(epoch)})"
-            for epoch in gone[start : start + PARTITIONS_AT_ONCE]
-        )
-        spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")
+        require_lock()
+        _drop_epochs(spark, relations, gone[start : start + PARTITIONS_AT_ONCE])
+
+
+def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
+    """The epochs of which the snapshot has anything visible; None if it is not there.
+
+    It has a mark, read at once with all else. One that is gone, as another run has compacted
+    meanwhile, reads as one without any events: by that, all rows would be dropped.
+    """
+    kept = ledger.snapshot(snapshot).where(F.col("of_phase").isin(COMMIT, SNAPSHOT))
+    found = kept.select("of_phase", "of_epoch").distinct().collect()
+    if all(row["of_phase"] != SNAPSHOT for row in found):
+        return None
+    return {row["of_epoch"] for row in found if row["of_phase"] == COMMIT}
+
+
+def _written_epochs(spark: SparkSession, relations: SourceRelations) -> list[str]:
+    written = spark.sql(f"SHOW PARTITIONS {relations.rows}").collect()
+    return [row["partition"].partition("=")[2] for row in written]
+
+
+def _drop_epochs(spark: SparkSession, relations: SourceRelations, epochs: list[str]) -> None:
+    named = ", ".join(f"PARTITION ({EPOCH_COLUMN} = {quote_literal(epoch)})" for epoch in epochs)
+    spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")

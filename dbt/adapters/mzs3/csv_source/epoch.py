@@ -24,7 +24,12 @@ from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched, counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.hints import objects_hint
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger import (
+    LISTING_IS_LOST,
+    Ledger,
+    next_epoch,
+    unfinished_epochs,
+)
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
@@ -118,7 +123,7 @@ class Pass:
         note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
 
     def _record_listing(self, ledger: Ledger, since: int) -> None:
-        self.lock.require("what it committed stays, and its full listing is not on record")
+        self.lock.require(LISTING_IS_LOST)
         ledger.write_listing(next_epoch(ledger.epochs()), listing_name(self.definition), since)
 
     def _acknowledge(self, inbox: Inbox) -> None:
@@ -127,8 +132,14 @@ class Pass:
         inbox.acknowledge()
 
     def _after_commit(self, ledger: Ledger) -> None:
+        def require_lock() -> None:
+            # Who took it over decides by now what becomes of the objects.
+            self.lock.require("what it committed stays, and after_commit is left to the next run")
+
         try:
-            act_on_committed(self.spark, self.definition, self.connection, ledger, self.voice)
+            act_on_committed(
+                self.spark, self.definition, self.connection, ledger, self.voice, require_lock
+            )
         except SPARK_FAILURES as exc:
             if self.cancellation.requested:
                 raise

@@ -19,6 +19,7 @@ SNAPSHOT = "snapshot"
 DUE = "due"
 DONE = "done"
 LISTING = "listing"
+CLOSING = "closing"
 
 LISTED = "listed"
 RETRIED = "retried"

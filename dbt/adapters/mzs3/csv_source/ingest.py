@@ -95,7 +95,7 @@ def ingest(
                 if afresh:
                     purify_now(definition, connection, stop, inbox)  # or nothing is dropped
                     on_step("begin reset")
-                    reset_source(spark, definition)
+                    reset_source(spark, definition, lock)
                     on_step("end reset")
                 on_step("begin create")
                 pinned = _pin(spark, definition, connection, stop, inbox)

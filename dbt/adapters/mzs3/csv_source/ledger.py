@@ -4,9 +4,10 @@ An epoch is one pass over new objects. What it takes is written as its `plan`; i
 makes its rows visible, and is one partition, so one step. `failed` says which object stopped
 it. `void` is written over an epoch that came to no end, before its objects are planned anew, by a
 run that has put an empty partition in the place of its commit: so its own run, should it go on,
-commits nothing. A `note` counts once it is there, whatever becomes of its epoch: what waits for a
-later run, what is passed over, what a run-operation decided. `snapshot` is what compaction makes
-of the epochs up to its own.
+commits nothing. `closing`, without any event, is there before that empty partition: if the run
+that closes dies in between, the next one closes anew. A `note` counts once it is there, whatever
+becomes of its epoch: what waits for a later run, what is passed over, what a run-operation
+decided. `snapshot` is what compaction makes of the epochs up to its own.
 
 What counts is written to a folder that nobody reads, the lock is looked at, and only then is the
 folder made a partition, in one step. A run that loses its lock in between has its plan on record:
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.events import (
+    CLOSING,
     COMMIT,
     DONE,
     DUE,
@@ -45,6 +47,7 @@ from dbt.adapters.mzs3.csv_source.events import (
     valid_events_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
+from dbt.adapters.mzs3.csv_source.lock import NOTHING_COMMITTED
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
@@ -53,6 +56,9 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.csv_source.lock import SourceLock
     from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+
+LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
+"""What a run says that loses its lock after its commit, before it has recorded its listing."""
 
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
@@ -77,7 +83,8 @@ class Ledger:
     """The ledger of one source, as it is when this is made, and with what is written through it.
 
     Only what holds the source's lock writes to it: so nobody else's writes are missed. Without the
-    lock, it is the ledger of that moment. A write raises SourceError once the lock is lost.
+    lock, it is the ledger of that moment. A write of what counts, or of a failure, raises
+    SourceError once the lock is lost; what else is written then does not matter to anybody.
     """
 
     def __init__(
@@ -136,7 +143,7 @@ class Ledger:
         nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
         event = self._spark.range(1).select(F.lit(listed).alias("object"), *nothing)
         at_time = F.timestamp_seconds(F.lit(at))
-        self._publish(epoch, LISTING, event, state=F.lit(LISTING), at=at_time)
+        self._publish(epoch, LISTING, event, LISTING_IS_LOST, state=F.lit(LISTING), at=at_time)
 
     def write_note(self, epoch: str, events: DataFrame) -> None:
         """The events count from here on; `events` has the columns of objects, `state`, and any of
@@ -169,15 +176,17 @@ class Ledger:
 
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """The epoch came to its end on these objects, and makes nothing visible."""
+        self._require_lock()
         self._write(epoch, FAILED, objects, state=F.lit("failed"), error=error)
 
     def write_void(self, epoch: str) -> None:
         """Nothing of the epoch's plan counts, whatever else will be written of it; unless its own
         run has committed it meanwhile: then it is committed."""
-        if self._lock is not None:
-            self._lock.require()
+        self._require_lock()
+        close(self._table, epoch, CLOSING)
         if not close(self._table, epoch, COMMIT):
             self._epochs.setdefault(epoch, set()).add(COMMIT)
+            self.drop([(epoch, CLOSING)])
             return
         self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit("void"))
 
@@ -235,16 +244,29 @@ class Ledger:
         self._epochs.setdefault(epoch, set()).add(phase)
         self._table.insert(epoch, phase, _framed(events, given))
 
-    def _publish(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
-        """As `_write`, in a step that nothing can do twice, and that is last."""
+    def _require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
+        if self._lock is not None:
+            self._lock.require(outcome)
+
+    def _publish(
+        self,
+        epoch: str,
+        phase: str,
+        events: DataFrame,
+        outcome: str = NOTHING_COMMITTED,
+        **given: Column,
+    ) -> None:
+        """As `_write`, in a step that nothing can do twice, and that is last.
+
+        `outcome` is what is said of the run if the lock is lost.
+        """
         self._epochs.setdefault(epoch, set()).add(phase)
         folder = self._table.stage(epoch, _framed(events, given))
-        if self._lock is not None:
-            self._lock.require()
+        self._require_lock(outcome)
         if not publish(self._table, epoch, phase, folder):
             raise SourceError(
                 f"{self._relations.shown()}: another run took the source over while this one was "
-                "at work on it; nothing of it is committed. Run again"
+                f"at work on it; {outcome}. Run again"
             )
 
 
@@ -290,10 +312,17 @@ def current_epochs(epochs: Epochs) -> list[str]:
 
 
 def unfinished_epochs(epochs: Epochs) -> list[str]:
-    """The epochs that planned and came to no end, in order; none of those before a snapshot."""
-    ended = {COMMIT, FAILED, VOID}
+    """The epochs that planned and came to no end, in order; none of those before a snapshot.
+
+    Among them those of which a dead run may have put an empty partition in the commit's place.
+    """
+
+    def has_ended(phases: set[str]) -> bool:
+        is_committed = COMMIT in phases and CLOSING not in phases
+        return is_committed or not phases.isdisjoint({FAILED, VOID})
+
     current = current_epochs(epochs)
-    return [e for e in current if PLAN in epochs[e] and not epochs[e] & ended]
+    return [e for e in current if PLAN in epochs[e] and not has_ended(epochs[e])]
 
 
 def epochs_due(epochs: Epochs) -> list[str]:

@@ -70,8 +70,10 @@ class LedgerTable:
 
     def _location(self, partition: str = "") -> str:
         rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self._name} {partition}").collect()
-        # A column may have that name too; those come first.
-        place: str = [row["data_type"] for row in rows if row["col_name"] == "Location"][-1]
+        names = [row["col_name"] for row in rows]
+        # A column may have that name too; columns come first. Of a partition, the table's follows.
+        detailed = next(n for n, name in enumerate(names) if name.startswith("# Detailed"))
+        place: str = rows[names.index("Location", detailed)]["data_type"]
         return place.rstrip("/")
 
 

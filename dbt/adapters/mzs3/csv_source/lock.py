@@ -42,6 +42,7 @@ POLL_S = 1.0
 LEASE_S = 120.0
 """A holder that has not been seen at work for so long has lost its lock."""
 RENEW_S = 20.0
+NOTHING_COMMITTED = "nothing of it is committed"
 
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
@@ -121,7 +122,7 @@ class SourceLock:
         finally:
             self._thread.release()
 
-    def require(self, outcome: str = "nothing of it is committed") -> None:
+    def require(self, outcome: str = NOTHING_COMMITTED) -> None:
         """Raises SourceError if the lock is no longer this run's: somebody took it.
 
         `outcome` is what the error says of the run.
@@ -154,11 +155,12 @@ class SourceLock:
 
     def _has_expired(self, holder: Holder) -> bool:
         """Whether nothing was seen of this holder for so long as we have looked."""
+        if not holder.token:
+            # It is not known for a lease: one of an earlier version is never seen at work.
+            return False
         beat = self._table.beat(holder.token)
         now = self._clock()
         seen_holder, seen_beat, since = self._seen
-        if holder == UNKNOWN:
-            return False
         if (seen_holder, seen_beat) != (holder, beat):
             self._seen = (holder, beat, now)
             return False
@@ -209,7 +211,8 @@ class SourceLock:
 _TAKEN_AS = "taken_as"
 _OWNER_KEYS = tuple(field.name for field in fields(Owner))
 UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
-_EXISTS = re.compile("already_?exists", re.IGNORECASE)
+# Not where a folder of the table's name is there, of which nobody is the holder.
+_EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
 
 def holder_of(table: LockTable) -> Holder | None:

@@ -34,6 +34,7 @@ class LockTable:
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
         self._spark = spark
         self._relations = relations
+        self._has_beat = False
 
     def create(self, values: Mapping[str, str]) -> None:
         """The lock is taken, and says so of whom. Raises if it was."""
@@ -61,10 +62,11 @@ class LockTable:
     def set_beat(self, token: str, number: int) -> None:
         """The holder with this token was at work, so many times by now."""
         name, beat = self._relations.beat(token), properties_sql(_PROPERTY, {_BEAT: str(number)})
-        if number == 1:
-            self._make(name, beat)
-        else:
-            self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {beat}")
+        if not self._has_beat:
+            # One that failed before may have made it, or not.
+            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (nothing string) USING parquet")
+        self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {beat}")
+        self._has_beat = True
 
     def beat(self, token: str) -> str | None:
         """What changes while the holder with this token is at work."""

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.lock import SourceLock
 
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 
 
-def reset_source(spark: SparkSession, definition: SourceDefinition) -> None:
+def reset_source(
+    spark: SparkSession, definition: SourceDefinition, lock: SourceLock | None = None
+) -> None:
     """As `drop_source`, for a source whose rows can be had from S3 again.
 
     Raises SourceError, with nothing dropped, if there are rows and the source's objects are moved
@@ -41,7 +44,7 @@ def reset_source(spark: SparkSession, definition: SourceDefinition) -> None:
             "nothing is dropped. To go on, put the objects back into the location, or accept that "
             "their rows are lost, and declare after_commit: keep until they are ingested again"
         )
-    drop_source(spark, relations, name)
+    drop_source(spark, relations, name, lock)
 
 
 def ingested_after_reset(discovery: Discovery) -> str:
@@ -53,14 +56,19 @@ def ingested_after_reset(discovery: Discovery) -> str:
     return "every object again"
 
 
-def drop_source(spark: SparkSession, relations: SourceRelations, source: str) -> None:
+def drop_source(
+    spark: SparkSession, relations: SourceRelations, source: str, lock: SourceLock | None = None
+) -> None:
     """Nothing of the source is left in Spark but its schema and its lock, which the caller holds.
 
-    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's.
+    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
+    the lock is no longer held.
     The rows go last: if this dies on the way, the source says that its state is lost, and to be
     reset again; it ingests nothing twice.
     """
     _require_own(spark, relations, source)
+    if lock is not None:
+        lock.require("nothing is dropped")
     for view in (relations.source, relations.objects, relations.rejects):
         spark.sql(f"DROP VIEW IF EXISTS {view}")
     for table in (relations.ledger, relations.rows):
