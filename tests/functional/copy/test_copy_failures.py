@@ -287,7 +287,7 @@ def test_a_run_that_is_cancelled_early_exports_nothing(
 ) -> None:
     cancelled = threading.Event()
     cancelled.set()
-    with pytest.raises(CopyError, match="was cancelled. Nothing of this export is visible"):
+    with pytest.raises(CopyError, match=r"was cancelled\. Nothing of this export is visible"):
         job.copy_to_s3(
             spark,
             "select 1 as a",

@@ -46,6 +46,8 @@ _NO_ERRORS = (
 # Parts of errors that are on the page as `<what>`, and what the log says of success.
 _NO_ERROR_TEXTS = frozenset(
     {
+        "To do so",
+        "to go on without it",
         "a block does not end in the file's sync marker",
         "a block has bytes behind its last record",
         "a block of",

@@ -123,7 +123,7 @@ def parse_definition(
         reading=parser.reading(),
         discovery=discovery,
         intake=read_intake(parser.given, parser.problems),
-        listing=read_listing(parser.given, location, discovery, parser.problems),
+        listing=read_listing(parser.given, discovery, parser.problems),
         format=parser.format,
     )
     if parser.problems:

@@ -39,7 +39,3 @@ def test_what_is_wrong_with_them():
     assert problems(key_order="ascending", discover=queue) == [
         "external.key_order: ascending needs bucket_scan in external.discover"
     ]
-    assert problems(key_order="ascending", location="s3://acme--use1-az4--x-s3/orders/") == [
-        "external.key_order: ascending needs a bucket that S3 lists in the order of its keys; "
-        "acme--use1-az4--x-s3 is a directory bucket"
-    ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
 from dbt.adapters.mzs3.csv_source.config.values import one_of, whole_number
 
@@ -37,18 +36,11 @@ def is_ordered(bucket: str) -> bool:
     return not bucket.endswith(_UNORDERED_BUCKETS)
 
 
-def read_listing(
-    given: Mapping[str, Any], location: S3Location, discovery: Discovery, problems: list[str]
-) -> Listing:
+def read_listing(given: Mapping[str, Any], discovery: Discovery, problems: list[str]) -> Listing:
     """What `key_order` and `full_listing_hours` declare; what is wrong goes to `problems`."""
     order = one_of(given, "key_order", KeyOrder.ANY, problems)
     if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
         problems.append(f"external.key_order: ascending needs {SCAN} in external.discover")
-    if order is KeyOrder.ASCENDING and not is_ordered(location.bucket):
-        problems.append(
-            f"external.key_order: ascending needs a bucket that S3 lists in the order of its "
-            f"keys; {location.bucket} is a directory bucket"
-        )
     hours = whole_number(given, "full_listing_hours", 1, problems, FULL_LISTING_HOURS)
     any_order = given.get("key_order", KeyOrder.ANY.value) == KeyOrder.ANY.value
     if "full_listing_hours" in given and any_order:
