@@ -256,6 +256,7 @@ def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):
     (dead,) = ledger.epochs()
     assert lake.ingest().rows == 1
     late = ledger.plan(dead).selectExpr("*", "1 AS rows", "0 AS rejects", "NULL AS error")
-    ledger.write_commit(dead, late)
+    with pytest.raises(SourceError, match="another run took the source over"):
+        ledger.write_commit(dead, late)
     assert lake.rows("id") == [("1.csv", 1, "1")]
     assert lake.ingest().objects == 0

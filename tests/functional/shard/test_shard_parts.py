@@ -101,7 +101,7 @@ def test_a_model_that_fails_has_no_uploads_to_look_for(
     persist: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     persist(BEFORE, 10, parts=None)
-    monkeypatch.setattr(clean_up, "_left_by_tasks", lambda *_: pytest.fail("there are none"))
+    monkeypatch.setattr(clean_up, "left_by_tasks", lambda *_: pytest.fail("there are none"))
     with pytest.raises(ShardError, match=r"no such price.*\. The shard is what it was"):
         persist(
             "select id, cast(raise_error('no such price') as int) as price from range(2)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,15 @@ class Reports:
     refuted: Reason | None = None
 
 
+def files_in(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The reports that are of files, without what a task says of itself."""
+    return [
+        {name: value for name, value in report.items() if name not in _OF_TASK}
+        for report in reports
+        if report["key"] is not None
+    ]
+
+
 def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
     """Every row of `parts`, as `in_parts` makes them, is in one of the files, unless `refuted`.
 
@@ -48,11 +58,7 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
             return Reports([], "rows computed anew")
         raise
     tasks = [report for report in found if report["key"] is None]
-    files = [
-        {name: value for name, value in report.items() if name not in _OF_TASK}
-        for report in found
-        if report["key"] is not None
-    ]
+    files = files_in(found)
     if any(task["tied"] for task in tasks):
         return Reports(files, "equal hashes")
     if not written_at_once(spark, {task["stage"] for task in tasks}, len(tasks)):

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.copy.executor.task import write_empty_part
 from dbt.adapters.mzs3.copy.rows.batches import WIDE_ROW, unmeasured_batches
 from dbt.adapters.mzs3.copy.rows.granted import Granted, Reason, granted
 from dbt.adapters.mzs3.copy.rows.plan import in_parts
-from dbt.adapters.mzs3.copy.rows.reports import reported
+from dbt.adapters.mzs3.copy.rows.reports import files_in, reported
 from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.copy.rows.steady import COMPUTED_TWICE
 from dbt.adapters.mzs3.errors import CopyError
@@ -62,7 +62,7 @@ def upload_parts(
     attempt = _upload_rows(rows, spec, parts, before_again)
     reports = attempt.files
     if not reports and empty_file and attempt.refuted is None:
-        reports = write_empty_part(spec, rows.limit(0).toArrow().schema)
+        reports = files_in(write_empty_part(spec, rows.limit(0).toArrow().schema))
     return Uploads(
         [PendingFile.from_dict(report) for report in reports],
         attempt.counted,
