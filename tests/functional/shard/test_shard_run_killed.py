@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from faulty_s3 import FaultyS3, Request
+from processes import session_members
 from shard_killed import do
 
 from dbt.adapters.mzs3.aws.location import parse_location
@@ -106,19 +107,6 @@ class Trial:
     def uploads(self) -> list[str]:
         found = self.s3.list_multipart_uploads(Bucket=self.place.bucket, Prefix=self.place.prefix)
         return [one["Key"] for one in found.get("Uploads", [])]
-
-
-def session_members(session: int) -> list[int]:
-    """The ids of all processes of a session that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, sid = stat.read_text().rsplit(")", 1)[1].split()[:4]
-        except OSError:
-            continue
-        if int(sid) == session and state not in "ZX":
-            found.append(int(stat.parent.name))
-    return found
 
 
 def kill(session: int, *, workers: bool) -> None:
