@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from export_hard_to_order import EXPORTS, ROWS
 from faulty_s3 import FaultyS3, Request
+from onlooker import without_run_id
 from standalone import Cluster, standalone_cluster
 
 pytestmark = pytest.mark.spark
@@ -88,7 +89,7 @@ def exported(s3: Any, bucket: str, folder: str) -> Objects:
         for key in keys
     }
     location = f"s3://{bucket}/{folder}".encode()
-    found["_manifest.json"] = found["_manifest.json"].replace(location, b"")
+    found["_manifest.json"] = without_run_id(found["_manifest.json"].replace(location, b""))
     return found
 
 
