@@ -30,7 +30,9 @@ Ask = Callable[..., Any]
 Program = Callable[[Ask], Any]
 
 CRASHED = "crashed"
-ALL_FAULTS = ("crash", "refused", "denied", "lost", "repeated")
+ALL_FAULTS = ("crash", "refused", "lost", "repeated")
+DENIED = "denied"
+"""For stores that have an answer `denied_once`."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,6 @@ class Store(Protocol[State]):
     """
 
     refused: Failed
-    denied_once: Failed
     lost: Failed
 
     def is_private(self, request: Request) -> bool:
@@ -328,8 +329,9 @@ class Exploration(Generic[State]):
             ways.append(way(" refused", state, then, 1))
         if not self._store.changes(request):
             return ways
-        if "denied" in self._faults:
-            then = _Actor(runner.next(actor.step, self._store.denied_once))
+        if DENIED in self._faults:
+            answer_once: Any = self._store
+            then = _Actor(runner.next(actor.step, answer_once.denied_once))
             ways.append(way(" denied", state, then, 1))
         if "lost" in self._faults:
             then = _Actor(runner.next(actor.step, self._store.lost))

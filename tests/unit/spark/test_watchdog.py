@@ -74,12 +74,12 @@ def test_a_stage_that_appears_is_no_sign_of_an_executor() -> None:
 
 
 def test_what_comes_after_work_that_was_ended_waits_shortly_until_a_task_ran() -> None:
-    looks = Looks()
-    assert looks.ended(100, stage()) == 60
+    looks = Looks(patience=600)
+    assert looks.ended(1000, stage()) == 600
     assert looks.ended(100) is None
-    assert looks.ended(100, stage(number=2)) == 10
+    assert looks.ended(100, stage(number=2)) == 60
     assert looks.ended(1, stage(active=1, number=3)) is None
-    assert looks.ended(100, stage(number=3)) == 60
+    assert looks.ended(1000, stage(number=3)) == 600
 
 
 class Cluster:

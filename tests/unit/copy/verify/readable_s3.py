@@ -92,6 +92,7 @@ class ReadableS3(MemoryS3):
                 schema=_NO_SCHEMA,
                 options=CopyOptions(location="s3://b/exports/orders", **options).as_config(),
                 as_of=7,
+                run_id="r",
             )
         )
 
