@@ -113,7 +113,7 @@ class Onlooker:
 
 def without_run_id(manifest: bytes) -> bytes:
     """A manifest but for the ids of commits, which differ whenever one is made."""
-    return re.sub(rb'"run_id": "[0-9a-f]{32}"', b'"run_id"', manifest)
+    return re.sub(rb'"run_id": "[0-9a-f]{32}"', b'"run_id": ""', manifest)
 
 
 def canonical(sums: Sums) -> Sums:

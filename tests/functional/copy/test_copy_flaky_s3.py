@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from faulty_s3 import Fault, FaultyS3, Flaky, Request
+from onlooker import without_run_id
 
 from dbt.adapters.mzs3.copy.result import CopyResult
 
@@ -55,7 +56,10 @@ def test_the_files_are_those_of_an_export_without_faults(
     assert copy(query, f"s3://{bucket}/x", **options) == smooth
 
     assert flaky.befallen.total() >= 3
-    assert exported(s3, bucket) == expected
+    found = exported(s3, bucket)
+    assert {key: without_run_id(body) for key, body in found.items()} == {
+        key: without_run_id(body) for key, body in expected.items()
+    }
     manifest = json.loads(expected["x/_manifest.json"])
     assert manifest["meta"]["record_count"] == rows
     assert len(manifest["entries"]) == smooth.files >= 7
