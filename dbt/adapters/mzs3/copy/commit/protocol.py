@@ -110,7 +110,7 @@ class Commit:
         """End a commit that another run has left; whether the export is visible now.
 
         Raises ChangedError if somebody else goes on with it, CommitError for what can't be
-        removed, and AwsFailure.
+        undone yet, StaleFilesError, UnansweredError, and AwsFailure.
         """
         state = self._held.intent.state
         if state == "open":
