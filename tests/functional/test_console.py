@@ -119,8 +119,9 @@ def test_every_error_is_told_once_and_clean(project: Path) -> None:
     assert "Exception" in (project / "elsewhere" / "spark.log").read_text()
 
 
+# One file, as Spark has two cores here and the source needs one of them.
 SHARD = """
-{{{{ config(materialized='persist_shard', location='s3://{bucket}/shard') }}}}
+{{{{ config(materialized='persist_shard', location='s3://{bucket}/shard', parts=1) }}}}
 select id from range(1000)
 """
 
