@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from faulty_s3 import Fault, FaultyS3, Flaky, Request
 from onlooker import without_run_id
+from real_stores import STORE, keys_in
 
 from dbt.adapters.mzs3.copy.result import CopyResult
 
@@ -24,11 +25,10 @@ SEED = 2855
 
 
 def exported(s3: Any, bucket: str) -> dict[str, bytes]:
-    """Every object's bytes; fails if an upload is open."""
+    """Every object's bytes, but those of closed claims; fails if an upload is open."""
     assert s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
     return {
-        entry["Key"]: s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-        for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])
+        key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys_in(s3, bucket)
     }
 
 
@@ -49,8 +49,8 @@ def test_the_files_are_those_of_an_export_without_faults(
     query = WIDE.replace("50000", str(rows))
     smooth = copy(query, f"s3://{bucket}/x", **options)
     expected = exported(s3, bucket)
-    for key in expected:
-        s3.delete_object(Bucket=bucket, Key=key)
+    for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        s3.delete_object(Bucket=bucket, Key=entry["Key"])
 
     faulty.fault = flaky = Flaky(SEED, share)
     assert copy(query, f"s3://{bucket}/x", **options) == smooth
@@ -94,7 +94,10 @@ class First:
         (Fault.LOST, "PutObject", "_committing.json"),
         (Fault.LOST, "CompleteMultipartUpload", "part-0001-0001.csv"),
         (Fault.LOST, "PutObject", "_manifest.json"),
-        (Fault.LOST, "DeleteObject", "_committing.json"),
+        pytest.param(
+            *(Fault.LOST, "DeleteObject", "_committing.json"),
+            marks=pytest.mark.skipif(STORE is not None, reason="such stores keep it, closed"),
+        ),
         (Fault.CUT, "UploadPart", "part-0001-0001.csv"),
         (Fault.CUT, "PutObject", "_manifest.json"),
     ],
