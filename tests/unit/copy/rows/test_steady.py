@@ -11,6 +11,7 @@ from pyspark import SparkStageInfo
 
 from dbt.adapters.mzs3.copy.rows import steady
 from dbt.adapters.mzs3.copy.rows.steady import has_computed_other_rows, written_at_once
+from dbt.adapters.mzs3.errors import SparkJobError
 
 
 def told(attempt: int, done: int, failed: int = 0) -> SparkStageInfo:
@@ -56,12 +57,24 @@ def test_files_of_a_first_attempt_are_of_the_same_rows(
         [told(1, 12)],
         [told(1, 3)],
         [told(0, 9), told(1, 0)],
-        [told(0, 9)],  # it is never told how the others ended
-        [None],
     ],
 )
 def test_files_of_more_attempts_are_not(infos: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_steady(monkeypatch, *infos)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        told(0, 9),  # it is never told how the others ended
+        None,
+    ],
+)
+def test_a_stage_that_is_not_told_of_is_an_error(
+    info: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SparkJobError, match=r"knows nothing more of stage 5.*retainedStages"):
+        is_steady(monkeypatch, info)
 
 
 def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.status import status_tracker
 
@@ -36,6 +37,12 @@ _OTHER_ROWS = (
 _LATE_S = 60.0
 _LOOK_S = 0.02
 
+_UNTOLD = (
+    "all files were written, but Spark does not tell whether their rows were computed once: "
+    f"after {_LATE_S:.0f} s its scheduler knows nothing more of stage {{}}. It forgets stages "
+    "beyond spark.ui.retainedStages (1000 unless set) and drops what it has no time for "
+    "(spark.scheduler.listenerbus.eventqueue.capacity); raise them and run it again"
+)
 COMPUTED_TWICE = (
     "Spark lost rows while files were written, and computed them anew, which need not give the "
     "same rows: so it was when all was begun again, too. Run it again when the cluster keeps its "
@@ -58,8 +65,8 @@ def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) ->
     """Whether so many tasks of a stage were all part of its first attempt.
 
     Spark makes another attempt only where rows that the stage reads were lost: then not all of
-    its tasks have read the same. If that is not told in time, the answer is no. It is yes where
-    the scheduler is in another process, which can't be asked: `compared_shuffles` has to do.
+    its tasks have read the same. Yes where the scheduler is in another process, which can't be
+    asked: `compared_shuffles` has to do. Raises SparkJobError if the scheduler does not tell.
     """
     tracker = status_tracker(spark)
     if tracker is None or not stages:
@@ -77,5 +84,5 @@ def _first_attempt(look: Callable[[int], SparkStageInfo | None], stage: int, tas
         if info is not None and info.numCompletedTasks >= tasks:
             return True
         if time.monotonic() > deadline:
-            return False
+            raise SparkJobError(_UNTOLD.format(stage))
         time.sleep(_LOOK_S)
