@@ -23,8 +23,8 @@ class Clock:
         return self.now
 
 
-def stage(active: int = 0, done: int = 0, *, number: int = 1, failed: int = 0) -> SparkStageInfo:
-    return SparkStageInfo(number, 0, "collect", 12, active, done, failed)
+def stage(done: int = 0, *, number: int = 1, failed: int = 0) -> SparkStageInfo:
+    return SparkStageInfo(number, 0, "collect", 12, 0, done, failed)
 
 
 class Looks:
@@ -34,23 +34,23 @@ class Looks:
         self._clock = Clock()
         self._waiting = Waiting(patience, self._clock)
 
-    def ended(self, seconds: int, *stages: SparkStageInfo) -> int | None:
+    def ended(self, seconds: int, *stages: SparkStageInfo, running: int = 0) -> int | None:
         """The second in which work is ended while this is what is seen."""
         for second in range(seconds):
             self._clock.now += 1
-            if self._waiting.is_too_long(stages):
+            if self._waiting.is_too_long(stages, running):
                 return second + 1
         return None
 
 
 def test_tasks_that_wait_for_long_and_of_which_none_runs_are_ended() -> None:
     looks = Looks()
-    assert looks.ended(30, stage(active=1, done=3)) is None
+    assert looks.ended(30, stage(done=3), running=1) is None
     assert looks.ended(1000, stage(done=3), stage(number=2)) == 60
 
 
 def test_a_slow_task_is_waited_for_however_long_others_wait() -> None:
-    assert Looks().ended(100_000, stage(active=1), stage(number=2)) is None
+    assert Looks().ended(100_000, stage(), stage(number=2), running=1) is None
 
 
 def test_where_nothing_waits_nothing_is_ended() -> None:
@@ -78,7 +78,7 @@ def test_what_comes_after_work_that_was_ended_waits_shortly_until_a_task_ran() -
     assert looks.ended(1000, stage()) == 600
     assert looks.ended(100) is None
     assert looks.ended(100, stage(number=2)) == 60
-    assert looks.ended(1, stage(active=1, number=3)) is None
+    assert looks.ended(1, stage(number=3), running=1) is None
     assert looks.ended(1000, stage(number=3)) == 600
 
 
@@ -92,6 +92,9 @@ class Cluster:
 
     def stages(self) -> list[SparkStageInfo]:
         return [stage()]
+
+    def running_tasks(self) -> int:
+        return 0
 
     def end_all(self) -> None:
         self.ended.set()

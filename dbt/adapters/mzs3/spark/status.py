@@ -34,6 +34,11 @@ class Scheduler:
         found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
         return [stage for stage in found if stage is not None]
 
+    def running_tasks(self) -> int:
+        """How many run on executors that live, those of earlier attempts at a stage too."""
+        tracker = self.context._jsc.sc().statusTracker()
+        return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+
     def end_all(self) -> None:
         """Every job of the process fails, as cancelled."""
         self.context.cancelAllJobs()

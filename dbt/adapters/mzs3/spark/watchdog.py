@@ -65,15 +65,16 @@ class Waiting:
         self.waited = 0.0
         """For how many seconds, when that was too long."""
 
-    def is_too_long(self, stages: Sequence[SparkStageInfo]) -> bool:
-        """Whether it is, by the stages that are not done now. A slow task is one that runs."""
+    def is_too_long(self, stages: Sequence[SparkStageInfo], running: int) -> bool:
+        """Whether it is, by the stages that are not done now, and by how many tasks run at all.
+
+        A slow task is one that runs. Stages tell of those of their last attempt only.
+        """
         ran = {
             (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
             for stage in stages
         }
-        lives = any(stage.numActiveTasks > 0 for stage in stages) or any(
-            count > self._ran.get(stage, 0) for stage, count in ran.items()
-        )
+        lives = running > 0 or any(count > self._ran.get(stage, 0) for stage, count in ran.items())
         self._ran = ran
         now = self._clock()
         if lives or not stages:
@@ -118,7 +119,7 @@ class Watchdog:
                 in_vain = 0
 
     def _look(self, waiting: Waiting) -> None:
-        if waiting.is_too_long(self._scheduler.stages()):
+        if waiting.is_too_long(self._scheduler.stages(), self._scheduler.running_tasks()):
             self.verdict = (
                 f"for {waiting.waited:.0f} s there was work for executors, and none ran any of "
                 "it: the cluster's workers may be gone, or have no room for executors of "
