@@ -31,8 +31,8 @@ Program = Callable[[Ask], Any]
 
 CRASHED = "crashed"
 ALL_FAULTS = ("crash", "refused", "lost", "repeated")
-DENIED = "denied"
-"""For stores that have an answer `denied_once`."""
+DECLINED = "declined"
+"""For stores that say in which words: `declined` has the answers to a request."""
 
 
 @dataclass(frozen=True)
@@ -329,10 +329,11 @@ class Exploration(Generic[State]):
             ways.append(way(" refused", state, then, 1))
         if not self._store.changes(request):
             return ways
-        if DENIED in self._faults:
-            answer_once: Any = self._store
-            then = _Actor(runner.next(actor.step, answer_once.denied_once))
-            ways.append(way(" denied", state, then, 1))
+        if DECLINED in self._faults:
+            store: Any = self._store
+            for word, declined in store.declined(request).items():
+                then = _Actor(runner.next(actor.step, declined))
+                ways.append(way(f" {word}", state, then, 1))
         if "lost" in self._faults:
             then = _Actor(runner.next(actor.step, self._store.lost))
             ways.append(way(", answer lost", after, then, 1))

@@ -14,7 +14,13 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from interleavings import Ask, Failed, Request
 
 _BEGINNING = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
-_CODES = {"NoSuchKey": 404, "NoSuchUpload": 404, "PreconditionFailed": 412, "AccessDenied": 403}
+_CODES = {
+    "NoSuchKey": 404,
+    "NoSuchUpload": 404,
+    "PreconditionFailed": 412,
+    "AccessDenied": 403,
+    "ConditionalRequestConflict": 409,
+}
 
 
 def _failed(code: str, action: str = "Request") -> Failed:
@@ -27,6 +33,7 @@ NO_SUCH_KEY = _failed("NoSuchKey")
 NO_SUCH_UPLOAD = _failed("NoSuchUpload")
 CONDITION_FAILED = _failed("PreconditionFailed")
 DENIED = _failed("AccessDenied")
+CONFLICT = _failed("ConditionalRequestConflict")
 INVALID_PART = _failed("InvalidPart")
 
 
@@ -93,7 +100,6 @@ class S3Model:
     conditional_deletes: bool = True
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
     refused: Failed = field(default_factory=lambda: _failed("InternalError"))
-    denied_once: Failed = field(default_factory=lambda: _failed("AccessDenied"))
     lost: Failed = field(
         default_factory=lambda: Failed(ReadTimeoutError(endpoint_url="http://s3"))
     )
@@ -105,6 +111,11 @@ class S3Model:
     def changes(self, request: Request) -> bool:
         """Whether it writes or removes anything."""
         return request[0] in {"put", "delete", "complete", "abort", "open", "part"}
+
+    def declined(self, request: Request) -> Mapping[str, Failed]:
+        """What else S3 may say to a change that it does not make, now and then."""
+        conditional = request[0] in {"put", "delete"} and request[-1]
+        return {"denied": DENIED, **({"in conflict": CONFLICT} if conditional else {})}
 
     def apply(self, state: Bucket, actor: int, request: Request) -> tuple[Bucket, Any]:
         """The bucket after the request, and the answer."""

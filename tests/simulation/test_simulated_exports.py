@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from interleavings import ALL_FAULTS, CRASHED, DENIED, Ask, Exploration, Explored
+from interleavings import ALL_FAULTS, CRASHED, DECLINED, Ask, Exploration, Explored
 from s3_model import Bucket, S3Model, run_alone
 from simulated_export import (
     COMMITTING,
@@ -189,7 +189,7 @@ def exploration(scene: Scene, store: S3Model | None = None) -> Exploration[Bucke
         assert isinstance(commit, Committing), commit
         begun.append(commit)
     check = Ends(scene.runs, S3Model()).check
-    faults = (*ALL_FAULTS, DENIED)
+    faults = (*ALL_FAULTS, DECLINED)
     return Exploration([*begun, *scene.beside], store, bucket, check_state, check, faults)
 
 
