@@ -41,6 +41,12 @@ def keys_in(s3: Any, bucket: str) -> list[str]:
     return [key for key in keys if not is_closed(read, key)]
 
 
+def objects_in(s3: Any, bucket: str) -> dict[str, bytes]:
+    """The objects of a bucket by key, without closed claims."""
+    keys = keys_in(s3, bucket)
+    return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+
+
 def is_closed(read: Callable[[str], bytes | None], key: str) -> bool:
     """Whether it is a claim that stays, closed, where a real store does not compare it first."""
     if STORE is None or not key.endswith("/_committing.json"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from faulty_s3 import FaultyS3, connection_to
-from real_stores import keys_in
+from real_stores import keys_in, objects_in
 
 from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.copy.result import CopyResult
@@ -85,9 +86,4 @@ def nothing_left(s3: Any) -> Callable[[str], None]:
 @pytest.fixture
 def objects(s3: Any) -> Callable[[str], dict[str, bytes]]:
     """Every object of a bucket, by key."""
-
-    def read(bucket: str) -> dict[str, bytes]:
-        keys = keys_in(s3, bucket)
-        return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
-
-    return read
+    return partial(objects_in, s3)

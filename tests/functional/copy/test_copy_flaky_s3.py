@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from faulty_s3 import Fault, FaultyS3, Flaky, Request
 from onlooker import without_run_id
-from real_stores import STORE, keys_in
+from real_stores import STORE, objects_in
 
 from dbt.adapters.mzs3.copy.result import CopyResult
 
@@ -27,9 +27,7 @@ SEED = 2855
 def exported(s3: Any, bucket: str) -> dict[str, bytes]:
     """Every object's bytes, but those of closed claims; fails if an upload is open."""
     assert s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
-    return {
-        key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys_in(s3, bucket)
-    }
+    return objects_in(s3, bucket)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from real_stores import objects_in
 
 from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
@@ -15,18 +16,10 @@ pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
 
 
-def objects(s3: Any, bucket: str) -> dict[str, bytes]:
-    listed = s3.list_objects_v2(Bucket=bucket).get("Contents", [])
-    return {
-        entry["Key"]: s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-        for entry in listed
-    }
-
-
 def test_rows_manifest_and_result_agree(copy: Copy, s3: Any, bucket: str) -> None:
     query = "select id, cast(id as string) as text from range(1000)"
     result = copy(query, f"s3://{bucket}/orders", parts=4, header=True)
-    found = objects(s3, bucket)
+    found = objects_in(s3, bucket)
     manifest = json.loads(found.pop("orders/_manifest.json"))
     assert sorted(found) == [f"orders/part-000{part}-0001.csv" for part in range(4)]
     lines = [line for body in found.values() for line in body.decode().splitlines()]
@@ -60,7 +53,7 @@ def test_location_is_a_sql_expression_with_mz_now(copy: Copy, bucket: str) -> No
 def test_an_empty_result_writes_one_file(copy: Copy, s3: Any, bucket: str) -> None:
     copy("select 1 as a where false", f"s3://{bucket}/bare")
     result = copy("select 1 as a where false", f"s3://{bucket}/headed", header=True)
-    found = objects(s3, bucket)
+    found = objects_in(s3, bucket)
     assert found["bare/part-0000-0001.csv"] == b""
     assert found["headed/part-0000-0001.csv"] == b"a\n"
     assert (result.rows, result.files, result.bytes) == (0, 1, 2)
@@ -69,7 +62,9 @@ def test_an_empty_result_writes_one_file(copy: Copy, s3: Any, bucket: str) -> No
 def test_files_are_within_the_limit(copy: Copy, s3: Any, bucket: str) -> None:
     query = "select id, repeat('x', 90) as filler from range(3000)"
     result = copy(query, f"s3://{bucket}/e", parts=2, max_file_size="64kB")
-    sizes = {key: len(body) for key, body in objects(s3, bucket).items() if key.endswith(".csv")}
+    sizes = {
+        key: len(body) for key, body in objects_in(s3, bucket).items() if key.endswith(".csv")
+    }
     assert result.files == len(sizes) > 4
     assert max(sizes.values()) <= 64 * 1024
     assert "e/part-0001-0002.csv" in sizes
@@ -77,7 +72,7 @@ def test_files_are_within_the_limit(copy: Copy, s3: Any, bucket: str) -> None:
 
 def test_two_columns_of_one_name_are_two_columns(copy: Copy, s3: Any, bucket: str) -> None:
     copy("select 1 as a, 2 as a", f"s3://{bucket}/e", header=True, parts=1)
-    assert objects(s3, bucket)["e/part-0000-0001.csv"] == b"a,a\n1,2\n"
+    assert objects_in(s3, bucket)["e/part-0000-0001.csv"] == b"a,a\n1,2\n"
 
 
 def test_collations_do_not_merge_or_reorder(copy: Copy, s3: Any, bucket: str) -> None:
@@ -85,7 +80,7 @@ def test_collations_do_not_merge_or_reorder(copy: Copy, s3: Any, bucket: str) ->
     query = f"select x collate utf8_lcase as x from {values}"
     copy(query, f"s3://{bucket}/one", parts=1)
     copy(query.replace("('a'), ('A')", "('A'), ('a')"), f"s3://{bucket}/two", parts=1)
-    found = objects(s3, bucket)
+    found = objects_in(s3, bucket)
     assert found["one/part-0000-0001.csv"] == found["two/part-0000-0001.csv"]
 
 
@@ -104,7 +99,7 @@ def test_a_location_that_is_not_empty_is_refused(copy: Copy, s3: Any, bucket: st
         "each run, such as "
         f"'s3://{bucket}/orders/' || mz_now()"
     )
-    assert list(objects(s3, bucket)) == ["orders/a.csv"]
+    assert list(objects_in(s3, bucket)) == ["orders/a.csv"]
 
 
 def test_a_missing_bucket_is_named(copy: Copy) -> None:
