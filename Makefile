@@ -12,7 +12,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 
 # What is run on other stores than moto: conditional writes, kills and resume are among it.
 STORE_TESTS := tests/functional/test_stores.py \
-  $(addprefix tests/functional/copy/test_copy_,existing.py concurrent.py failures.py flaky_s3.py job.py killed.py) \
+  $(addprefix tests/functional/export/test_copy_,existing.py concurrent.py failures.py flaky_s3.py job.py killed.py) \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 

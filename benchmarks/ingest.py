@@ -20,9 +20,9 @@ from rclone import serve_s3
 from session import BUCKET, Session
 from table import BYTES_PER_ROW, COLUMNS, TABLE
 
-from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.export.job import copy_to_s3
 
 BYTES = 400 * 1024 * 1024
 

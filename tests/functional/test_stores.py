@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit.conditions import store_conditions
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.objects.conditions import store_conditions
+from dbt.adapters.mzs3.objects.prefix import Place
 
 BUCKET = "stores"
 RACES = 50

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.copy.job import copy_to_s3
 from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.shard.compact import killed
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction

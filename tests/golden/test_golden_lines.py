@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 
 pytestmark = pytest.mark.postgres
 

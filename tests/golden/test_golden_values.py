@@ -7,9 +7,9 @@ import golden_values as v
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.mzs3.copy.executor.csv.encode import CsvEncoder
-from dbt.adapters.mzs3.copy.executor.shape import PLAIN
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.shape import PLAIN
 
 pytestmark = pytest.mark.postgres
 

@@ -17,19 +17,21 @@ from pyspark.sql import types as T
 from s3_model import Bucket, Client, etag_of
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy import job
-from dbt.adapters.mzs3.copy.commit import each, preflight, sweep
-from dbt.adapters.mzs3.copy.commit.conditions import Conditions
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.commit.preflight import Ground, prepare
-from dbt.adapters.mzs3.copy.commit.recover import Recovered, recover
-from dbt.adapters.mzs3.copy.config.options import parse_options
-from dbt.adapters.mzs3.copy.executor.resume import NOTE_PART, note_of
-from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
-from dbt.adapters.mzs3.copy.export import Export
-from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.rows.uploads import Uploads
+from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3.export.commit import preflight
+from dbt.adapters.mzs3.export.commit.preflight import Ground, prepare
+from dbt.adapters.mzs3.export.commit.recover import Recovered, recover
+from dbt.adapters.mzs3.export.export import Export
+from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.objects import concurrently as each
+from dbt.adapters.mzs3.objects.conditions import Conditions
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.upload import sweep
+from dbt.adapters.mzs3.upload.parts import Uploads
+from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.resume import NOTE_PART, note_of
+from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 LOCATION = S3Location("b", "x/")
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"
@@ -53,7 +55,7 @@ class Run:
     ids: str = ""
     same: tuple[str, ...] = ()
 
-    def __call__(self, ask: Ask) -> CopyResult:
+    def __call__(self, ask: Ask) -> WriteResult:
         place, export = _place(ask), self._export()
         _Ids.of(self.ids or self.name)
         ground = self._prepared(place, export)
@@ -106,7 +108,7 @@ class Committing:
     ground: Ground
     files: tuple[PendingFile, ...]
 
-    def __call__(self, ask: Ask) -> CopyResult:
+    def __call__(self, ask: Ask) -> WriteResult:
         place = _place(ask)
         _Ids.of(f"{self.run.ids or self.run.name}-")
         sweeper = copy.copy(self.ground.sweeper)
@@ -133,7 +135,7 @@ class _Quiet:
     target = None
     is_cancelled = False
 
-    def committed(self, result: CopyResult) -> CopyResult:
+    def committed(self, result: WriteResult) -> WriteResult:
         return result
 
     def __getattr__(self, name: str) -> Any:

@@ -22,10 +22,7 @@ from s3_model import Bucket, Client, S3Model, etag_of
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit import each, sweep
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
-from dbt.adapters.mzs3.copy.result import CopyResult
+from dbt.adapters.mzs3.objects import concurrently as each
 from dbt.adapters.mzs3.shard.compact import job as compacting
 from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import Shelf
@@ -37,6 +34,10 @@ from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.write import job as writing
 from dbt.adapters.mzs3.shard.write.upload import Uploaded
+from dbt.adapters.mzs3.upload import sweep
+from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 LOCATION = S3Location("b", "x/")
 STATE = LOCATION.key("_shard.json")
@@ -89,7 +90,7 @@ class Write:
     mode: str = "append"
     late: bool = False
 
-    def __call__(self, ask: Ask) -> CopyResult:
+    def __call__(self, ask: Ask) -> WriteResult:
         client = ShardClient(ask, late=self.late)
 
         def parts(_: Any, state: ShardState, __: int) -> Any:

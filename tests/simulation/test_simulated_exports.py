@@ -25,10 +25,10 @@ from simulated_export import (
     simulated,
 )
 
-from dbt.adapters.mzs3.copy.commit.effects import Effects
-from dbt.adapters.mzs3.copy.commit.existing import Existing
-from dbt.adapters.mzs3.copy.commit.manifest import to_json
-from dbt.adapters.mzs3.copy.commit.names import UsedNames
+from dbt.adapters.mzs3.export.commit.effects import Effects
+from dbt.adapters.mzs3.export.commit.existing import Existing
+from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.upload.names import UsedNames
 
 SINGLE = {"single_file": "all.csv"}
 OTHER_SINGLE = {"single_file": "other.csv"}

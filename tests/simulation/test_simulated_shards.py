@@ -23,8 +23,8 @@ from simulated_shard import (
     require_readable,
 )
 
-from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
+from dbt.adapters.mzs3.upload.result import WriteResult
 
 KEEP_MS = 24 * HOUR_MS
 EIGHT_DAYS = Pass(192 * HOUR_MS)
@@ -44,7 +44,7 @@ class Ends:
 
     def check(self, shard: Shard, outcomes: tuple[Any, ...]) -> None:
         for actor, outcome in enumerate(outcomes):
-            if isinstance(outcome, CopyResult):
+            if isinstance(outcome, WriteResult):
                 assert actor in shard.wrote, "says that it wrote"
             elif isinstance(outcome, Exception) and not isinstance(outcome, UnknownWriteError):
                 assert actor not in shard.wrote, f"says that it did not write: {outcome}"

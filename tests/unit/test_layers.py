@@ -36,15 +36,30 @@ DOORS = {
 SHIPPED = (
     "arrow",
     "aws",
-    "copy/executor",
+    "objects",
+    "formats",
+    "upload/folders.py",
+    "upload/gather.py",
+    "upload/progress.py",
+    "upload/resume.py",
+    "upload/spec.py",
+    "upload/task.py",
+    "upload/ties.py",
+    "upload/upload.py",
+    "upload/uploader.py",
     "csv_source/executor",
     "shard/executor",
     "shard/types",
-    "csv_dialect.py",
     "errors.py",
     "names.py",
-    "wording.py",
+    "text.py",
 )
+# Each room imports from those before it; features, which come last, not from each other.
+ROOMS = (
+    *("text", "errors", "names", "arrow", "config", "aws", "objects", "formats", "spark"),
+    *("rows", "events", "upload"),
+)
+FEATURES = ("export", "csv_source", "shard")
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 # Imported only where an object of that format is read, which says so if the package is missing.
 OPTIONAL_FOR_EXECUTORS = {"csv_source/executor/formats/avro.py": {"fastavro"}}
@@ -92,6 +107,24 @@ def test_executor_code_imports_only_what_a_cluster_has(path: Path) -> None:
         else:
             optional = OPTIONAL_FOR_EXECUTORS.get(name_of(path), set())
             assert module.split(".")[0] in FOR_EXECUTORS | optional, module
+
+
+def room_of(name: str) -> str:
+    return name.split("/")[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("room", [*ROOMS, *FEATURES])
+def test_rooms_import_from_those_below(room: str) -> None:
+    below = {room, "__version__", *(ROOMS if room in FEATURES else ROOMS[: ROOMS.index(room)])}
+    above = [
+        f"{name_of(path)}: {module}"
+        for path in modules()
+        if room_of(name_of(path)) == room
+        for module in imported(path)
+        if module.startswith(f"{OURS}.")
+        and module.removeprefix(f"{OURS}.").split(".")[0] not in below
+    ]
+    assert above == []
 
 
 @pytest.mark.parametrize(("name", "packages"), OPTIONAL_FOR_EXECUTORS.items())

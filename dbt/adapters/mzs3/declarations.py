@@ -9,8 +9,8 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.mzs3.copy.config.options import parse_options
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.shard.config.options import parse_shard_options
 from dbt.adapters.mzs3.shard_jobs import shard_options
 from dbt.adapters.mzs3.shard_sources import is_shard, shard_source

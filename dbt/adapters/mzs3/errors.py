@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dbt.adapters.mzs3.wording import counted
+from dbt.adapters.mzs3.text import counted
 
 
 class Mzs3Error(Exception):

@@ -23,13 +23,13 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.mzs3 import run_operations, source_operations
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
-from dbt.adapters.mzs3.copy.config.options import parse_options
-from dbt.adapters.mzs3.copy.script import render_job
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.csv_source.act import Action
 from dbt.adapters.mzs3.declarations import check_declarations
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
+from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.freshness import freshness_from_s3
+from dbt.adapters.mzs3.jobs import render_copy_job
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
 from dbt.adapters.mzs3.shard_jobs import compile_shard_job
 from dbt.adapters.mzs3.shard_sources import make_shard_relation, read_shards_for_node
@@ -219,7 +219,7 @@ class Mzs3Adapter(SparkAdapter):
             )
         try:
             parse_options(node, options, self.config.credentials.connections)
-            return render_job(
+            return render_copy_job(
                 node,
                 query,
                 options,

@@ -14,13 +14,13 @@ from dbt_common.exceptions import DbtRuntimeError, env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 
 from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.copy.events import CopyEvent, CopyProgress
-from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
 from dbt.adapters.mzs3.response import CopyLogEvent, copy_response
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
+from dbt.adapters.mzs3.upload.result import WriteResult
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.connections import Mzs3ConnectionManager
@@ -86,7 +86,7 @@ def job_response(result: Any) -> AdapterResponse:
     """What a job's `result` means to dbt."""
     if isinstance(result, AdapterResponse):
         return result
-    if isinstance(result, CopyResult):
+    if isinstance(result, WriteResult):
         return copy_response(
             rows=result.rows,
             location=result.location,

@@ -16,7 +16,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
     struct_pb2,
 )
 
-from dbt.adapters.mzs3.copy.events import CopyEvent
+from dbt.adapters.mzs3.events import CopyEvent
 
 
 @dataclass

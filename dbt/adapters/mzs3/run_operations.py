@@ -15,11 +15,11 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.copy.history.report.read import write_report
-from dbt.adapters.mzs3.copy.history.report.request import ReportRequest
-from dbt.adapters.mzs3.copy.verify.verify import verify_copy
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.export.history.report.read import write_report
+from dbt.adapters.mzs3.export.history.report.request import ReportRequest
+from dbt.adapters.mzs3.export.verify.verify import verify_copy
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction
 from dbt.adapters.mzs3.shard.config.problems import Problems

@@ -9,8 +9,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod, Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.jobs import render_shard_job
 from dbt.adapters.mzs3.shard.config.options import parse_shard_options
-from dbt.adapters.mzs3.shard.script import render_shard_job
 
 
 def shard_options(node: Any) -> dict[str, Any]:

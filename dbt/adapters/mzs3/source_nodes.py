@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from dbt.adapters.mzs3.csv_source.definition import (
     SourceDefinition,
     parse_definition,
 )
-from dbt.adapters.mzs3.wording import is_near_miss
+from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 
 def needed_sources(
@@ -121,7 +120,6 @@ def declared_external(node: Any) -> Mapping[str, Any]:
 
 
 def _unknown_text(wanted: str, by_name: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(wanted, by_name, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
     known = ", ".join(sorted(by_name)) or "none"
+    hint = did_you_mean(wanted, by_name)
     return f"{wanted} is not an S3 CSV source (type: {TYPE}); {hint}known are {known}"

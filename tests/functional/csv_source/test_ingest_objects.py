@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
-from dbt.adapters.mzs3.copy.commit.place import COMMITTING, MANIFEST
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
+from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST
 
 pytestmark = pytest.mark.spark
 

@@ -11,13 +11,13 @@ import pytest
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.compact.request import parse_compaction
 from dbt.adapters.mzs3.shard.read.job import read_shard
 from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
+from dbt.adapters.mzs3.upload.result import WriteResult
 
 _numbers = itertools.count()
 
@@ -42,10 +42,10 @@ def connection(aws_connection: dict[str, str]) -> AwsConnection:
 
 
 @pytest.fixture
-def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., CopyResult]:
+def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., WriteResult]:
     """`persist(query, as_of, **options)`."""
 
-    def run(query: str, as_of: int, **options: Any) -> CopyResult:
+    def run(query: str, as_of: int, **options: Any) -> WriteResult:
         return persist_shard(
             spark,
             query,

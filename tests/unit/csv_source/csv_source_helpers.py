@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 DIALECT = CsvDialect()
 LEAST = {"type": "s3_csv_source", "location": "s3://acme-raw/orders/"}

@@ -17,10 +17,10 @@ from csv_source_helpers import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 S = "string"
 

@@ -4,10 +4,10 @@ import pytest
 from csv_source_helpers import parse
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
 def problems(external=None, columns=(), **more):

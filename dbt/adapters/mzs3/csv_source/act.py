@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.csv_source.operation import changing, relations_of, requi
 from dbt.adapters.mzs3.csv_source.selection import read_wanted, select_objects
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.persisted import persisted
-from dbt.adapters.mzs3.wording import counted
+from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

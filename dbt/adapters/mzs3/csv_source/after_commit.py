@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
 from dbt.adapters.mzs3.spark.persisted import persisted
-from dbt.adapters.mzs3.wording import counted
+from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

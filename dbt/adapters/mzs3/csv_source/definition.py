@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,7 +9,6 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
 from dbt.adapters.mzs3.csv_source.config.formats import read_format, untyped_problems
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
@@ -22,7 +20,8 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.wording import is_near_miss
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 TYPE = "s3_csv_source"
 KNOWN_KEYS = (
@@ -148,8 +147,7 @@ class _Parser:
         for key in self.given:
             if key in KNOWN_KEYS:
                 continue
-            near = difflib.get_close_matches(key, KNOWN_KEYS, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(key, KNOWN_KEYS)
             self.problems.append(
                 f"external.{key} is not a known key; {hint}known are {', '.join(KNOWN_KEYS)}"
             )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source.properties import (
+from dbt.adapters.mzs3.spark.table_properties import (
     decoded,
     encoded,
     properties_sql,

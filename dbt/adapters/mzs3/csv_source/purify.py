@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Field
@@ -15,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.types import VOID, misfits
 from dbt.adapters.mzs3.csv_source.executor.layout import unmatchable_names
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.hints import reset_hint
-from dbt.adapters.mzs3.csv_source.properties import (
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.table_properties import (
     decoded,
     encoded,
     properties_sql,
     read_properties,
 )
-from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

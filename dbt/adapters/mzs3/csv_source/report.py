@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.copy.config.size import UNITS
-from dbt.adapters.mzs3.wording import counted
+from dbt.adapters.mzs3.config.size import UNITS
+from dbt.adapters.mzs3.text import counted
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.events import is_visible_sql
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import relations_of
-from dbt.adapters.mzs3.csv_source.properties import read_properties
 from dbt.adapters.mzs3.csv_source.relations import (
     PINNED_PROPERTY,
     SourceRelations,
@@ -16,6 +15,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_views,
 )
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.table_properties import read_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

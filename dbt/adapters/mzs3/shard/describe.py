@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbt.adapters.mzs3.copy.config.size import format_size
+from dbt.adapters.mzs3.config.size import format_size
 from dbt.adapters.mzs3.shard.compact.job import Compacted
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardState
-from dbt.adapters.mzs3.shard.state.times import shown_time
-from dbt.adapters.mzs3.wording import counted
+from dbt.adapters.mzs3.text import counted, shown_at
 
 
 def described(uri: str, state: ShardState) -> Iterator[str]:
@@ -19,7 +18,7 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
     size = sum(batch.bytes for batch in state.batches)
     yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"
     if state.batches:
-        yield f"readable as of {shown_time(state.first_moment)} to {shown_time(state.upper - 1)}"
+        yield f"readable as of {shown_at(state.first_moment)} to {shown_at(state.upper - 1)}"
     for schema in state.schemas:
         yield from _schema(schema, in_force=schema is state.schema)
     for batch in state.batches:
@@ -30,7 +29,7 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
 
 def _schema(schema: Schema, *, in_force: bool) -> Iterator[str]:
     mark = ", in force" if in_force else ""
-    yield f"schema {schema.id} from {shown_time(schema.since)}{mark}"
+    yield f"schema {schema.id} from {shown_at(schema.since)}{mark}"
     for column in schema.columns:
         yield f"  {_column(column)}"
 
@@ -41,9 +40,7 @@ def _column(column: Column) -> str:
 
 
 def _batch(batch: Batch) -> str:
-    times = (
-        f"batch {shown_time(batch.lower)} to {shown_time(batch.upper - 1)}, schema {batch.schema}"
-    )
+    times = f"batch {shown_at(batch.lower)} to {shown_at(batch.upper - 1)}, schema {batch.schema}"
     if not batch.files:
         return f"{times}: no change"
     order = f", sorted by {', '.join(map(str, batch.sort_by))}" if batch.sort_by else ""
@@ -58,14 +55,14 @@ def _files(batch: Batch) -> str:
 def compaction(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
     if done.new is None:
-        yield f"{uri}: no batches to compact; readable as of {shown_time(done.since)} and later"
+        yield f"{uri}: no batches to compact; readable as of {shown_at(done.since)} and later"
     else:
         files = sum(len(batch.files) for batch in done.old)
         size = format_size(sum(batch.bytes for batch in done.old))
         before = f"{_batches(len(done.old))} ({counted(files, 'file')}, {size})"
         yield (
             f"{uri}: {before} became 1 ({_files(done.new)}); readable as of "
-            f"{shown_time(done.since)} and later"
+            f"{shown_at(done.since)} and later"
         )
     if done.swept.files:
         removed = f"{counted(done.swept.files, 'file')}, {format_size(done.swept.bytes)}"

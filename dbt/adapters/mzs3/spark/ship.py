@@ -9,14 +9,15 @@ from pyspark import cloudpickle
 EXECUTOR_PACKAGES = (
     "dbt.adapters.mzs3.arrow",
     "dbt.adapters.mzs3.aws",
-    "dbt.adapters.mzs3.copy.executor",
+    "dbt.adapters.mzs3.objects",
+    "dbt.adapters.mzs3.formats",
+    "dbt.adapters.mzs3.upload",
     "dbt.adapters.mzs3.csv_source.executor",
     "dbt.adapters.mzs3.shard.executor",
     "dbt.adapters.mzs3.shard.types",
-    "dbt.adapters.mzs3.csv_dialect",
     "dbt.adapters.mzs3.errors",
     "dbt.adapters.mzs3.names",
-    "dbt.adapters.mzs3.wording",
+    "dbt.adapters.mzs3.text",
 )
 
 

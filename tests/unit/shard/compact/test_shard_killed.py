@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.compact import killed
 from dbt.adapters.mzs3.shard.compact.killed import Aborted, abort_killed
 

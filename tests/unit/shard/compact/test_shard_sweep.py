@@ -10,8 +10,8 @@ from shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.compact import sweep as module
 from dbt.adapters.mzs3.shard.compact.sweep import sweep
 from dbt.adapters.mzs3.shard.state.batch import BatchFile

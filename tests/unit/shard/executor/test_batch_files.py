@@ -18,8 +18,8 @@ from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagg
 from shard_values import columns, same, wire_array
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
-from dbt.adapters.mzs3.copy.executor.parquet.file import ROW_GROUPS_PER_FILE
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.parquet.file import ROW_GROUPS_PER_FILE
 from dbt.adapters.mzs3.shard.executor.batch.layout import (
     ENCODINGS,
     BatchLayout,

@@ -9,12 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.copy.commit import sweep
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
 from dbt.adapters.mzs3.shard.write.upload import make_visible
+from dbt.adapters.mzs3.upload import sweep
+from dbt.adapters.mzs3.upload.pending import PendingFile
 
 OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
 

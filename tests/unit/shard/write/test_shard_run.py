@@ -10,12 +10,12 @@ from shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.copy.result import CopyResult
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
+from dbt.adapters.mzs3.upload.result import WriteResult
 
 LOCATION = parse_location("s3://acme/orders")
 
@@ -44,7 +44,7 @@ def written(_: Any, place: Any, state: ShardState, moment: int) -> Batch:
     return batch(state.upper, moment + 1, f"batches/{moment}")
 
 
-def run(**how: Any) -> CopyResult:
+def run(**how: Any) -> WriteResult:
     return job.persist_shard(
         None,  # type: ignore[arg-type]
         "select 1",

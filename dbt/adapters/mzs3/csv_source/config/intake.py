@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbt.adapters.mzs3.copy.config.size import parse_size
+from dbt.adapters.mzs3.config.size import parse_size
 from dbt.adapters.mzs3.csv_source.config.values import one_of, whole_number
 
 

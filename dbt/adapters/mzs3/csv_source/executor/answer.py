@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt.adapters.mzs3.aws.content_range import begins_at
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
+from dbt.adapters.mzs3.objects.content_range import begins_at
 
 
 def entity_tag(answer: Mapping[str, Any]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.csv_source.executor.strict import has_stray_quote
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 BLOCK_BYTES = 4 * 1024 * 1024
 MAX_RECORD_BYTES = 128 * 1024 * 1024

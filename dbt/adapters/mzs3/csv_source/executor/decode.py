@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.convert import convert
@@ -20,6 +19,7 @@ from dbt.adapters.mzs3.csv_source.executor.parse import parse
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import Sifter
 from dbt.adapters.mzs3.csv_source.executor.strict import is_plain
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 # pyarrow's reader takes decimals out of range for other numbers, and does not know binary.

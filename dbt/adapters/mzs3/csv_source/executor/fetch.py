@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
@@ -21,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.problem import OF_RUN, CsvProblem, He
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, plain_reader
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
@@ -19,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.problem import (
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import records
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

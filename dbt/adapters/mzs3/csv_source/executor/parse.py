@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import BOM
 from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES
 from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
 def parse(

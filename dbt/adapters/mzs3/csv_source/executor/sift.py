@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.badvalues import convert_good
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
@@ -27,6 +26,7 @@ from dbt.adapters.mzs3.csv_source.executor.problem import (
     shown,
 )
 from dbt.adapters.mzs3.csv_source.executor.records import records
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 MAX_RAW_BYTES = 1024 * 1024
 """How much of a rejected record is kept as its raw text."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
 from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.wording import counted
+from dbt.adapters.mzs3.text import counted
 
 VISIBILITY_S = 300
 """How long SQS hides a message after the run last asked it to: what a killed run costs."""

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.compact.killed import Aborted, abort_killed
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, compaction_plan
 from dbt.adapters.mzs3.shard.compact.request import CompactionRequest

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.place import Place
+from dbt.adapters.mzs3.objects.abort import abort_all
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.write.spec import BATCHES
 
 # Of a run that is not killed, no upload is open for a week.

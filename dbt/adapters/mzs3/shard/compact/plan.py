@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.shard.executor.batch.layout import Encoding
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardState
-from dbt.adapters.mzs3.shard.state.times import shown_time
+from dbt.adapters.mzs3.text import shown_at
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def _frontier(state: ShardState, request: CompactionRequest) -> int:
         return state.since
     if int(request.since) >= state.upper:
         raise ShardError(
-            f"the shard has been written up to {shown_time(state.upper - 1)}; it can't be "
-            f"compacted as of {shown_time(int(request.since))}, which may still change. Give an "
+            f"the shard has been written up to {shown_at(state.upper - 1)}; it can't be "
+            f"compacted as of {shown_at(int(request.since))}, which may still change. Give an "
             f"earlier since, or {LATEST}"
         )
     return max(int(request.since), state.since)

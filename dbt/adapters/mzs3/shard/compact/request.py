@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
-from dbt.adapters.mzs3.copy.config.size import parse_size
-from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, whole_number
+from dbt.adapters.mzs3.config.size import parse_size
+from dbt.adapters.mzs3.config.values import ConfigReader, choice, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.config.options import (
     MAX_FILE_SIZE,
     MAX_IN_MEMORY,

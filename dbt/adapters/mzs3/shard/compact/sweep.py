@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.commit.each import each
-from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.spec import BATCHES

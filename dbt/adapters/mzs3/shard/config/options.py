@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
-from dbt.adapters.mzs3.copy.config.keys import IGNORED
-from dbt.adapters.mzs3.copy.config.options import MAX_PARTS
-from dbt.adapters.mzs3.copy.config.size import format_size, parse_size
-from dbt.adapters.mzs3.copy.config.values import ConfigReader, choice, text, whole_number
+from dbt.adapters.mzs3.config.size import format_size, parse_size
+from dbt.adapters.mzs3.config.values import IGNORED, ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
+from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.parse import parse_type
+from dbt.adapters.mzs3.text import did_you_mean
 
 Mode = Literal["diff", "append"]
 MODES: tuple[Mode, ...] = ("diff", "append")
@@ -88,9 +87,8 @@ def _key_problems(given: Mapping[str, Any]) -> list[str]:
     problems = []
     for key in given:
         if key not in _KNOWN:
-            close = difflib.get_close_matches(key, _KNOWN, n=1)
-            hint = f"; did you mean {close[0]}?" if close else f"; known are {', '.join(_KNOWN)}"
-            problems.append(f"{key} is not an option of persist_shard{hint}")
+            hint = did_you_mean(key, _KNOWN).rstrip() or f"known are {', '.join(_KNOWN)}"
+            problems.append(f"{key} is not an option of persist_shard; {hint}")
     return problems
 
 

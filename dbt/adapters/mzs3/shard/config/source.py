@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.named import named_location, unknown_connection
-from dbt.adapters.mzs3.copy.config.values import ConfigReader, flag, text, whole_number
+from dbt.adapters.mzs3.config.values import ConfigReader, flag, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.text import did_you_mean
 
 TYPE = "persist_shard"
 LATEST = "latest"
@@ -72,8 +72,7 @@ def _key_problems(external: Mapping[str, Any]) -> list[str]:
     problems = []
     for key in external:
         if key not in _KNOWN:
-            near = difflib.get_close_matches(str(key), _KNOWN, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(str(key), _KNOWN)
             problems.append(
                 f"{key} is not a key of a {TYPE} source; {hint}known are {', '.join(_KNOWN)}"
             )

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.properties import properties_sql, read_properties
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
 from dbt.adapters.mzs3.shard.read.job import read_shard
@@ -24,6 +23,7 @@ from dbt.adapters.mzs3.shard.read.rows import Comparison
 from dbt.adapters.mzs3.shard.read.storable import require_storable
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.table_properties import properties_sql, read_properties
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.copy.rows.nested import Change
+from dbt.adapters.mzs3.rows.nested import Change
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 DIFF = "d"

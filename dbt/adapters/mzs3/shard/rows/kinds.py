@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.copy.rows.intervals import INTERVALS
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.rows.intervals import INTERVALS
 from dbt.adapters.mzs3.shard.state.evolve import Given
 from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
 from dbt.adapters.mzs3.spark.sql import quote_identifier

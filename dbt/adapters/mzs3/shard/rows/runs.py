@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.copy.executor.task import PART_COLUMN
-from dbt.adapters.mzs3.copy.rows.ordering import order_keys
+from dbt.adapters.mzs3.formats.spec import PART_COLUMN
+from dbt.adapters.mzs3.rows.ordering import order_keys
 
 # The plan has a comparison for each part, and one row has a hundred keys for each.
 MOST_PARTS_OF_A_RUN = 256

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.batch import Batch, Retired
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.times import shown_time
+from dbt.adapters.mzs3.text import shown_at
 
 RECENT = 100
 
@@ -83,20 +83,20 @@ class ShardState:
         """
         if moment < self.since and self.since > 0:
             raise ShardError(
-                f"the shard can be read as of {shown_time(self.since)} and later, as what was "
-                f"before has been compacted; {shown_time(moment)} is before that. Give a later "
+                f"the shard can be read as of {shown_at(self.since)} and later, as what was "
+                f"before has been compacted; {shown_at(moment)} is before that. Give a later "
                 "as_of, or leave it out"
             )
         if moment < self.first_moment:
             raise ShardError(
-                f"the shard has been written since {shown_time(self.first_moment)}; there is "
-                f"nothing to read as of {shown_time(moment)}, which is before that. Give a later "
+                f"the shard has been written since {shown_at(self.first_moment)}; there is "
+                f"nothing to read as of {shown_at(moment)}, which is before that. Give a later "
                 "as_of, or leave it out"
             )
         if moment >= self.upper:
             raise ShardError(
-                f"the shard has been written up to {shown_time(self.upper - 1)}; as of "
-                f"{shown_time(moment)} it may still change. Leave as_of out, or give an earlier "
+                f"the shard has been written up to {shown_at(self.upper - 1)}; as of "
+                f"{shown_at(moment)} it may still change. Leave as_of out, or give an earlier "
                 "one"
             )
         return tuple(batch for batch in self.batches if batch.moment <= moment)
@@ -119,8 +119,8 @@ class ShardState:
         """
         if batch.lower != self.upper:
             raise ShardError(
-                f"the shard has been written up to {shown_time(self.upper - 1)} in the meantime, "
-                f"and these changes are those since {shown_time(batch.lower - 1)}"
+                f"the shard has been written up to {shown_at(self.upper - 1)} in the meantime, "
+                f"and these changes are those since {shown_at(batch.lower - 1)}"
             )
         if self.batches and not batch.files and not self.batches[-1].files:
             last = replace(self.batches[-1], upper=batch.upper, schema=batch.schema)

@@ -24,9 +24,9 @@ from dbt.adapters.mzs3.aws.failures import (
 )
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import content_md5
-from dbt.adapters.mzs3.copy.commit.conditions import store_conditions
-from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.objects.conditions import store_conditions
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.state.document import from_document, to_document
 from dbt.adapters.mzs3.shard.state.state import ShardState
 

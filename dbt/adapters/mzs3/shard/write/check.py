@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.copy.rows.shapes import column_problems
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
+from dbt.adapters.mzs3.rows.shapes import column_problems
 from dbt.adapters.mzs3.shard.rows.given_types import fits
 from dbt.adapters.mzs3.shard.rows.kinds import ddl_of
 from dbt.adapters.mzs3.shard.types.kind import Type

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.destination import proof_of_writing
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.commit.sweep import Sweeper
 from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.objects.abort import abort_all
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.write.commit import remove
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
-from dbt.adapters.mzs3.wording import followed_by
+from dbt.adapters.mzs3.text import followed_by
+from dbt.adapters.mzs3.upload.destination import proof_of_writing
+from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.sweep import Sweeper
 
 
 @dataclass

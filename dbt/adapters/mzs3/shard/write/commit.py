@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure
-from dbt.adapters.mzs3.copy.commit.each import each
-from dbt.adapters.mzs3.copy.commit.place import Place
 from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.state.batch import BatchFile
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 

@@ -13,13 +13,11 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.copy.commit.destination import resolve_location
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.events import CopyWarning, Tell, tell_nobody
-from dbt.adapters.mzs3.copy.result import CopyResult
-from dbt.adapters.mzs3.copy.rows.plan import in_parts
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.events import CopyWarning, Tell, tell_nobody
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.config.problems import Problems
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
@@ -45,6 +43,8 @@ from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.upload.destination import resolve_location
+from dbt.adapters.mzs3.upload.result import WriteResult
 
 # A compaction at the same time changes the state twice.
 _ATTEMPTS = 8
@@ -60,7 +60,7 @@ def persist_shard(
     as_of: int,
     cancelled: threading.Event | None = None,
     tell: Tell = tell_nobody,
-) -> CopyResult:
+) -> WriteResult:
     """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
 
     The changes are of the time `as_of`, in ms since the epoch, or the first one after the shard's
@@ -113,7 +113,7 @@ class _Run:
     cancelled: threading.Event | None
     tell: Tell
 
-    def once(self, *, first: bool) -> CopyResult:
+    def once(self, *, first: bool) -> WriteResult:
         """One attempt; raises LostRaceError if another run was faster."""
         place = Place(s3_client(self.shelf.connection), self.shelf.location)
         store = StateStore(place.client, self.shelf.location)
@@ -126,7 +126,7 @@ class _Run:
         batch = self._batch(place, state, moment)
         with committing(place, store, batch.files):
             _write(store, before, state.appended(batch))
-        return CopyResult(
+        return WriteResult(
             rows=batch.additions + batch.retractions,
             location=place.uri,
             manifest=store.uri,

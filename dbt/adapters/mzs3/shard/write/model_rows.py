@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.copy.rows.shapes import normalised
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.rows.shapes import normalised
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated

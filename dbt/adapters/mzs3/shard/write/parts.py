@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.copy.rows.plan import in_parts
+from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.rows.runs import sorted_inside
 from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism

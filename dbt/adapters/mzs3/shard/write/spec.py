@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Protocol
 
-from dbt.adapters.mzs3.copy.executor.spec import ExportedColumn, WriteSpec
+from dbt.adapters.mzs3.formats.spec import ExportedColumn
 from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, Encoding, TaggedColumn
 from dbt.adapters.mzs3.shard.executor.batch.task import BatchSpec
 from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 BATCHES = "batches/"
 

@@ -9,20 +9,19 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.copy.commit.abort import abort_all
-from dbt.adapters.mzs3.copy.commit.complete import complete
-from dbt.adapters.mzs3.copy.commit.each import each
-from dbt.adapters.mzs3.copy.commit.pending import PendingFile
-from dbt.adapters.mzs3.copy.commit.place import Place
-from dbt.adapters.mzs3.copy.executor.spec import WriteSpec
-from dbt.adapters.mzs3.copy.rows.reports import reported
-from dbt.adapters.mzs3.copy.rows.steady import COMPUTED_TWICE
-from dbt.adapters.mzs3.copy.rows.uploads import check_count
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.objects.abort import abort_all
+from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.rows.changes import DIFF
 from dbt.adapters.mzs3.shard.state.batch import BatchFile
 from dbt.adapters.mzs3.shard.write.clean_up import left_by_tasks
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.upload.parts import check_count
+from dbt.adapters.mzs3.upload.pending import PendingFile, complete
+from dbt.adapters.mzs3.upload.reports import reported
+from dbt.adapters.mzs3.upload.spec import WriteSpec
+from dbt.adapters.mzs3.upload.steady import COMPUTED_TWICE
 
 
 @dataclass(frozen=True)

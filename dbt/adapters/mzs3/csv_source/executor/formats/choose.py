@@ -5,7 +5,6 @@ All imported at the top: what executors run travels to them with the modules it 
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
@@ -16,6 +15,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 )
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
 def open_format(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_dialect import CsvDialect
 from dbt.adapters.mzs3.csv_source.executor.chunks import (
     BLOCK_BYTES,
     Chunk,
@@ -29,6 +28,7 @@ from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import oversized
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
 @dataclass(frozen=True)

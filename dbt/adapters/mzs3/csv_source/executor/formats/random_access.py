@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.aws.random_access import RandomAccessFile
 from dbt.adapters.mzs3.csv_source.executor.formats.format import StoredObject
+from dbt.adapters.mzs3.objects.random_access import RandomAccessFile
 
 # What one request fetches at least; smaller objects are fetched whole.
 WINDOW_BYTES = 1024 * 1024

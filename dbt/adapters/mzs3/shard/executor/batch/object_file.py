@@ -13,9 +13,9 @@ from dbt.adapters.mzs3.aws.failures import (
     error_code,
     is_missing,
 )
-from dbt.adapters.mzs3.aws.object_range import ObjectVersion, ReplacedError
-from dbt.adapters.mzs3.aws.random_access import RandomAccessFile
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.objects.object_range import ObjectVersion, ReplacedError
+from dbt.adapters.mzs3.objects.random_access import RandomAccessFile
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.copy.executor.format import OpenFile, Sink
-from dbt.adapters.mzs3.copy.executor.parquet.file import (
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.format import OpenFile, Sink
+from dbt.adapters.mzs3.formats.parquet.file import (
     PIECE_BYTES,
     ParquetFile,
     Piece,
     limits_of,
 )
-from dbt.adapters.mzs3.copy.executor.parquet.sizes import row_ends
-from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.parquet.sizes import row_ends
 from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, stored_fields
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.encode import stored

@@ -1,0 +1,1 @@
+"""Reading the options of models and sources, every problem at once."""

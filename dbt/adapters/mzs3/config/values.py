@@ -1,0 +1,111 @@
+"""Reading the values of a config, each checked, noting every problem instead of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# Configs of Spark models that projects set for whole folders; they mean nothing to an export.
+IGNORED = frozenset(
+    {
+        "file_format",
+        "location_root",
+        "clustered_by",
+        "buckets",
+        "options",
+        "tblproperties",
+        "merge_update_columns",
+        "sql_header",
+        # What dbt notes of a Python model, and how one is to be run.
+        "config_keys_used",
+        "config_keys_defaults",
+        "meta_keys_used",
+        "meta_keys_defaults",
+        "submission_method",
+    }
+)
+
+
+class ConfigReader:
+    """Reads one key after the other; what is wrong with a value is appended to `problems`."""
+
+    def __init__(self, given: Mapping[str, Any], problems: list[str]) -> None:
+        self._given = given
+        self._problems = problems
+
+    def __call__(self, key: str, convert: Callable[[Any], T]) -> T | None:
+        """The converted value, or None where the key is absent, null or wrong."""
+        value = self._given.get(key)
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except ValueError as exc:
+            self._problems.append(f"{key} {exc}")
+            return None
+
+
+def text(value: Any) -> str:
+    """A text; nothing is converted to one."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {value!r}")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """A boolean, as YAML and Jinja have them."""
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {value!r}")
+    return value
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """Column names: a list, or one name."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
+    return tuple(listed)
+
+
+def names_or_all(value: Any) -> tuple[str, ...]:
+    """Column names, or `*` for all."""
+    try:
+        return names(value)
+    except ValueError:
+        raise ValueError(f"must be '*' or a list of column names, not {value!r}") from None
+
+
+def whole_number(low: int, high: int) -> Callable[[Any], int]:
+    """A converter that takes whole numbers from `low` to `high`."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}, not {value!r}")
+        return int(value)
+
+    return convert
+
+
+def choice(supported: tuple[str, ...]) -> Callable[[Any], str]:
+    """A converter that takes the supported values."""
+
+    def convert(value: Any) -> str:
+        if value not in supported:
+            raise ValueError(f"must be one of {', '.join(supported)}, not {value!r}")
+        return str(value)
+
+    return convert
+
+
+def file_name(value: Any) -> str:
+    """The name of one object directly below a location, not taken by an export's own notes."""
+    name = text(value)
+    if not name or "/" in name or name in (".", ".."):
+        raise ValueError(
+            f"must be a file name without a slash, such as 'orders.csv', not {name!r}"
+        )
+    if name.startswith("_"):
+        raise ValueError(f"must not begin with an underscore, as the manifest does: {name!r}")
+    return name

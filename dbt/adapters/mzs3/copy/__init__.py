@@ -1,1 +1,0 @@
-"""COPY TO S3: options, plan, encode, upload, commit, manifest."""

@@ -1,1 +1,0 @@
-"""What a model's config says, checked."""

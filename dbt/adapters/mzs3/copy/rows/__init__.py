@@ -1,1 +1,0 @@
-"""From the query's rows to uploads that are still open."""

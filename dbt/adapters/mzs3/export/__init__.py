@@ -1,0 +1,1 @@
+"""A query as files in S3: options, commit, manifest, history."""

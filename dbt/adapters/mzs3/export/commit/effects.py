@@ -1,0 +1,141 @@
+"""What a commit does at its location, beside changing its intent: it decides nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.export.commit.existing import require_empty
+from dbt.adapters.mzs3.export.commit.intent import NO_CONDITIONS_CODES, REFUSED_CODES
+from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.objects.abort import abort_all, delete_all
+from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Place
+from dbt.adapters.mzs3.upload.pending import complete
+
+
+class Effects:
+    """Each can be done again, by any run that goes on with the commit."""
+
+    def __init__(self, place: Place, pending: PendingExport) -> None:
+        self._place = place
+        self.pending = pending
+
+    def require_unchanged(self) -> None:
+        """Looked at after claiming, so that no other run can have committed in between."""
+        if self.pending.replaces is None:
+            ours = {self._place.key(COMMITTING), *(file.key for file in self.pending.files)}
+            require_empty(self._place, but_for=ours)
+            return
+        manifest = self._place.find(self._place.key(MANIFEST))
+        if manifest is None or manifest.etag != self.pending.replaces:
+            raise LocationError(self.overtaken())
+
+    def can_still_be_visible(self) -> bool:
+        """Whether the manifest is what it was when the run began; another run asks."""
+        manifest = self._place.find(self._place.key(MANIFEST))
+        return (manifest.etag if manifest else None) == self.pending.replaces
+
+    def complete_all(self) -> bool:
+        """In parallel; waits for all. False if an upload is gone, else raises what failed."""
+        files = self.pending.files
+        finish = partial(complete, self._place, instead_of=self.pending.in_place)
+        return all(each(files, finish))
+
+    def is_visible(self) -> bool:
+        """Whether the manifest is of this commit, or one that keeps some of its files.
+
+        Known by the commit's id: other runs may write the same bytes under the same names.
+        """
+        return self._is_of_this(self._place.read(MANIFEST))
+
+    def _is_of_this(self, content: bytes | None) -> bool:
+        mine = self.pending.manifest["run_id"]
+        manifest = _parsed(content)
+        return manifest.get("run_id") == mine or mine in _named_by(manifest).values()
+
+    def has_written_manifest(self) -> bool:
+        """The change of what readers see: only over the manifest that it was made to replace.
+
+        False if another one is there. A run that was taken for dead, and finished by another one,
+        may come back this late.
+        """
+        body, before = to_json(self.pending.manifest), self.pending.replaces
+        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
+        try:
+            self._place.write(MANIFEST, body, **condition)
+        except AwsFailure as exc:
+            if error_code(exc) in NO_CONDITIONS_CODES:
+                self._place.write(MANIFEST, body)
+            elif error_code(exc) in REFUSED_CODES or is_missing(exc):
+                return self._is_there_after(exc)
+            else:
+                raise
+        return True
+
+    def _is_there_after(self, exc: Exception) -> bool:
+        """After a refusal: whether the manifest is this commit's, as it was asked for twice.
+
+        Raises the refusal if what is there could still be replaced: another request was faster.
+        """
+        found = self._place.read_version(MANIFEST)
+        if self._is_of_this(found[0] if found else None):
+            return True
+        if (found[1] if found else None) == self.pending.replaces:
+            raise exc
+        return False
+
+    def delete_stale(self) -> list[str]:
+        """Delete what only the old manifest names; what could not be, and why."""
+        if not self.pending.stale:
+            return []
+        try:
+            named = _named_by(_parsed(self._place.read(MANIFEST)))
+        except AwsFailure as exc:
+            return [describe(exc, f"reading {self._place.uri}{MANIFEST}", "s3:GetObject")]
+        stale = [key for key in self.pending.stale if self._place.uri_of(key) not in named]
+        return delete_all(self._place, stale)
+
+    def abort(self) -> list[str]:
+        """Give every upload up; what could not be, and why."""
+        return abort_all(self._place, [(f.key, f.upload_id) for f in self.pending.files])
+
+    def delete_visible(self) -> list[str]:
+        """Delete what has become an object; what could not be, and why."""
+        keys = {file.key for file in self.pending.files}
+        try:
+            # Of runs that began at one time, another may have committed files of these names.
+            named = _named_by(_parsed(self._place.read(MANIFEST)))
+            keys = {key for key in keys if self._place.uri_of(key) not in named}
+            visible = [found.key for found in self._place.objects() if found.key in keys]
+        except AwsFailure as exc:
+            doing = f"reading {self._place.uri}"
+            return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
+        return delete_all(self._place, visible)
+
+    def overtaken(self) -> str:
+        """What a run is told that comes too late."""
+        return (
+            f"another run has committed an export to {self._place.uri} since this one began; "
+            "that one stays. Give each model a location of its own, or run this one again"
+        )
+
+
+def _parsed(manifest: bytes | None) -> Mapping[str, Any]:
+    """A manifest, or nothing where there is none, or one that an export does not write."""
+    with contextlib.suppress(ValueError):
+        parsed = json.loads(manifest or b"{}")
+        return parsed if isinstance(parsed, dict) else {}
+    return {}
+
+
+def _named_by(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The URIs of a manifest's files, each with the id of the commit that wrote it."""
+    entries = [entry for entry in manifest.get("entries", ()) if isinstance(entry, dict)]
+    return {str(e.get("url")): (e.get("meta") or {}).get("run_id") for e in entries}

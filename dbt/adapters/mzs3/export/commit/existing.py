@@ -1,0 +1,112 @@
+"""What a location holds before an export: nothing, an export of ours, or something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Listed, Place
+from dbt.adapters.mzs3.upload.names import UsedNames
+
+# As many as a page of a listing has.
+_COUNTED = 1000
+
+
+@dataclass(frozen=True)
+class Existing:
+    """The export that a location's manifest names; `etag` is the manifest's own."""
+
+    etag: str
+    manifest: Mapping[str, Any]
+    prefix: str
+
+    def used(self, before: UsedNames) -> UsedNames:
+        """The names that no new file may have; `before` are those that the manifest lacks."""
+        number = max(before.next_number, int(self.manifest.get("next_number", 1)))
+        numbers = UsedNames(number).without(self.entries).next_number
+        return UsedNames(numbers, before.retired)
+
+    @property
+    def entries(self) -> dict[str, Mapping[str, Any]]:
+        """The manifest's entries by the name of their file, relative to the location."""
+        return {_name(entry["url"], self.prefix): entry for entry in self.manifest["entries"]}
+
+
+def read_existing(place: Place) -> Existing | None:
+    """The export that stands at the location, or None; raises S3Error or LocationError."""
+    key = place.key(MANIFEST)
+    try:
+        found = place.find(key)
+        content = place.read(MANIFEST) if found is not None else None
+    except AwsFailure as exc:
+        doing = f"reading {place.uri_of(key)}"
+        raise S3Error(describe(exc, doing, "s3:ListBucket and s3:GetObject")) from exc
+    if found is None or content is None:
+        return None
+    try:
+        manifest = json.loads(content)
+        existing = Existing(found.etag, manifest, place.location.prefix)
+        mine = f"s3://{place.location.bucket}/{place.location.prefix}"
+        if not all(entry["url"].startswith(mine) for entry in manifest["entries"]):
+            raise ValueError("it names files elsewhere")
+        if manifest["author"]["name"] != "dbt-mzs3":
+            raise ValueError("it has another author")
+    except (ValueError, KeyError, TypeError) as exc:
+        raise LocationError(
+            f"{place.uri_of(key)} is not a manifest that dbt-mzs3 writes ({exc}), and only what "
+            "such a manifest names is ever replaced. Export to another location"
+        ) from exc
+    return existing
+
+
+def require_empty(place: Place, *, but_for: Collection[str] = ()) -> None:
+    """Raises LocationError if there is any object below the location but the keys `but_for`.
+
+    Markers of folders and probes are nothing.
+    """
+    there = (found.key for found in place.objects() if not _is_nothing(place, found))
+    try:
+        keys = list(islice((key for key in there if key not in but_for), _COUNTED))
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    if keys:
+        more = " or more" if len(keys) == _COUNTED else ""
+        count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"
+        ours = place.key(MANIFEST) in keys
+        overwrite = "set on_existing to overwrite, " if ours else ""
+        raise LocationError(
+            f"{place.uri} is not empty: it holds {count}, such as {place.uri_of(keys[0])}. Remove "
+            f"what is there, {overwrite}or export to a new location for each run, such as "
+            f"'{place.uri}' || mz_now()"
+        )
+
+
+def _is_nothing(place: Place, found: Listed) -> bool:
+    return found.is_folder_marker or place.is_probe(found.key)
+
+
+def require_ours(place: Place, existing: Existing) -> None:
+    """Raises LocationError for objects that an overwrite would leave among the new files.
+
+    Names that begin with `_` or `.` are no data to those who read folders, and may stay.
+    """
+    ours = {*existing.entries, MANIFEST, COMMITTING}
+    data = (found.key for found in place.objects() if not _is_nothing(place, found))
+    names = (key.removeprefix(place.location.prefix) for key in data)
+    foreign = [n for n in names if n not in ours and not n.split("/")[-1].startswith(("_", "."))]
+    if foreign:
+        more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise LocationError(
+            f"{place.uri} holds objects that its manifest does not name: "
+            f"{place.uri_of(place.key(foreign[0]))}{more}. An overwrite replaces only what a "
+            "manifest of dbt-mzs3 names; move them away, or export to another location"
+        )
+
+
+def _name(url: str, prefix: str) -> str:
+    return url.removeprefix("s3://").partition("/")[2].removeprefix(prefix)

@@ -1,0 +1,146 @@
+"""Everything that is asked of a location before any data moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.export.commit.existing import (
+    Existing,
+    read_existing,
+    require_empty,
+    require_ours,
+)
+from dbt.adapters.mzs3.export.commit.intent import claimed_uploads
+from dbt.adapters.mzs3.export.commit.recover import recover
+from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
+from dbt.adapters.mzs3.objects.prefix import COMMITTING, Place
+from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
+from dbt.adapters.mzs3.upload.resume import NOTE_PART, OpenUpload
+from dbt.adapters.mzs3.upload.sweep import Sweeper
+
+OnExisting = Literal["fail", "overwrite", "resume"]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What an export finds at its location, once the location is fit for it.
+
+    `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
+    `finished` says so if it was completed only now, in place of the run that began it. New files
+    are numbered from `first_number`. `deletes`: the store compares before it deletes. `proven`: it
+    was seen to heed conditions of writes. `reusable` has uploads by key, the fullest first.
+    """
+
+    sweeper: Sweeper
+    existing: Existing | None = None
+    finished: str | None = None
+    first_number: int = 1
+    deletes: bool = False
+    proven: bool = False
+    reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
+
+
+def prepare(
+    place: Place,
+    on_existing: OnExisting,
+    *,
+    single_file: str | None = None,
+    partition_by: Sequence[str] = (),
+) -> Ground:
+    """The location, proved fit and writable; nothing but an interrupted commit has changed there.
+
+    Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
+    """
+    deletes = compares_before_deleting(place)
+    before = recover(place, deletes=deletes)
+    if before.finished is not None and on_existing == "fail":
+        raise LocationError(
+            f"{before.finished}. This run has exported nothing; export to another location, or "
+            "remove that export first"
+        )
+    if on_existing != "fail":
+        _require_conditions(place, on_existing)
+    existing = None if on_existing == "fail" else read_existing(place)
+    if existing is None:
+        require_empty(place, but_for={place.key(COMMITTING)})
+    elif on_existing == "overwrite":
+        require_ours(place, existing)
+        prove_deleting(place)
+    with proof_of_writing(place) as probe:
+        sweeper = Sweeper(
+            place,
+            probe,
+            single_file=single_file,
+            partition_by=partition_by,
+            take_over=on_existing != "fail",
+            claimed=claimed_uploads,
+        )
+    used = existing.used(before.used) if existing else before.used
+    if single_file is not None and not used.allows([single_file]):
+        raise LocationError(
+            f"{place.uri}{single_file} may still be removed by a run that was taken for dead; "
+            "choose another single_file, or another location"
+        )
+    return Ground(
+        sweeper,
+        existing,
+        finished=before.finished,
+        first_number=used.next_number,
+        deletes=deletes,
+        proven=on_existing != "fail",
+        reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
+    )
+
+
+def _require_conditions(place: Place, on_existing: OnExisting) -> None:
+    """Raises LocationError where two runs at once could both claim the location."""
+    heeds = store_conditions(place)
+    if not (heeds.creates and heeds.replaces):
+        raise LocationError(
+            f"the store of {place.uri} does not heed the conditions of writes (If-None-Match, "
+            f"If-Match), without which two runs at once could mix their files: on_existing: "
+            f"{on_existing} needs a store that does, such as Amazon S3. Here set on_existing to "
+            f"fail, and export to a new location for each run, such as '{place.uri}' || mz_now()"
+        )
+
+
+def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[OpenUpload]]:
+    """The open uploads of interrupted runs that tell what they were opened with."""
+    if sweeper.is_blind:
+        raise S3Error(
+            f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
+            "that lists open uploads: it could not see what an interrupted run left open. Set "
+            "on_existing to fail or overwrite to export without"
+        )
+    ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
+    listed = each(ours, lambda upload: _parts_of(place, *upload))
+    found: dict[str, list[OpenUpload]] = {}
+    for (key, _), upload in zip(ours, listed, strict=True):
+        if upload is not None and NOTE_PART in upload.parts:
+            found.setdefault(key, []).append(upload)
+    for uploads in found.values():
+        uploads.sort(key=lambda upload: len(upload.parts), reverse=True)
+    return found
+
+
+def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:
+    """What S3 has of an upload; None if it is gone by now."""
+    pages = place.client.get_paginator("list_parts").paginate(
+        Bucket=place.location.bucket, Key=key, UploadId=upload_id
+    )
+    parts: dict[int, tuple[str, int]] = {}
+    try:
+        for page in pages:
+            for part in page.get("Parts", []):
+                parts[part["PartNumber"]] = (part["ETag"], part["Size"])
+    except AwsFailure as exc:
+        if is_missing(exc):
+            return None
+        doing = f"listing what is uploaded of {place.uri_of(key)}"
+        raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
+    return OpenUpload(upload_id, parts)

@@ -1,0 +1,399 @@
+"""Making an export visible: all of its files, or none. `docs/commit.md` has the states."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dbt.adapters.mzs3.aws.failures import (
+    AwsFailure,
+    describe,
+    error_code,
+    is_denied,
+)
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+from dbt.adapters.mzs3.export.commit.effects import Effects
+from dbt.adapters.mzs3.export.commit.intent import (
+    NO_CONDITIONS_CODES,
+    ChangedError,
+    CommitIntent,
+    State,
+    UnansweredError,
+    Version,
+    close_intent,
+    put_intent,
+    read_intent,
+    was_surely_refused,
+)
+from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Place
+from dbt.adapters.mzs3.upload.names import UsedNames
+
+_ETAG_OF_NONE = '"0"'
+_GONE = (
+    "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
+    "bucket, has aborted them"
+)
+
+
+class CommitError(CopyError):
+    """A commit that failed. `remains` says what is left for the next run to finish or remove."""
+
+    def __init__(self, reason: str, remains: Sequence[str] = ()) -> None:
+        self.remains = tuple(remains)
+        super().__init__(reason)
+
+
+class StaleFilesError(CopyError):
+    """The export is committed and its manifest true, but files of the old one are still there."""
+
+
+class _LostError(CopyError):
+    """Nothing of this commit is visible, nor can it be."""
+
+
+class Commit:
+    """One commit at a location, of this run or of one that did not get to its end.
+
+    Every change of its state is a compare-and-set of `_committing.json`. `deletes` says whether
+    the store compares before it deletes, too; `proven`, whether it is known to compare at all.
+    """
+
+    def __init__(
+        self, place: Place, pending: PendingExport, *, deletes: bool, proven: bool = True
+    ) -> None:
+        self._place = place
+        self.pending = pending
+        self._effects = Effects(place, pending)
+        self._deletes = deletes
+        self._proven = proven
+        self._heeds = True
+        self._writer = str(pending.manifest["run_id"])
+        self._version: Version | None = None
+
+    @classmethod
+    def found(cls, place: Place, version: Version, *, deletes: bool) -> Commit:
+        """The commit that an intent at the location tells of."""
+        assert version.intent.pending is not None
+        commit = cls(place, version.intent.pending, deletes=deletes)
+        commit._version = version
+        commit._writer = uuid.uuid4().hex
+        return commit
+
+    def run(self, once_claimed: Callable[[], object] = lambda: None) -> None:
+        """Everything is visible afterwards. On an exception nothing is, or the error says what.
+
+        `once_claimed` is done while no other run can commit to the location. Raises LocationError
+        if another run has the location, or has changed it; CommitError; or StaleFilesError.
+        """
+        make_visible = self._make_visible
+        try:
+            self._claim()
+            if not self._proven:
+                self._prove()
+            self._effects.require_unchanged()
+            once_claimed()
+            self._complete_and_decide()
+        except BaseException as exc:
+            if not self._goes_forward_after(exc):
+                raise
+            make_visible = self._make_visible_with_another
+        try:
+            make_visible()
+        except (_LostError, UnansweredError, *AwsFailure) as exc:
+            self._undo_unless_visible(exc)
+        self._clean_up()
+
+    def recover(self) -> bool:
+        """End a commit that another run has left; whether the export is visible now.
+
+        Raises ChangedError if somebody else goes on with it, CommitError for what can't be
+        undone yet, StaleFilesError, UnansweredError, and AwsFailure.
+        """
+        state = self._held.intent.state
+        if state == "open":
+            self._decide_for_another()
+        else:
+            self._change(state, shared=True)
+        if self._held.intent.state == "forward":
+            try:
+                self._make_visible_with_another()
+            except _LostError:
+                self._change("back")
+        if self._held.intent.state == "back":
+            problems = self._roll_back()
+            if problems:
+                raise CommitError("a commit that can't go forward is not undone yet", problems)
+            return False
+        self._clean_up()
+        return True
+
+    @property
+    def _held(self) -> Version:
+        assert self._version is not None
+        return self._version
+
+    def _change(self, state: State, *, shared: bool | None = None) -> None:
+        """The one way in which a commit's state changes. Raises as `put_intent`."""
+        if not self._heeds:
+            self._require_held()
+        intent = self._held.intent
+        shared = intent.shared if shared is None else shared
+        changed = replace(intent, state=state, shared=shared, written_by=self._writer)
+        self._version = put_intent(self._place, changed, self._held)
+
+    # -- claiming the location
+
+    def _claim(self) -> None:
+        intent = CommitIntent(self._writer, "open", self.pending, self._writer)
+        try:
+            self._version = put_intent(self._place, intent, None)
+        except ChangedError as exc:
+            self._version = self._claim_closed(intent, exc.found)
+
+    def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
+        """Over the closed intent of a commit that has ended."""
+        if found is not None and found.intent.run_id == self._writer:
+            self._version = found
+            raise ChangedError(found)  # another run goes on with it already
+        if found is None or found.intent.state != "closed":
+            raise self._is_taken()
+        used = found.intent.used
+        if not used.allows(self._names()):
+            raise LocationError(
+                f"another run to {self._place.uri} was undone since this one began, and may "
+                "still remove files of the names that this one uses; run this one again"
+            )
+        try:
+            return put_intent(self._place, replace(intent, used=used), found)
+        except ChangedError as exc:
+            raise self._is_taken() from exc
+
+    def _prove(self) -> None:
+        """Claim a second time, which has to be refused: a proof that needs no right to delete.
+
+        Where the store takes no notice, the last of two runs has the location, as far as they see
+        each other.
+        """
+        body = self._held.intent.to_json()
+        for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
+            try:
+                self._place.write(COMMITTING, body, **condition)
+            except AwsFailure as exc:
+                # Without an answer, or the right to compare, it is taken for a store that heeds.
+                self._heeds &= error_code(exc) not in NO_CONDITIONS_CODES
+            else:
+                self._heeds = False
+        if not self._heeds:
+            self._require_held()
+
+    def _require_held(self) -> None:
+        try:
+            found = read_intent(self._place)
+        except AwsFailure:
+            return  # an export can do without the right to read
+        if found is None or found.intent != self._held.intent:
+            raise self._is_taken()
+        self._version = found
+
+    def _is_taken(self) -> LocationError:
+        return LocationError(
+            f"another run is committing an export to {self._place.uri} at this moment; give each "
+            "model, and each run, a location of its own"
+        )
+
+    # -- deciding
+
+    def _complete_and_decide(self) -> None:
+        """Forward, once every file is there; raises what failed before that."""
+        if self.pending.in_place is not None:
+            self._decide_forward()  # as the old file can't be had back
+        if not self._effects.complete_all():
+            raise CopyError(_GONE)
+        if self.pending.in_place is None:
+            self._decide_forward()
+
+    def _decide_forward(self) -> None:
+        try:
+            self._change("forward")
+        except AwsFailure as exc:
+            # To compare takes s3:GetObject. Without, nobody has decided; but as every file is
+            # there, nobody can decide otherwise either: see docs/commit.md.
+            if not is_denied(exc) or self.pending.replaces is not None:
+                raise
+
+    def _decide_for_another(self) -> None:
+        """Forward if the commit of another run can still go there, else back."""
+        whole = self._effects.is_visible()
+        if not whole and self._effects.can_still_be_visible():
+            whole = self.pending.in_place is not None or self._effects.complete_all()
+        self._change("forward" if whole else "back", shared=whole)
+
+    def _goes_forward_after(self, exc: BaseException) -> bool:
+        """After a failure: whether another run has decided to go forward. Else it is undone."""
+        try:
+            if self._has_claimed(exc):
+                # What is decided stays so until it is known to be impossible.
+                if self._held.intent.state == "forward" or self._went_forward():
+                    return True
+                problems = self._roll_back() if self._is_mine_to_undo() else self._effects.abort()
+            elif not self._effects.is_visible():
+                problems = []
+            else:
+                return True
+        except (UnansweredError, *AwsFailure) as second:
+            problems = self._undecided(second) if self._version else self._left_by(exc)
+        except (LocationError, ValueError) as second:
+            problems = [f"{second}; files that this run has completed may be there"]
+        if isinstance(exc, LocationError) and not problems:
+            raise exc
+        if isinstance(exc, Exception):
+            raise CommitError(self._reason(exc), problems) from exc
+        return False
+
+    def _left_by(self, exc: BaseException) -> list[str]:
+        """What a claim may have left that had no answer."""
+        if not isinstance(exc, UnansweredError):
+            return []
+        return [f"{self._place.uri}{COMMITTING} may be there, and is then ended by the next run"]
+
+    def _has_claimed(self, exc: BaseException) -> bool:
+        """Whether the intent is there, or was; without an answer to its PUT, by looking."""
+        if self._version is None and isinstance(exc, (UnansweredError, *AwsFailure)):
+            found = read_intent(self._place)
+            if found is not None and found.intent.run_id == self._writer:
+                self._version = found
+        return self._version is not None
+
+    def _went_forward(self) -> bool:
+        """Decide to go back, unless another run has decided; whether that one went forward."""
+        if self._effects.is_visible():
+            return True
+        found: Version | None = self._held
+        if self._held.intent.written_by == self._writer:
+            try:
+                self._change("back")
+            except ChangedError as changed:
+                found = changed.found
+            else:
+                return False
+        ours = found is not None and found.intent.run_id == self._held.intent.run_id
+        if found is None or not ours or found.intent.state == "closed":
+            return self._effects.is_visible()
+        if found.intent.state == "forward":
+            self._version = found
+        return found.intent.state == "forward"
+
+    def _is_mine_to_undo(self) -> bool:
+        intent = self._held.intent
+        return intent.state == "back" and intent.written_by == self._writer
+
+    def _undecided(self, second: Exception) -> list[str]:
+        cause = second.cause if isinstance(second, UnansweredError) else second
+        doing = f"taking the commit at {self._place.uri} back"
+        text = describe(cause, doing, "s3:GetObject and s3:PutObject")
+        if is_denied(cause):
+            # Where an upload is gone, no other run can go forward either.
+            visible = f"{self._place.uri}{COMMITTING}, and files that are there already"
+            return [text, *self._effects.abort(), visible]
+        return [text]
+
+    # -- going forward
+
+    def _make_visible(self) -> None:
+        """The manifest names the files, which are there. Raises what S3 says."""
+        if not self._effects.has_written_manifest():
+            raise _LostError(self._effects.overtaken())
+
+    def _make_visible_with_another(self) -> None:
+        """As `_make_visible`, beside a run that may do so; _LostError if it never can be."""
+        if self._effects.is_visible():
+            return
+        if not self._effects.complete_all():
+            raise _LostError(_GONE)
+        self._make_visible()
+
+    def _undo_unless_visible(self, exc: Exception) -> None:
+        """After a failure of what was decided; returns if another run has made it visible.
+
+        It is undone only where nobody else can still write the manifest: by the run itself, as
+        long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
+        """
+        mine = not self._held.intent.shared and self.pending.in_place is None
+        with contextlib.suppress(_LostError, UnansweredError, *AwsFailure):
+            if self._effects.is_visible():
+                return
+            if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
+                if not self._went_forward():
+                    if self._is_mine_to_undo():
+                        raise CommitError(self._reason(exc), self._roll_back()) from exc
+                    raise CommitError(self._effects.overtaken()) from exc
+                self._make_visible_with_another()
+                return
+        left = (
+            f"{self._place.uri}{MANIFEST} may not name the new files yet: the next run to this "
+            "location finishes the export, or undoes it"
+        )
+        raise CommitError(self._reason(exc), [left]) from exc
+
+    def _clean_up(self) -> None:
+        """Delete what the new manifest does not name any more, and then the intent."""
+        problems = self._effects.delete_stale()
+        if problems:
+            listed = "".join(f"\n  - {problem}" for problem in problems)
+            raise StaleFilesError(
+                f"{self._place.uri}{MANIFEST} names the new export, whole; but files of the one "
+                f"before it are still there, for whoever lists the location:{listed}\nThe next "
+                "run to this location tries again to remove them"
+            )
+        if self._version is None:
+            return  # the run that has made this export visible removes it
+        retired = UsedNames(retired=self._held.intent.used.retired)
+        if self._held.intent.shared:
+            stale = retired.without(map(self._name, self.pending.stale))
+            retired = UsedNames(retired=stale.retired)  # the manifest has the numbers
+        # Beside its manifest, an intent that stays does no harm.
+        with contextlib.suppress(ChangedError, UnansweredError, *AwsFailure):
+            close_intent(self._place, self._held, self._writer, retired, deletes=self._deletes)
+
+    # -- going back
+
+    def _roll_back(self) -> list[str]:
+        """Abort every upload, then delete what has become visible; what could not be.
+
+        The intent stays until all of that is done, so that the next run goes on with it.
+        """
+        problems = self._effects.abort()
+        if not problems and self.pending.in_place is None:
+            problems = self._effects.delete_visible()
+        if problems:
+            return problems
+        used = self._held.intent.used
+        if self._held.intent.shared and self.pending.in_place is None:
+            used = used.without(self._names())
+        try:
+            close_intent(self._place, self._held, self._writer, used, deletes=self._deletes)
+        except ChangedError:
+            pass  # another run has come to the same end
+        except (UnansweredError, *AwsFailure) as exc:
+            cause = exc.cause if isinstance(exc, UnansweredError) else exc
+            doing = f"removing {self._place.uri}{COMMITTING}"
+            return [describe(cause, doing, "s3:DeleteObject")]
+        return []
+
+    # -- words
+
+    def _names(self) -> list[str]:
+        return [self._name(file.key) for file in self.pending.files]
+
+    def _name(self, key: str) -> str:
+        return key.removeprefix(self._place.location.prefix)
+
+    def _reason(self, exc: BaseException) -> str:
+        doing = f"committing {self._place.uri}"
+        cause = exc.cause if isinstance(exc, UnansweredError) else exc
+        if isinstance(cause, AwsFailure):
+            return describe(cause, doing, "s3:PutObject")
+        return f"{doing} failed: {exc}"

@@ -1,0 +1,167 @@
+"""One export, planned: what to write, where to, and what its manifest says."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.export.commit.manifest import build_manifest, schema_of
+from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.export.commit.preflight import Ground
+from dbt.adapters.mzs3.export.commit.replacement import (
+    Replacement,
+    plan_replacement,
+    require_same_reading,
+)
+from dbt.adapters.mzs3.export.options import CopyOptions
+from dbt.adapters.mzs3.formats.spec import CsvSpec, ParquetSpec
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.rows.partitions import partition_indexes, partition_problems
+from dbt.adapters.mzs3.rows.plan import is_ordered
+from dbt.adapters.mzs3.rows.shapes import (
+    column_problems,
+    exported_columns,
+    parquet_problems,
+    view_problems,
+)
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.upload.names import first_number_of
+from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.progress import ProgressTarget
+from dbt.adapters.mzs3.upload.spec import WriteSpec
+
+# What S3 takes as one object.
+_MAX_OBJECT = 5 << 40
+
+
+@dataclass(frozen=True)
+class Export:
+    """What is the same for the whole of one export; `options.parts` is set."""
+
+    node: str
+    schema: T.StructType
+    options: CopyOptions
+    location: S3Location
+    connection: AwsConnection
+    as_of: int
+    full_refresh: bool
+
+    def write_spec(
+        self, ground: Ground, *, dry: bool = False, progress: ProgressTarget | None = None
+    ) -> WriteSpec:
+        """What workers need; `dry` to find out what they would write."""
+        options = self.options
+        return WriteSpec(
+            connection=self.connection,
+            bucket=self.location.bucket,
+            prefix=self.location.prefix,
+            columns=exported_columns(self.schema),
+            format=self._format(),
+            max_file_size=options.max_file_size if options.single_file is None else _MAX_OBJECT,
+            part_size=options.part_size,
+            max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
+            partition_by=partition_indexes(self.schema, options.partition_by),
+            first_number=self._first_number(ground, dry=dry),
+            single_file=options.single_file,
+            properties=options.properties.for_files(),
+            reusable=ground.reusable,
+            resumable=options.on_existing == "resume",
+            dry=dry,
+            progress=progress,
+        )
+
+    def pending(self, files: Sequence[PendingFile], ground: Ground, place: Place) -> PendingExport:
+        """What a commit of these files makes visible, and what it then removes."""
+        replaced = self._replaced(files, ground)
+        manifest = build_manifest(
+            self.location,
+            files,
+            node=self.node,
+            schema=self.schema,
+            options=self.options.as_config(),
+            as_of=self.as_of,
+            run_id=uuid.uuid4().hex,
+            first_number=ground.first_number,
+            kept=replaced.kept,
+        )
+        return PendingExport(
+            files=tuple(files),
+            manifest=manifest,
+            replaces=ground.existing.etag if ground.existing else None,
+            stale=tuple(self.location.key(name) for name in replaced.stale),
+            in_place=_etag(place, files[0].key) if replaced.in_place else None,
+        )
+
+    def writes_empty_file(self, ground: Ground) -> bool:
+        """Whether an export without rows writes a file: unless it only replaces partitions."""
+        return ground.existing is None or not self._keeps_partitions()
+
+    def check_kept_partitions(self, ground: Ground) -> None:
+        """Raises LocationError if partitions that may stay are not like the new ones."""
+        existing = ground.existing
+        if existing is None or self.options.on_existing != "overwrite":
+            return
+        if self._keeps_partitions():
+            require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
+
+    def _keeps_partitions(self) -> bool:
+        return bool(self.options.partition_by) and not self.full_refresh
+
+    def _first_number(self, ground: Ground, *, dry: bool) -> int:
+        if dry and ground.existing is not None:
+            entries = ground.existing.entries
+            return int(ground.existing.manifest.get("first_number", first_number_of(entries)))
+        return ground.first_number
+
+    def _replaced(self, files: Sequence[PendingFile], ground: Ground) -> Replacement:
+        if ground.existing is None:
+            return Replacement()
+        return plan_replacement(
+            ground.existing,
+            files,
+            partitioned=bool(self.options.partition_by),
+            everything=self.full_refresh,
+        )
+
+    def _format(self) -> CsvSpec | ParquetSpec:
+        options = self.options
+        if options.format == "parquet":
+            return ParquetSpec(options.compression)
+        return CsvSpec(options.dialect, options.header, options.force_quote, options.compression)
+
+
+def _etag(place: Place, key: str) -> str | None:
+    found = place.find(key)
+    return found.etag if found else None
+
+
+def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:
+    """The query as a DataFrame that can be exported; nothing has run yet.
+
+    Raises ConfigError with all that is wrong with its columns and its order.
+    """
+    try:
+        frame = spark.sql(query)
+        problems = column_problems(frame.schema, options.force_quote)
+        problems += view_problems(frame.schema)
+        problems += partition_problems(frame.schema, options.partition_by)
+        if options.format == "parquet":
+            problems += parquet_problems(frame.schema)
+        if is_ordered(spark, query):
+            problems.append(
+                "the query ends in ORDER BY, which would cost a sort and promise nothing: within "
+                "each file, rows are ordered by their content. Order them where they are read"
+            )
+    except PySparkException as exc:
+        raise explain(exc) from exc
+    if problems:
+        raise ConfigError(node, problems)
+    return frame

@@ -1,0 +1,75 @@
+"""Numbers as a reader takes them in at a glance; a unit never parts from its number."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+
+from dbt.adapters.mzs3.text import shown_bytes, shown_count
+
+NBSP = "\u00a0"
+MISSING = "\N{EN DASH}"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def format_count(count: float | None) -> str:
+    """Every digit: `84,213,004`."""
+    return MISSING if count is None else f"{count:,.0f}"
+
+
+def format_compact(count: float) -> str:
+    """Three digits: `84.2 M`."""
+    return shown_count(count).replace(" ", NBSP)
+
+
+def format_bytes(size: float | None) -> str:
+    """Three digits, units of 1024 as the options of exports have them: `31.4 GB`."""
+    return MISSING if size is None else shown_bytes(size).replace(" ", NBSP)
+
+
+def format_duration(seconds: float | None) -> str:
+    """The two largest units: `0.4 s`, `42 s`, `3 min 12 s`, `2 h 5 min`."""
+    if seconds is None:
+        return MISSING
+    if seconds < 9.95:
+        return f"{seconds:.1f}".removesuffix(".0") + f"{NBSP}s"
+    whole = round(seconds)
+    for size, name, next_size, next_name in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            count, rest = divmod(whole, size)
+            more = rest // next_size
+            return f"{count}{NBSP}{name}" + (f" {more}{NBSP}{next_name}" if more else "")
+    return f"{whole}{NBSP}s"
+
+
+def format_share(part: int, whole: int) -> str:
+    """A percentage cut, not rounded: 100 % means all of them."""
+    if whole == 0:
+        return MISSING
+    permille = part * 1000 // whole
+    digits = f"{permille // 10}.{permille % 10}".removesuffix(".0")
+    return f"{digits}{NBSP}%"
+
+
+def format_day(day: date) -> str:
+    """`21 Nov`."""
+    return f"{day.day}{NBSP}{_MONTHS[day.month - 1]}"
+
+
+def format_date(day: date) -> str:
+    """`21 Nov 2026`."""
+    return f"{format_day(day)} {day.year}"
+
+
+def format_time(moment: datetime) -> str:
+    """`21 Nov 2026, 19:50`, in UTC; the page says once that all times are."""
+    moment = moment.astimezone(timezone.utc)
+    return f"{format_date(moment)}, {moment:%H:%M}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 export`, `2,000 exports`."""
+    return f"{count:,}{NBSP}{noun}" + ("" if count == 1 else "s")

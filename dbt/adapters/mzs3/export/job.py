@@ -1,0 +1,227 @@
+"""COPY TO S3 from end to end; what a compiled job calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.export.commit.existing import Existing
+from dbt.adapters.mzs3.export.commit.preflight import Ground, prepare
+from dbt.adapters.mzs3.export.commit.protocol import Commit, CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.export import Export, checked_frame
+from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.export.progress import Progress
+from dbt.adapters.mzs3.export.resumed import TakenOver, require_same, taken_over
+from dbt.adapters.mzs3.export.watch import Audience, Watch
+from dbt.adapters.mzs3.objects.abort import abort_all
+from dbt.adapters.mzs3.objects.prefix import MANIFEST, Place
+from dbt.adapters.mzs3.rows.granted import Reason
+from dbt.adapters.mzs3.spark.failure import executor_error, explain
+from dbt.adapters.mzs3.spark.interrupt import interruptible
+from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.text import followed_by
+from dbt.adapters.mzs3.upload.destination import resolve_location
+from dbt.adapters.mzs3.upload.parts import upload_parts
+from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.sweep import Sweeper
+
+
+def copy_to_s3(
+    spark: SparkSession,
+    query: str,
+    *,
+    node: str,
+    options: Mapping[str, Any],
+    connections: Mapping[str, AwsConnection],
+    as_of: int,
+    full_refresh: bool = False,
+    cancelled: threading.Event | None = None,
+    audience: Audience = Audience(),  # noqa: B008 - frozen
+) -> WriteResult:
+    """The rows of `query` in S3, all visible at once, or not at all.
+
+    The files are a function of the rows, the options and `parts`: the same on any cluster and in
+    any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
+    errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
+    With `full_refresh`, an overwrite replaces all partitions, not only those with rows. What
+    happens is told to the `audience`, and recorded in its history.
+    Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
+    """
+    parsed = parse_options(node, options, connections)
+    frame = checked_frame(spark, node, query, parsed)
+    location = resolve_location(spark, node, parsed.location, as_of)
+    connection = connections[parsed.aws_connection]
+    export = Export(
+        node=node,
+        schema=frame.schema,
+        options=replace(parsed, parts=_parts(spark, parsed)),
+        location=location,
+        connection=connection,
+        as_of=as_of,
+        full_refresh=full_refresh,
+    )
+    with Watch(spark, export, audience, cancelled) as watch:
+        place = Place(s3_client(connection), location, parsed.properties.for_notes())
+        ground = prepare(
+            place,
+            parsed.on_existing,
+            single_file=parsed.single_file,
+            partition_by=parsed.partition_by,
+        )
+        if ground.finished is not None:
+            watch.recovered(ground.finished)
+        export.check_kept_partitions(ground)
+        with watch.progress() as progress, interruptible(spark, cancelled):
+            run = _Run(export, frame, place, ground, progress, watch)
+            if parsed.on_existing == "resume" and ground.existing is not None:
+                return run.compared_with(ground.existing)
+            return run.to_the_end()
+
+
+def _parts(spark: SparkSession, options: CopyOptions) -> int:
+    if options.single_file is not None:
+        return 1
+    return options.parts or default_parallelism(spark)
+
+
+class _Run:
+    """Uploads, counts, commits; cleans up after itself if any of it fails."""
+
+    def __init__(
+        self,
+        export: Export,
+        frame: DataFrame,
+        place: Place,
+        ground: Ground,
+        progress: Progress,
+        watch: Watch,
+    ) -> None:
+        self._export = export
+        self._frame = frame
+        self._place = place
+        self._ground = ground
+        self._progress = progress
+        self._watch = watch
+        self._files: list[PendingFile] = []
+
+    def to_the_end(self) -> WriteResult:
+        """What was committed, of which the watch hears as soon as it is visible.
+
+        Raises what a user is to read.
+        """
+        try:
+            self._upload()
+            self._commit()
+        except StaleFilesError as exc:
+            self._committed()
+            raise CopyError(f"{self._export.node}: {exc}") from exc
+        except BaseException as exc:
+            goes_on = isinstance(exc, CommitError) and exc.remains
+            left = None
+            if not goes_on:  # else the next run may need its uploads
+                left = _clean_up(self._place, self._ground.sweeper, self._files)
+            raise _with_remains(self._export, exc, left, self._watch.is_cancelled) from exc
+        result = self._committed()
+        self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
+        return result
+
+    def compared_with(self, existing: Existing) -> WriteResult:
+        """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
+        spec = self._export.write_spec(self._ground, dry=True, progress=self._progress.target)
+        uploads = upload_parts(
+            self._frame,
+            spec,
+            self._export.options.parts or 1,
+            before_again=self._begin_again,
+        )
+        uploads.check()
+        files = uploads.files
+        require_same(self._place, existing, files)
+        self._watch.resumed(TakenOver(0, 0, 0), finished=True)
+        self._ground.sweeper.sweep()  # what the runs before have left open
+        as_of = int(existing.manifest["as_of"])
+        return self._watch.committed(_result(self._export, files, as_of))
+
+    def _upload(self) -> None:
+        self._watch.stop_if_cancelled()
+        uploads = upload_parts(
+            self._frame,
+            self._export.write_spec(self._ground, progress=self._progress.target),
+            self._export.options.parts or 1,
+            empty_file=self._export.writes_empty_file(self._ground),
+            before_again=self._begin_again,
+        )
+        self._files += uploads.files
+        if self._export.options.on_existing == "resume":
+            self._watch.resumed(taken_over(self._ground.reusable, self._files))
+        uploads.check()
+        self._watch.stop_if_cancelled()
+
+    def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:
+        self._progress.begin_again()
+        self._watch.begin_again(reason)
+        problems = abort_all(self._place, [upload for upload in uploads if upload[1]])
+        if problems:
+            raise CopyError("; ".join(problems))
+
+    def _commit(self) -> None:
+        self._progress.committing()
+        pending = self._export.pending(self._files, self._ground, self._place)
+        keep = {file.upload_id for file in self._files}
+        # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
+        # under the claim: two runs would else abort each other's uploads, and both fail.
+        commit = Commit(
+            self._place, pending, deletes=self._ground.deletes, proven=self._ground.proven
+        )
+        commit.run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+
+    def _is_speculative(self) -> bool:
+        return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
+
+    def _committed(self) -> WriteResult:
+        return self._watch.committed(_result(self._export, self._files, self._export.as_of))
+
+
+def _result(export: Export, files: list[PendingFile], as_of: int) -> WriteResult:
+    return WriteResult(
+        rows=sum(file.rows for file in files),
+        location=export.location.uri,
+        manifest=export.location.uri + MANIFEST,
+        files=len(files),
+        bytes=sum(file.bytes for file in files),
+        as_of=as_of,
+    )
+
+
+def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str | None:
+    """Abort every upload of a failed export; None, or what may be left."""
+    if not files:
+        return sweeper.sweep_until_quiet()  # its tasks may still be ending
+    problems = abort_all(place, [(file.key, file.upload_id) for file in files])
+    return "; ".join(problems) or sweeper.sweep()
+
+
+def _with_remains(
+    export: Export, exc: BaseException, left: str | None, cancelled: bool
+) -> BaseException:
+    """The failure, with what it leaves behind; interrupts pass through as they are."""
+    if not isinstance(exc, Exception):
+        return exc
+    # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.
+    stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
+    ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+    text = f"{export.node}: the export to {export.location.uri} {ended}"
+    if isinstance(exc, CommitError) and exc.remains:
+        listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+        then = "Remove nothing: the next run to this location puts in order what is left:"
+        return CopyError(followed_by(text, f"{then}{listed}"))
+    nothing = "Nothing of this export is visible, and no upload is left open"
+    return CopyError(followed_by(text, nothing if left is None else left))

@@ -1,0 +1,141 @@
+"""How far an export has come: a thread that hears it from the workers, and tells it on."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.events import Phase
+from dbt.adapters.mzs3.export.tally import Snapshot, Tally
+from dbt.adapters.mzs3.upload.progress import ProgressTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVERY_S = 5.0
+_MAX_DATAGRAM = 1024
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where workers reach the driver, and where it listens for them."""
+
+    host: str
+    bind: str
+
+
+def driver_address(spark: SparkSession) -> Address | None:
+    """The driver's address as Spark's own workers use it; None if this process has none."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return None  # the driver is the server; workers can't be expected to reach its clients
+    host = spark.conf.get("spark.driver.host", None)
+    if not host:
+        return None
+    return Address(host, spark.conf.get("spark.driver.bindAddress", host) or host)
+
+
+class Progress:
+    """While its `with` block runs, tells every `every` seconds how far the export has come.
+
+    `target` is what workers need, or None where nothing can be heard of them. Nothing in here
+    raises, and when the block ends, the thread and its sockets are gone.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[Snapshot], None],
+        parts: int,
+        address: Address | None,
+        *,
+        every: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tell = tell
+        self._every = EVERY_S if every is None else every
+        self._clock = clock
+        self._address = address
+        self._tally = Tally(secrets.token_hex(16), parts, clock)
+        self._committing = False
+        self._context = contextvars.copy_context()
+        self._open = contextlib.ExitStack()
+        self._wake: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self.target: ProgressTarget | None = None
+
+    def committing(self) -> None:
+        """All files are uploaded; what follows is the commit."""
+        self._committing = True
+
+    def begin_again(self) -> None:
+        """What was uploaded so far is not kept; all parts are to come."""
+        self._tally.begin_again()
+
+    def __enter__(self) -> Progress:
+        # Without a socket or a thread to be had, an export does without progress.
+        with contextlib.suppress(OSError, RuntimeError):
+            selector = self._open.enter_context(selectors.DefaultSelector())
+            listener = self._listen()
+            if listener is not None:
+                selector.register(listener, selectors.EVENT_READ, listener)
+            self._wake, woken = map(self._open.enter_context, socket.socketpair())
+            selector.register(woken, selectors.EVENT_READ, None)
+            thread = threading.Thread(
+                target=self._context.run,
+                args=(self._run, selector),
+                name=f"{threading.current_thread().name} (progress)",
+                daemon=True,
+            )
+            thread.start()
+            self._thread = thread
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._open:
+            if self._thread is not None and self._wake is not None:
+                with contextlib.suppress(OSError):
+                    self._wake.send(b".")
+                self._thread.join()
+
+    def _listen(self) -> socket.socket | None:
+        """A socket on the driver's address, or None if there can't be one."""
+        if self._address is None:
+            return None
+        bind = self._address.bind.removeprefix("[").removesuffix("]")
+        try:
+            family, *_, where = socket.getaddrinfo(bind, 0, type=socket.SOCK_DGRAM)[0]
+            listener = self._open.enter_context(socket.socket(family, socket.SOCK_DGRAM))
+            listener.setblocking(False)
+            listener.bind(where)
+        except (OSError, ValueError):
+            return None
+        port = listener.getsockname()[1]
+        self.target = ProgressTarget(self._address.host, port, self._tally.token)
+        return listener
+
+    def _run(self, selector: selectors.BaseSelector) -> None:
+        due = self._clock() + self._every
+        while True:
+            for key, _ in selector.select(max(0.0, due - self._clock())):
+                if key.data is None:
+                    return
+                with contextlib.suppress(OSError):
+                    self._tally.accept(key.data.recv(_MAX_DATAGRAM))
+            if self._clock() >= due:
+                with contextlib.suppress(Exception):
+                    self._tell(self._snapshot())
+                due = self._clock() + self._every
+
+    def _snapshot(self) -> Snapshot:
+        if self.target is None:
+            phase: Phase = "committing" if self._committing else "running"
+            return Snapshot(phase, None, None, None, None)
+        told = self._tally.snapshot()
+        return replace(told, phase="committing") if self._committing else told

@@ -1,0 +1,215 @@
+"""What the world learns of an export: events, progress, and its row in the history."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.events import (
+    CopyBeginsAgain,
+    CopyCancelled,
+    CopyCommitted,
+    CopyEvent,
+    CopyFailed,
+    CopyProgress,
+    CopyRecovered,
+    CopyResumed,
+    CopyStarted,
+    CopyWarning,
+    Tell,
+    tell_nobody,
+)
+from dbt.adapters.mzs3.export.history.table import TABLE, HistoryRow, Status, append_history
+from dbt.adapters.mzs3.export.progress import Progress, driver_address
+from dbt.adapters.mzs3.export.resumed import TakenOver
+from dbt.adapters.mzs3.export.tally import Snapshot
+from dbt.adapters.mzs3.rows.batches import WIDEST
+from dbt.adapters.mzs3.rows.granted import Reason
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.upload.result import WriteResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.export.export import Export
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Who learns of an export, and as what.
+
+    `schema` and `identifier` are the model's relation; the history is a table of that schema, and
+    without one there is no history. `tell` hears of events, from more than one thread. `scrub`
+    takes secrets out of the text of an error.
+    """
+
+    schema: str | None = None
+    identifier: str | None = None
+    invocation_id: str = ""
+    tell: Tell = tell_nobody
+    scrub: Callable[[str], str] = str
+
+
+class Watch:
+    """Reports one run of an export, from its beginning to its end, however it ends.
+
+    Put around a run whose location is known: earlier failures are errors of a configuration,
+    which have no place in the history. Nothing that fails in here reaches the export: an event
+    that can't be told is lost, a history that can't be written is a warning.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        export: Export,
+        audience: Audience,
+        cancelled: threading.Event | None,
+    ) -> None:
+        self._spark = spark
+        self._export = export
+        self._audience = audience
+        self._cancelled = cancelled
+        self._parts = export.options.parts or 1
+        self._result: WriteResult | None = None
+        self._started = time.time()
+        self._clock = time.monotonic()
+        names = (audience.schema, audience.identifier)
+        self._about = {
+            "relation": ".".join(name for name in names if name) or export.node,
+            "unique_id": export.node,
+            "location": export.location.uri,
+        }
+
+    def __enter__(self) -> Watch:
+        self._tell(CopyStarted(**self._about, parts=self._parts, as_of=self._export.as_of))
+        return self
+
+    def progress(self) -> Progress:
+        """To put around the run's work, of which it tells every few seconds."""
+        return Progress(self._tell_progress, self._parts, driver_address(self._spark))
+
+    def stop_if_cancelled(self) -> None:
+        """To call before work begins; raises CopyError once the user has stopped the run."""
+        if self.is_cancelled:
+            raise CopyError("the run was cancelled")
+
+    def begin_again(self, reason: Reason) -> None:
+        """To call before the query runs once more; as `stop_if_cancelled`."""
+        self.stop_if_cancelled()
+        self._tell(CopyBeginsAgain(**self._about, reason=reason, limit=WIDEST))
+
+    def recovered(self, finished: str) -> None:
+        """To call where the location had a commit of an earlier run, which is complete now."""
+        self._tell(CopyRecovered(**self._about, recovered=finished))
+
+    def resumed(self, taken: TakenOver, *, finished: bool = False) -> None:
+        """To call of a run that resumes, once it is known what it could take over."""
+        self._tell(
+            CopyResumed(
+                **self._about,
+                parts=taken.parts,
+                of_parts=taken.of_parts,
+                bytes=taken.bytes,
+                finished=finished,
+            )
+        )
+
+    def committed(self, result: WriteResult) -> WriteResult:
+        """The run's result, which is visible from now on, whatever the run still fails with.
+
+        A failure after it is recorded beside the result: as what is left to be done.
+        """
+        self._result = result
+        return result
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._result is not None:
+            result = self._result
+            status: Status = "rows"
+            self._tell(
+                CopyCommitted(
+                    **self._about,
+                    manifest=result.manifest,
+                    rows=result.rows,
+                    bytes=result.bytes,
+                    files=result.files,
+                    elapsed=self._elapsed(),
+                )
+            )
+        else:
+            stopped = self.is_cancelled or not isinstance(failure, Exception)
+            status = "cancelled" if stopped else "error"
+            ended = CopyCancelled if status == "cancelled" else CopyFailed
+            error = self._audience.scrub(str(failure))
+            self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))
+        self._record(status, failure)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the user has stopped the run."""
+        return self._cancelled is not None and self._cancelled.is_set()
+
+    def _record(self, status: Status, failure: BaseException | None) -> None:
+        if not self._audience.schema:
+            return
+        try:
+            append_history(self._spark, self._audience.schema, self._row(status, failure))
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the export has ended as it has
+            table = f"{self._audience.schema}.{TABLE}"
+            warning = (
+                f"this run could not be recorded in {table}, and is otherwise as the log says: "
+                f"{explain(exc)}"
+            )
+            self._tell(CopyWarning(**self._about, warning=warning))
+
+    def _row(self, status: Status, failure: BaseException | None) -> HistoryRow:
+        result, options = self._result, self._export.options
+        return HistoryRow(
+            model=self._export.node,
+            location=self._export.location.uri,
+            as_of=result.as_of if result else self._export.as_of,
+            started=int(self._started * 1000),
+            ended=int((self._started + self._elapsed()) * 1000),
+            status=status,
+            rows=result.rows if result else None,
+            bytes=result.bytes if result else None,
+            files=result.files if result else None,
+            error=(self._audience.scrub(str(failure)) or None) if failure else None,
+            invocation_id=self._audience.invocation_id,
+            format=options.format,
+            on_existing=options.on_existing,
+        )
+
+    def _tell_progress(self, seen: Snapshot) -> None:
+        if self.is_cancelled:
+            return
+        self._tell(
+            CopyProgress(
+                **self._about,
+                phase=seen.phase,
+                parts_done=seen.parts_done,
+                parts=self._parts,
+                rows=seen.rows,
+                bytes=seen.bytes,
+                bytes_per_second=seen.bytes_per_second,
+                elapsed=self._elapsed(),
+            )
+        )
+
+    def _tell(self, event: CopyEvent) -> None:
+        with contextlib.suppress(Exception):
+            self._audience.tell(event)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._clock

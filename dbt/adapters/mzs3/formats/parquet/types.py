@@ -1,0 +1,143 @@
+"""Materialize's types for what Spark sends: each field's Arrow type and extension name.
+
+Names, types and the metadata key are those of files that Materialize writes; `record`, which it
+lacks, is for structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+
+EXTENSION_KEY = "ARROW:extension:name"
+_NAMESPACE = "materialize.v1."
+_DECIMAL_DIGITS = 38
+_UTC = "+00:00"
+
+
+def file_schema(schema: pa.Schema, shapes: tuple[Shape, ...]) -> pa.Schema:
+    """The schema of the files; ExecutorError with every column that Parquet has no type for.
+
+    All fields may be NULL, as in Spark's own files, but for the keys of maps. A name that an
+    earlier column has gets a number: `a`, `a2`, `a3`.
+    """
+    fields, problems = [], []
+    for name, column, shape in zip(distinct(schema.names), schema, shapes, strict=True):
+        try:
+            fields.append(file_field(name, column.type, shape))
+        except TypeError as error:
+            problems.append(
+                f"column {name}: Parquet has no type for {error}; leave it out, or select it as "
+                "another type, such as string"
+            )
+    if problems:
+        raise ExecutorError("; ".join(problems))
+    return pa.schema(fields)
+
+
+def file_field(
+    name: str, data_type: pa.DataType, shape: Shape, *, nullable: bool = True
+) -> pa.Field:
+    """The field for values of a wire type and a meaning; TypeError where there is none."""
+    extension, file_type = _named_type(data_type, shape)
+    metadata = {EXTENSION_KEY: _NAMESPACE + extension}
+    return pa.field(name, file_type, nullable=nullable, metadata=metadata)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names, each second one with the least number from 2 that makes a name of its own."""
+    given = list(names)
+    taken = set(given)
+    seen: set[str] = set()
+    result = []
+    for name in given:
+        unique, number = name, 1
+        while unique in seen or (number > 1 and unique in taken):
+            number += 1
+            unique = f"{name}{number}"
+        seen.add(unique)
+        result.append(unique)
+    return result
+
+
+def child_shapes(shape: Shape, count: int) -> tuple[Shape, ...]:
+    """The meanings of nested values, which are plain where nothing else is said."""
+    return shape.children or (PLAIN,) * count
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Whether the type is a list of either offset width."""
+    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
+
+
+def _named_type(data_type: pa.DataType, shape: Shape) -> tuple[str, pa.DataType]:
+    if shape.kind == "variant":
+        return "jsonb", pa.large_string()
+    if shape.kind == "interval":
+        return "interval", pa.large_string()
+    if shape.kind == "map":
+        return "map", _map_type(data_type, shape)
+    if is_list(data_type):
+        (element,) = child_shapes(shape, 1)
+        return "list", pa.list_(file_field("item", data_type.value_type, element))
+    if pa.types.is_struct(data_type):
+        return "record", _struct_type(data_type, shape)
+    if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _DECIMAL_DIGITS:
+        return "numeric", pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
+    if pa.types.is_timestamp(data_type) and data_type.tz is not None:
+        return "timestamptz", pa.timestamp("us", _UTC)
+    for matches, extension, file_type in _SCALARS:
+        if matches(data_type):
+            return extension, file_type
+    raise TypeError(f"values of type {data_type}")
+
+
+def _map_type(data_type: pa.DataType, shape: Shape) -> pa.DataType:
+    key_shape, value_shape = child_shapes(shape, 2)
+    key, value = data_type.value_type
+    return pa.map_(
+        file_field("key", key.type, key_shape, nullable=False),
+        file_field("value", value.type, value_shape),
+    )
+
+
+def _struct_type(data_type: pa.DataType, shape: Shape) -> pa.DataType:
+    fields = list(data_type)
+    if not fields:
+        raise TypeError("structs without fields")
+    names = distinct(field.name for field in fields)
+    children = child_shapes(shape, len(fields))
+    described = zip(names, fields, children, strict=True)
+    return pa.struct([file_field(name, field.type, child) for name, field, child in described])
+
+
+def _is_string(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
+
+
+def _is_binary(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+
+
+def _is_small(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_int8(data_type) or pa.types.is_int16(data_type))
+
+
+_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType], ...] = (
+    (pa.types.is_boolean, "boolean", pa.bool_()),
+    (_is_small, "smallint", pa.int16()),
+    (pa.types.is_int32, "integer", pa.int32()),
+    (pa.types.is_int64, "bigint", pa.int64()),
+    (pa.types.is_float32, "real", pa.float32()),
+    (pa.types.is_float64, "double", pa.float64()),
+    (_is_string, "text", pa.large_string()),
+    (_is_binary, "bytea", pa.large_binary()),
+    (pa.types.is_date32, "date", pa.date32()),
+    (pa.types.is_time64, "time", pa.time64("us")),
+    (pa.types.is_timestamp, "timestamp", pa.timestamp("us")),
+    (pa.types.is_null, "text", pa.large_string()),
+)

@@ -1,0 +1,110 @@
+"""The PySpark jobs that models compile to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_EXPORT = '''\
+# COPY TO S3 of {node}, compiled by dbt-mzs3.
+# Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
+# epoch), `cancelled` (an event), `tell` (called with what happens),
+# `scrub` (which takes secrets out of a text) and `invocation_id`.
+# It names an AWS connection of the profile, and no secret.
+from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.export.watch import Audience
+
+QUERY = """
+{query}
+"""
+
+OPTIONS = {options}
+
+result = copy_to_s3(
+    spark,
+    QUERY,
+    node={node!r},
+    options=OPTIONS,
+    connections=aws_connections,
+    as_of=as_of,
+    full_refresh={full_refresh!r},
+    cancelled=cancelled,
+    audience=Audience(
+        schema={schema!r},
+        identifier={identifier!r},
+        invocation_id=invocation_id,
+        tell=tell,
+        scrub=scrub,
+    ),
+)
+'''
+
+_SHARD = '''\
+# The shard of {node}, compiled by dbt-mzs3.
+# Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
+# epoch), `cancelled` (an event) and `tell` (called with what a user should look into). It names an
+# AWS connection of the profile, and no secret.
+from dbt.adapters.mzs3.shard.write.job import persist_shard
+
+QUERY = """
+{query}
+"""
+
+OPTIONS = {options}
+
+result = persist_shard(
+    spark,
+    QUERY,
+    node={node!r},
+    options=OPTIONS,
+    connections=aws_connections,
+    as_of=as_of,
+    cancelled=cancelled,
+    tell=tell,
+)
+'''
+
+
+def render_copy_job(
+    node: str,
+    query: str,
+    options: Mapping[str, Any],
+    *,
+    schema: str,
+    identifier: str,
+    full_refresh: bool = False,
+) -> str:
+    """Python source whose QUERY is `query` to the last byte, but for white space around it.
+
+    `schema` and `identifier` name the model's relation.
+    """
+    return _EXPORT.format(
+        node=node,
+        query=_python_text(query),
+        options=_python_literal(options),
+        schema=schema,
+        identifier=identifier,
+        full_refresh=full_refresh,
+    )
+
+
+def render_shard_job(node: str, query: str, options: Mapping[str, Any]) -> str:
+    """Python source whose QUERY is `query` to the last byte, but for white space around it."""
+    return _SHARD.format(node=node, query=_python_text(query), options=_python_literal(options))
+
+
+def _python_text(text: str) -> str:
+    """What stands between three quotes in Python, without white space around it."""
+    text = text.strip().replace("\\", "\\\\").replace("\r", "\\r")
+    return text.replace('"""', '\\"\\"\\"')
+
+
+def _python_literal(options: Mapping[str, Any]) -> str:
+    """A mapping in Python, a line for each key."""
+    if not options:
+        return "{}"
+    # Through JSON and back, so that nothing but plain values can get into the source.
+    plain = json.loads(json.dumps(dict(options)))
+    lines = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(plain.items()))
+    return "{\n" + lines + "}"

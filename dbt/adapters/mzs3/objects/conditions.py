@@ -1,0 +1,123 @@
+"""Whether a store heeds the conditions of requests: tried before anything depends on it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections import defaultdict
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.objects.prefix import PROBE, Place
+
+_NOT_OF_ANY = '"0"'
+_REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
+_UNKNOWN_CODES = frozenset({"NotImplemented", "501"})
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a store was seen to heed, one request after the other.
+
+    `creates`: a PUT with `If-None-Match: *` replaces nothing. `replaces`: one with `If-Match`
+    replaces that ETag, and no other.
+    """
+
+    creates: bool
+    replaces: bool
+
+
+_known: dict[tuple[str, str], Conditions] = {}
+_trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+
+
+def store_conditions(place: Place) -> Conditions:
+    """What the store heeds in the place's bucket: tried once in a process, then known.
+
+    Nothing is left there. Where deleting is denied no object is made: a PUT that must be refused
+    tells of `If-Match`, and `creates` is taken to be the same. Raises S3Error for other refusals.
+    """
+    store = (str(place.client.meta.endpoint_url), place.location.bucket)
+    with _trying[store]:
+        if store not in _known:
+            try:
+                _known[store] = _Trial(place).run()
+            except AwsFailure as exc:
+                doing = f"trying conditional writes at {place.uri}"
+                needs = f"{place.permissions} and s3:GetObject"
+                raise S3Error(describe(exc, doing, needs)) from exc
+        return _known[store]
+
+
+_deletes: dict[tuple[str, str], bool] = {}
+
+
+def compares_before_deleting(place: Place) -> bool:
+    """Whether the store heeds `If-Match` of a DELETE: asked once in a process, without an object.
+
+    Of a key that is not there, such a store says that it is not; the others say that all is well,
+    or decide it apart from a PUT at the same time.
+    """
+    store = (str(place.client.meta.endpoint_url), place.location.bucket)
+    if store not in _deletes:
+        try:
+            place.delete(place.key(f"{PROBE}{uuid.uuid4().hex}"), IfMatch=_NOT_OF_ANY)
+            _deletes[store] = False
+        except AwsFailure as exc:
+            if not is_missing(exc) and error_code(exc) not in _REFUSED_CODES:
+                return False  # not allowed, or not answered
+            _deletes[store] = True
+    return _deletes[store]
+
+
+class _Trial:
+    """Requests for one object that nobody else knows of."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._name = f"{PROBE}{uuid.uuid4().hex}"
+        self._key = place.key(self._name)
+
+    def run(self) -> Conditions:
+        try:
+            self._place.delete(self._key)
+        except AwsFailure as exc:
+            if not is_denied(exc):
+                raise
+            return self._without_deleting()
+        try:
+            return self._with_an_object()
+        finally:
+            with contextlib.suppress(*AwsFailure):
+                self._place.delete(self._key)
+
+    def _without_deleting(self) -> Conditions:
+        heeds = not self._is_written(b"1", IfMatch=_NOT_OF_ANY)
+        return Conditions(creates=heeds, replaces=heeds)
+
+    def _with_an_object(self) -> Conditions:
+        self._is_written(b"1", IfNoneMatch="*")
+        first = self._etag()
+        if first is None:  # not even the first one is taken
+            return Conditions(creates=False, replaces=False)
+        creates = not self._is_written(b"2", IfNoneMatch="*")
+        spares = not self._is_written(b"3", IfMatch=_NOT_OF_ANY)
+        before = self._etag()
+        self._is_written(b"4", IfMatch=before or "")
+        replaces = spares and self._etag() != before
+        return Conditions(creates, replaces)
+
+    def _is_written(self, body: bytes, **condition: str) -> bool:
+        try:
+            self._place.write(self._name, body, **condition)
+        except AwsFailure as exc:
+            if error_code(exc) in _REFUSED_CODES | _UNKNOWN_CODES or is_missing(exc):
+                return False
+            raise
+        return True
+
+    def _etag(self) -> str | None:
+        found = self._place.find(self._key)
+        return found.etag if found is not None else None

@@ -1,0 +1,69 @@
+"""Texts of messages: counts, sizes, times, sentences, and what may have been meant."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Iterable
+
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_COUNT_UNITS = ("", "k", "M", "G", "T", "P", "E")
+_LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 object`, `2 objects`: the number with its noun, whose plural ends in s."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def followed_by(text: str, sentence: str) -> str:
+    """The text, and a sentence more: on a line of its own behind a text of several."""
+    text = text.rstrip(".\n ")
+    return f"{text}\n{sentence}" if "\n" in text else f"{text}. {sentence}"
+
+
+def is_near_miss(given: str, meant: str) -> bool:
+    """Whether a word is most likely meant to be another one, but is not."""
+    close = difflib.get_close_matches(given.lower(), [meant], cutoff=0.8)
+    return given != meant and bool(close)
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """`did you mean delimiter? `, or nothing if no known name is like the given one."""
+    near = difflib.get_close_matches(given, list(known), n=1)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def shown_bytes(size: float) -> str:
+    """`48 B`, `1.4 GB` or `512 MB`, in units of 1024 as the sizes in options are."""
+    return _scaled(size, 1024, _BYTE_UNITS)
+
+
+def shown_count(count: float) -> str:
+    """`999`, `84.2 M`: for where its every digit would be too much."""
+    return _scaled(count, 1000, _COUNT_UNITS)
+
+
+def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
+    power = 0
+    # From the rounded value on, so that 1023.9 kB is 1 MB and not 1024 kB.
+    while power + 1 < len(units) and round(value, 0 if value >= 100 else 1) >= base:
+        value /= base
+        power += 1
+    digits = f"{value:.0f}" if value >= 99.95 or power == 0 else f"{value:.1f}"
+    return f"{digits.removesuffix('.0')} {units[power]}".rstrip()
+
+
+def shown_duration(seconds: float) -> str:
+    """`0:11`, `12:05` or `1:00:00`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def shown_at(moment: int) -> str:
+    """A time in ms since the epoch, and the UTC date and time that it stands for, if any."""
+    if not 0 <= moment <= _LAST_YEAR_MS:
+        return str(moment)
+    shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
+    return f"{moment} ({shown.isoformat(' ', 'milliseconds')})"

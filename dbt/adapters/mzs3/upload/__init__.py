@@ -1,0 +1,1 @@
+"""Rows as files that are uploaded, and not visible yet."""

@@ -1,0 +1,111 @@
+"""The location of an export: evaluated, and proved to be writable before any data."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.aws.parts import Parts
+from dbt.adapters.mzs3.errors import ConfigError, S3Error
+from dbt.adapters.mzs3.objects.prefix import PROBE, Place
+from dbt.adapters.mzs3.spark.failure import explain
+
+
+def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
+    """The location that a literal `s3://…` or a SQL scalar expression gives.
+
+    `mz_now()` in the expression is `as_of`, in ms since the epoch.
+    Raises ConfigError when the expression fails, or gives no S3 location.
+    """
+    value: Any = text
+    if not text.startswith(SCHEME):
+        try:
+            spark.sql(
+                "CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT "
+                f"RETURN {int(as_of)}L"
+            )
+            row = spark.sql(f"SELECT ({text}) AS location").first()
+        except PySparkException as exc:
+            reason = str(explain(exc)).splitlines()[0]
+            raise ConfigError(
+                node,
+                [
+                    f"location {text!r} is neither a literal {SCHEME}… nor a SQL expression that "
+                    f"Spark can evaluate: {reason}"
+                ],
+            ) from exc
+        value = row[0] if row is not None else None
+    if not isinstance(value, str):
+        what = "NULL" if value is None else f"{value!r}, which is no text"
+        wanted = f"it has to be a text such as {SCHEME}bucket/prefix"
+        raise ConfigError(node, [f"location {text!r} evaluates to {what}; {wanted}"])
+    try:
+        return parse_location(value)
+    except ValueError as exc:
+        raise ConfigError(node, [f"location {exc}"]) from exc
+
+
+def _probe_key(place: Place) -> str:
+    return place.key(f"{PROBE}{uuid.uuid4().hex}")
+
+
+@contextmanager
+def proof_of_writing(place: Place) -> Iterator[str]:
+    """Opens an upload, sends a part and aborts it: nothing is left. Its id while it is open.
+
+    Raises S3Error, which names the missing permission.
+    """
+    key = _probe_key(place)
+    try:
+        create: Any = place.client.create_multipart_upload
+        # As files are made: what a KMS key or an ACL denies is found here.
+        opened = create(Bucket=place.location.bucket, Key=key, **place.properties)
+    except AwsFailure as exc:
+        doing = f"opening an upload at {place.uri}"
+        raise S3Error(describe(exc, doing, place.permissions)) from exc
+    try:
+        _send_a_part(place, key, opened["UploadId"])
+        yield opened["UploadId"]
+    finally:
+        _abort_probe(place, key, opened["UploadId"])
+
+
+def _send_a_part(place: Place, key: str, upload_id: str) -> None:
+    """A bucket may take the upload and refuse its parts, for want of a right to a key or else."""
+    try:
+        Parts(place.client, place.location.bucket).put(key, upload_id, 1, b"\0")
+    except AwsFailure as exc:
+        doing = f"sending a part of an upload at {place.uri}"
+        raise S3Error(describe(exc, doing, place.permissions)) from exc
+
+
+def _abort_probe(place: Place, key: str, upload_id: str) -> None:
+    try:
+        place.abort(key, upload_id)
+    except AwsFailure as exc:
+        if not is_missing(exc):  # else the first answer was lost, and abort was asked for again
+            text = describe(exc, f"aborting an upload at {place.uri}", "s3:AbortMultipartUpload")
+            raise S3Error(
+                f"{text}; without it a failed export could not be cleaned up, and the upload "
+                f"{upload_id} of {place.uri_of(key)} stays open"
+            ) from exc
+    with contextlib.suppress(*AwsFailure):
+        for same, twin in place.uploads(key):  # of a first request whose answer was lost
+            place.abort(same, twin)
+
+
+def prove_deleting(place: Place) -> None:
+    """Deletes an object that is not there; raises S3Error where that is denied."""
+    try:
+        place.delete(_probe_key(place))
+    except AwsFailure as exc:
+        doing = f"deleting below {place.uri}, as on_existing: overwrite has to"
+        raise S3Error(describe(exc, doing, "s3:DeleteObject")) from exc

@@ -1,0 +1,100 @@
+"""Hive folders, `country=NZ/day=2024-01-01/`, and the rows that belong into each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.csv.values import NotUtf8, value_text
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+# What stands in a folder's name as it is, beside letters, digits and all that is not ASCII: Hive
+# and Spark take each percent-encoded byte for a character of its own.
+_SAFE = " !()@,;$&'~"
+_LAST_ASCII = 127
+
+
+@dataclass(frozen=True)
+class Run:
+    """Adjacent rows of one part and one folder; `folder` has one text, or None, per column."""
+
+    part: int
+    folder: tuple[str | None, ...]
+    rows: pa.RecordBatch
+
+
+def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
+    """The batch cut where its part, its first column, or a value that names folders changes.
+
+    `partition_by` are indexes into the columns after the first; the runs lack these columns.
+    """
+    part, *columns = batch.columns
+    keys = [columns[i] for i in partition_by]
+    content = [i + 1 for i in range(len(columns)) if i not in partition_by]
+    starts = _starts([part, *keys])
+    at = pa.array(starts, pa.int64())
+    parts = part.take(at).to_pylist()
+    texts = [_folder_text(key.take(at)).to_pylist() for key in keys]
+    rows = batch.select(content)
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], batch.num_rows], strict=True)):
+        folder = tuple(text[number] for text in texts)
+        yield Run(parts[number], folder, rows.slice(start, end - start))
+
+
+def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
+    """The folder's path with its final slash; empty without columns.
+
+    Raises ExecutorError for texts that no folder can stand for.
+    """
+    return "".join(
+        f"{escaped(name)}={_value(name, text)}/" for name, text in zip(names, texts, strict=True)
+    )
+
+
+def _value(name: str, text: str | None) -> str:
+    if text is None:
+        return NULL_FOLDER
+    if text in ("", NULL_FOLDER):
+        what = "an empty text" if text == "" else f"the text {NULL_FOLDER}, which means NULL"
+        raise ExecutorError(
+            f"partition_by: column {name} holds {what}; no folder can stand for it. "
+            f"Select nullif({name}, '{text}')"
+        )
+    return escaped(text)
+
+
+def _starts(keys: Sequence[pa.Array]) -> list[int]:
+    """Where a row differs from the one before it in any key; 0 first, for a batch with rows."""
+    length = len(keys[0])
+    if length == 0:
+        return []
+    changed = pa.repeat(pa.scalar(False), length - 1)
+    for key in keys:
+        before, after = key.slice(0, length - 1), key.slice(1)
+        differ = pc.fill_null(pc.not_equal(before, after), False)
+        nulls = pc.not_equal(before.is_null(), after.is_null())
+        changed = pc.or_(changed, pc.or_(differ, nulls))
+    return [0, *[index + 1 for index in pc.indices_nonzero(changed).to_pylist()]]
+
+
+def _folder_text(values: pa.Array) -> pa.Array:
+    """As in CSV, but booleans are `true` and `false`, which is what readers of folders take."""
+    if pa.types.is_boolean(values.type):
+        return pc.cast(values, pa.large_string())
+    try:
+        return value_text(values)
+    except NotUtf8 as error:
+        raise ExecutorError(
+            "a column of partition_by holds text that is not valid UTF-8, which no folder's name "
+            "can carry. Select make_valid_utf8() of it"
+        ) from error
+
+
+def escaped(text: str) -> str:
+    """A column's name or value as it stands in a folder's name."""
+    return "".join(c if ord(c) > _LAST_ASCII else quote(c, safe=_SAFE) for c in text)

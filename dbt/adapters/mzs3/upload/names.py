@@ -1,0 +1,72 @@
+"""The names of an export's files, which never come back at a location once they were used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.upload.folders import escaped
+
+_FILE = re.compile(
+    r"(?:[^/]+=[^/]*/)*part-\d{4,}-(?P<number>\d{4,})\.(?:csv|csv\.gz|csv\.zst|parquet)"
+)
+
+
+@dataclass(frozen=True)
+class UsedNames:
+    """Names that no new file may have, as a late run may still delete an old file of that name.
+
+    Files are numbered from `next_number` on; `retired` are names that users have chosen for a
+    single file.
+    """
+
+    next_number: int = 1
+    retired: tuple[str, ...] = ()
+
+    def without(self, names: Iterable[str]) -> UsedNames:
+        """The same, with more names that are used up."""
+        names = list(names)
+        numbers = [number + 1 for number in map(_number, names) if number is not None]
+        chosen = {name for name in names if _number(name) is None}
+        retired = tuple(sorted({*self.retired, *chosen}))
+        return UsedNames(max([self.next_number, *numbers]), retired)
+
+    def allows(self, names: Iterable[str]) -> bool:
+        """Whether new files may have these names."""
+        return all(
+            name not in self.retired if number is None else number >= self.next_number
+            for name, number in ((name, _number(name)) for name in names)
+        )
+
+
+NO_NAMES = UsedNames()
+"""Where nothing was ever removed."""
+
+
+def is_numbered(name: str) -> bool:
+    """Whether it is a name that exports give to the files of their parts."""
+    return _number(name) is not None
+
+
+def is_file_name(
+    name: str, single_file: str | None = None, partition_by: Sequence[str] = ()
+) -> bool:
+    """Whether an export with these options writes files of this name, relative to its location."""
+    if name == single_file:
+        return True
+    if _number(name) is None:
+        return False
+    folders = name.split("/")[:-1]
+    columns = [escaped(column) for column in partition_by]
+    return not folders or [folder.partition("=")[0] for folder in folders] == columns
+
+
+def first_number_of(names: Iterable[str]) -> int:
+    """The lowest number among files with these names; 1 if there is none."""
+    return min((number for number in map(_number, names) if number is not None), default=1)
+
+
+def _number(name: str) -> int | None:
+    match = _FILE.fullmatch(name)
+    return int(match["number"]) if match else None

@@ -1,0 +1,76 @@
+"""Files that are uploaded, and how one of them becomes an object."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
+from dbt.adapters.mzs3.objects.prefix import Place
+
+_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+
+
+@dataclass(frozen=True)
+class PendingFile:
+    """One file's open multipart upload, all of whose parts are in S3; sizes in bytes."""
+
+    part: int
+    number: int
+    key: str
+    upload_id: str
+    etags: tuple[str, ...]
+    rows: int
+    bytes: int
+    sha256: str
+    folder: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `from_dict` reads them back."""
+        return {**asdict(self), "etags": list(self.etags)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PendingFile:
+        """The file that `as_dict` wrote, or that a worker reported as a row."""
+        return cls(**{**values, "etags": tuple(values["etags"])})
+
+
+def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) -> bool:
+    """The upload is an object now, by this call or an earlier one; False if it is gone.
+
+    An earlier completion is known by the object's size, and where it takes the place of an
+    object, whose ETag is `instead_of`, by another ETag too. Raises AwsFailure.
+    """
+    parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(file.etags, start=1)]
+    try:
+        place.client.complete_multipart_upload(
+            Bucket=place.location.bucket,
+            Key=file.key,
+            UploadId=file.upload_id,
+            MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+        )
+    except AwsFailure as exc:
+        # A store may say so of an upload that another run is completing or aborting just now.
+        if not is_missing(exc) and error_code(exc) != "InvalidPart":
+            raise
+        found = place.find(file.key)
+        if found is None or found.size != file.bytes:
+            return False
+        return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)
+    return True
+
+
+def multipart_etag(etags: Sequence[str]) -> str | None:
+    """The ETag that S3 gives an object uploaded in parts with these; None where it can't be told.
+
+    It is the MD5 of the parts' MD5s, and their number.
+    """
+    matches = [_MD5.fullmatch(etag) for etag in etags]
+    digests = [bytes.fromhex(match[1]) for match in matches if match]
+    if len(digests) < len(etags):
+        return None
+    whole = hashlib.md5(b"".join(digests), usedforsecurity=False).hexdigest()
+    return f"{whole}-{len(etags)}"

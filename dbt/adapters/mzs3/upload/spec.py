@@ -1,0 +1,56 @@
+"""What a worker needs to know; travels to it with the job, and only so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.formats.spec import ExportedColumn, Spec
+from dbt.adapters.mzs3.upload.progress import ProgressTarget
+from dbt.adapters.mzs3.upload.resume import OpenUpload
+
+_MAX_PARTS_IN_FLIGHT = 4
+
+
+@dataclass(frozen=True)
+class WriteSpec:
+    """What to write, and where to; sizes in bytes.
+
+    `columns` are those of the query, in order; `partition_by` are indexes into them, and what
+    they name becomes folders instead of content. Files are numbered from `first_number`.
+    `single_file` is the name of the one file. With `sorted_by_hash`, rows come with their hash,
+    and nothing else has put them in order. `properties` are S3's arguments for each object.
+    `reusable` has the uploads, by key, that interrupted runs left open, the fullest first; those
+    of a run that is `resumable` can be reused after it. With `dry`, nothing is uploaded, and the
+    reports say what would have been.
+    """
+
+    connection: AwsConnection = field(repr=False)
+    bucket: str
+    prefix: str
+    columns: tuple[ExportedColumn, ...]
+    format: Spec
+    max_file_size: int
+    part_size: int
+    max_bytes_in_memory: int
+    partition_by: tuple[int, ...] = ()
+    first_number: int = 1
+    single_file: str | None = None
+    sorted_by_hash: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
+    resumable: bool = False
+    dry: bool = False
+    progress: ProgressTarget | None = None
+
+    @property
+    def content(self) -> tuple[ExportedColumn, ...]:
+        """The columns that are in the files, not in the names of their folders."""
+        return tuple(c for i, c in enumerate(self.columns) if i not in self.partition_by)
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """How many bytes may wait for S3 at a time; at least one upload part always may."""
+        room = self.max_bytes_in_memory - 2 * self.part_size
+        return min(room, _MAX_PARTS_IN_FLIGHT * self.part_size)

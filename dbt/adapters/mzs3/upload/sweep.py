@@ -1,0 +1,186 @@
+"""Aborting the uploads that a failed export, or a lost attempt of a task, has left open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from threading import Event
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.upload.names import is_file_name
+
+# Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more
+# rows then: they end with the batch that they have in hand, and abort what they have opened.
+_QUIET_S = 2.0
+# Of tasks that nobody has interrupted, Spark looks every 2 s whether they are wanted, and gives a
+# worker 2 s to end.
+_LOST_QUIET_S = 5.0
+_PAUSE_S = 0.5
+_MAX_S = 30.0
+
+
+Claimed = Callable[[Place, Collection[str]], frozenset[str]]
+"""The ids of uploads that a commit may be about to complete; the ids that are kept are given.
+
+Raises UnknownClaimError, AwsFailure.
+"""
+
+
+class UnknownClaimError(Exception):
+    """There is a claim, and it can't be told what it names."""
+
+
+def nothing_claimed(_: Place, __: Collection[str]) -> frozenset[str]:
+    """Where nobody claims anything."""
+    return frozenset()
+
+
+class Sweeper:
+    """Aborts open uploads of an export's files, but for those that others had open before it.
+
+    With `take_over`, those of interrupted runs are the export's too. `found` are all that were
+    open when it began: key and id. What is `claimed` is never aborted here, whosever it is: of two
+    runs to one location, the one that claims it comes through.
+
+    Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
+    store that lists them, by prefix or all of a bucket, which not all do: `probe` is the id of an
+    upload that is open and must be seen. Without, a sweep says what may be left. It raises
+    nothing, as it runs while another error is on its way.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        probe: str,
+        *,
+        single_file: str | None = None,
+        partition_by: Sequence[str] = (),
+        take_over: bool = False,
+        claimed: Claimed = nothing_claimed,
+    ) -> None:
+        self._place = place
+        self._claimed = claimed
+        self._single_file = single_file
+        self._partition_by = tuple(partition_by)
+        self._others: frozenset[str] = frozenset()
+        self._probes: frozenset[str] = frozenset()
+        self._blind: str | None = None
+        self._attempts_were_lost = False
+        self._of_whole_bucket = False
+        try:
+            # Every upload below the location, so that the probe is among them.
+            self.found = tuple(self._open())
+            if all(upload_id != probe for _, upload_id in self.found):
+                self._of_whole_bucket = True
+                self.found = tuple(self._open())
+        except AwsFailure as exc:
+            self.found = ()
+            self._blind = self._remains(_describe(exc))
+            return
+        seen = frozenset(upload_id for _, upload_id in self.found)
+        if take_over:
+            # Only those that were there before: of runs that died while they looked around.
+            self._probes = frozenset(i for k, i in self.found if place.is_probe(k)) - {probe}
+        else:
+            self._others = seen
+        if probe not in seen:
+            self._blind = self._remains("the store does not list open uploads")
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether open uploads can't be seen."""
+        return self._blind is not None
+
+    def is_ours(self, key: str) -> bool:
+        """Whether an export to this location could write this key."""
+        name = key.removeprefix(self._place.location.prefix)
+        return is_file_name(name, self._single_file, self._partition_by)
+
+    def sweep(self, keep: Collection[str] = ()) -> str | None:
+        """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
+        if self._blind is not None:
+            return self._blind
+        try:
+            self._abort_open(keep)
+        except AwsFailure as exc:
+            return self._remains(_describe(exc))
+        except UnknownClaimError as exc:
+            return self._remains(str(exc))
+        return None
+
+    def sweep_after_commit(self, *, speculative: bool) -> str | None:
+        """As `sweep`, for tasks that Spark has given up and that may not know it yet.
+
+        Where there were any, or Spark is free to start some, until no upload has appeared for
+        some seconds.
+        """
+        if speculative or self._attempts_were_lost:
+            return self.sweep_until_quiet(_LOST_QUIET_S)
+        return self.sweep()
+
+    def sweep_until_quiet(self, quiet_s: float | None = None) -> str | None:
+        """As `sweep`, until no new upload has appeared for some seconds.
+
+        A task that has just been cancelled may still be opening one.
+        """
+        quiet_s = _QUIET_S if quiet_s is None else quiet_s
+        if self._blind is not None:
+            return self._blind
+        started = quiet_since = time.monotonic()
+        pause = Event()
+        try:
+            while time.monotonic() - started < _MAX_S:
+                if self._abort_open():
+                    quiet_since = time.monotonic()
+                elif time.monotonic() - quiet_since >= quiet_s:
+                    return None
+                pause.wait(_PAUSE_S)
+        except AwsFailure as exc:
+            return self._remains(_describe(exc))
+        except UnknownClaimError as exc:
+            return self._remains(str(exc))
+        return self._remains("tasks of the export are still opening uploads")
+
+    def _abort_open(self, keep: Collection[str] = ()) -> int:
+        """How many uploads it aborted."""
+        found = [
+            (key, upload_id)
+            for key, upload_id in self._open()
+            if upload_id not in self._others and upload_id not in keep
+            if self.is_ours(key) or upload_id in self._probes
+        ]
+        # Read after listing: what is claimed in between is among it, what is released is done.
+        claimed = self._claimed(self._place, keep) if found else frozenset()
+        found = [upload for upload in found if upload[1] not in claimed]
+        before = {upload_id for _, upload_id in self.found}
+        self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
+        each(found, self._abort)
+        return len(found)
+
+    def _abort(self, upload: tuple[str, str]) -> None:
+        try:
+            self._place.abort(*upload)
+        except AwsFailure as exc:
+            if not is_missing(exc):  # its own task may have aborted it first
+                raise
+
+    def _open(self) -> Iterator[tuple[str, str]]:
+        return self._place.uploads(of_whole_bucket=self._of_whole_bucket)
+
+    def _remains(self, reason: str) -> str:
+        bucket, prefix = self._place.location.bucket, self._place.location.prefix
+        return (
+            f"{reason}. Open uploads may be left, which cost storage but are not visible: "
+            f"`aws s3api list-multipart-uploads --bucket {bucket} --prefix {prefix}` shows them, "
+            "`aws s3api abort-multipart-upload` removes them"
+        )
+
+
+def _describe(exc: Exception) -> str:
+    return describe(
+        exc,
+        "looking for open uploads to abort",
+        "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload",
+    )

@@ -1,0 +1,184 @@
+"""A file of a task as a multipart upload that is never completed here."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.upload.resume import NOTE_PART, OpenUpload, note_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from dbt.adapters.mzs3.aws.parts import Parts
+    from dbt.adapters.mzs3.upload.uploader import Uploader
+
+MAX_UPLOAD_PARTS = 10_000
+_Body = bytes
+# A single file's parts double in size after each so many.
+_PARTS_OF_ONE_SIZE = 2_000
+
+
+class FileUpload:
+    """Appends bytes to one multipart upload in parts of exactly `part_size`, the last shorter.
+
+    An upload that an interrupted run left open for the same key, with the same properties, is
+    continued: parts that S3 has already, byte for byte, are not sent again. The upload stays open;
+    completing it is the driver's decision.
+    """
+
+    def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
+        self._uploader = uploader
+        self._spec = uploader.spec
+        self.key = key
+        self._properties = {"ContentType": content_type, **self._spec.properties}
+        found = self._spec.reusable.get(key, ())
+        self._known = next((up for up in found if up.was_opened_with(self._properties)), None)
+        self._opened: Future[str] | None = None
+        self._chunks: deque[memoryview] = deque()
+        self._buffered = 0
+        self._etags: list[Future[str]] = []
+        self._sha256 = hashlib.sha256()
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """How many have been appended."""
+        return self._bytes
+
+    @property
+    def uri(self) -> str:
+        """The object this upload becomes once it is completed."""
+        return f"s3://{self._spec.bucket}/{self.key}"
+
+    def append(self, data: memoryview) -> None:
+        """Take `data`, sending full parts; waits while too many are under way.
+
+        The buffer behind `data` must not change afterwards.
+        """
+        self._sha256.update(data)
+        self._bytes += len(data)
+        if self._spec.dry:
+            return
+        self._chunks.append(data)
+        self._buffered += len(data)
+        while self._buffered >= (size := self._next_part_size()):
+            self._send(self._take(size))
+
+    def finish(self) -> None:
+        """Send what remains; does not wait for S3, `report` does."""
+        if not self._spec.dry and (self._buffered or not self._etags):
+            self._send(self._take(self._buffered))
+
+    def report(self) -> Mapping[str, object]:
+        """What the driver needs to complete the upload; waits until S3 has all of its parts."""
+        upload_id = self._opened.result() if self._opened else ""
+        etags = [etag.result() for etag in self._etags]
+        self._uploader.reported(
+            self.key, upload_id, ours=self._opened is not None and self._known is None
+        )
+        return {
+            "key": self.key,
+            "upload_id": upload_id,
+            "etags": etags,
+            "bytes": self._bytes,
+            "sha256": self._sha256.hexdigest(),
+        }
+
+    def cancel(self) -> None:
+        """Send no more of it."""
+        for future in (self._opened, *self._etags):
+            if future is not None:
+                future.cancel()
+
+    def abort(self) -> None:
+        """Give the upload up, after `cancel`; one of an interrupted run stays open.
+
+        The task's next attempt, or one that runs beside this, continues the same upload.
+        """
+        for future in self._etags:
+            if not future.cancelled():
+                with contextlib.suppress(Exception):
+                    future.result()
+        if self._opened is None or self._opened.cancelled() or self._known is not None:
+            return
+        with contextlib.suppress(ExecutorError):
+            self._uploader.abort(self.key, self._opened.result())
+
+    def _next_part_size(self) -> int:
+        size = self._spec.part_size
+        if self._spec.single_file is None:
+            return size
+        doubled = size << (len(self._etags) // _PARTS_OF_ONE_SIZE)
+        return max(size, min(doubled, self._spec.max_bytes_in_memory // 4))
+
+    def _take(self, size: int) -> _Body:
+        """Exactly `size` buffered bytes, in one copy."""
+        pieces: list[memoryview] = []
+        missing = size
+        while missing:
+            chunk = self._chunks.popleft()
+            if len(chunk) > missing:
+                self._chunks.appendleft(chunk[missing:])
+                chunk = chunk[:missing]
+            pieces.append(chunk)
+            missing -= len(chunk)
+        self._buffered -= size
+        return b"".join(pieces)
+
+    def _send(self, body: _Body) -> None:
+        number = len(self._etags) + 1
+        if number > MAX_UPLOAD_PARTS:
+            raise ExecutorError(
+                f"{self.uri} needs more than {MAX_UPLOAD_PARTS} upload parts; raise part_size"
+            )
+        if self._opened is None:
+            # Before its parts in the queue of the pool, so no part waits for it in vain.
+            self._opened = self._uploader.submit(0, self._open)
+        opened = self._opened
+        self._etags.append(
+            self._uploader.submit(len(body), lambda: self._upload(opened.result(), number, body))
+        )
+
+    def _open(self) -> str:
+        if self._known is not None:
+            return self._known.upload_id
+        try:
+            return self._s3().create_multipart_upload(
+                Bucket=self._spec.bucket,
+                Key=self.key,
+                **self._properties,  # type: ignore[arg-type]
+            )["UploadId"]
+        except AwsFailure as exc:
+            doing = f"opening an upload of {self.uri}"
+            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
+
+    def _upload(self, upload_id: str, number: int, body: _Body) -> str:
+        known = self._known or OpenUpload(upload_id)
+        etag = known.etag_if_equal(number, body)
+        if etag is not None:
+            return etag
+        try:
+            parts = self._parts()
+            if number == 2 and self._spec.resumable and self._known is None:
+                parts.put(self.key, upload_id, NOTE_PART, note_of(self._properties))
+            return parts.put(self.key, upload_id, number, body)
+        except AwsFailure as exc:
+            doing = f"uploading part {number} of {self.uri}"
+            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
+
+    def _s3(self) -> S3Client:
+        if self._uploader.client is None:
+            raise RuntimeError("a dry run sends nothing")
+        return self._uploader.client
+
+    def _parts(self) -> Parts:
+        if self._uploader.parts is None:
+            raise RuntimeError("a dry run sends nothing")
+        return self._uploader.parts

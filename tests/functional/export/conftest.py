@@ -1,0 +1,89 @@
+"""A bucket for each test, and an S3 server that can be made to refuse."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from faulty_s3 import FaultyS3, connection_to
+from real_stores import keys_in, objects_in
+
+from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.spark.session import get_or_create
+from dbt.adapters.mzs3.upload.result import WriteResult
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_parameters: dict[str, str]) -> Any:
+    """The process's one Spark, without dbt around it."""
+    return get_or_create(spark_parameters)
+
+
+@pytest.fixture
+def bucket(s3: Any) -> str:
+    """A new, empty bucket."""
+    name = f"exports-{next(_numbers)}"
+    s3.create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def proxy(s3_endpoint: str) -> Iterator[FaultyS3]:
+    with FaultyS3(s3_endpoint) as server:
+        yield server
+
+
+@pytest.fixture
+def faulty(proxy: FaultyS3) -> FaultyS3:
+    """An S3 server that can be made to refuse; it refuses nothing yet."""
+    proxy.reset()
+    return proxy
+
+
+@pytest.fixture
+def copy(spark: Any, faulty: FaultyS3) -> Callable[..., WriteResult]:
+    """`copy(query, location, **options)` through the server that can be made to refuse."""
+
+    def run(
+        query: str,
+        location: str,
+        *,
+        full_refresh: bool = False,
+        audience: Audience = Audience(),  # noqa: B008 - frozen
+        **options: Any,
+    ) -> WriteResult:
+        return copy_to_s3(
+            spark,
+            query,
+            node="model.test.export",
+            options={"location": location, **options},
+            connections={"default": connection_to(faulty.endpoint)},
+            as_of=1700000000000,
+            full_refresh=full_refresh,
+            audience=audience,
+        )
+
+    return run
+
+
+@pytest.fixture
+def nothing_left(s3: Any) -> Callable[[str], None]:
+    """Asserts that a bucket has no object and no open upload."""
+
+    def check(bucket: str) -> None:
+        assert keys_in(s3, bucket) == []
+        assert s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
+
+    return check
+
+
+@pytest.fixture
+def objects(s3: Any) -> Callable[[str], dict[str, bytes]]:
+    """Every object of a bucket, by key."""
+    return partial(objects_in, s3)

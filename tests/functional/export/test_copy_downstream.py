@@ -1,0 +1,209 @@
+"""What others make of an export, read as docs/downstream.md says: the table that was exported."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pyarrow.dataset as ds
+import pytest
+from downstream_rows import (
+    COLUMNS,
+    DUCKDB_TEXT_ARRAY,
+    ROWS,
+    Row,
+    comparable,
+    spark_schema,
+)
+from faulty_s3 import connection_to
+
+from dbt.adapters.mzs3.export.job import copy_to_s3
+
+pytestmark = pytest.mark.spark
+
+EXPORTS: dict[str, dict[str, Any]] = {
+    "csv": {"header": True, "parts": 3},
+    "gzip": {"header": True, "parts": 2, "compression": "gzip"},
+    "zstd in folders": {
+        "header": True, "parts": 2, "compression": "zstd", "partition_by": ["kind"],
+    },
+    "other dialect": {
+        "delimiter": "|", "quote": "'", "escape": "\\", "null": "NULL", "force_quote": ["note"],
+    },
+    "parquet": {"format": "parquet", "parts": 2},
+    "parquet in folders": {"format": "parquet", "parts": 2, "partition_by": ["kind"]},
+}  # fmt: skip
+ANYWHERE = [("extremes", name) for name in EXPORTS if "parquet" not in name] + [
+    ("seed 1", "csv"),
+    ("seed 2", "gzip"),
+]
+PARQUET = [
+    ("extremes", "parquet"),
+    ("extremes", "parquet in folders"),
+    ("seed 1", "parquet"),
+    ("seed 2", "parquet in folders"),
+]
+Exported = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Any:
+    """A session with the type TIME, which Spark has turned off, and in UTC."""
+    made = spark.newSession()
+    made.conf.set("spark.sql.timeType.enabled", "true")
+    made.conf.set("spark.sql.session.timeZone", "UTC")
+    made.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    return made
+
+
+@pytest.fixture(scope="module")
+def exported(session: Any, s3: Any, s3_endpoint: str, tmp_path_factory: Any) -> Exported:
+    """A folder with all objects of an export of these rows, as they are in S3."""
+    s3.create_bucket(Bucket="downstream")
+
+    @cache
+    def run(rows: str, name: str) -> Path:
+        schema = spark_schema()
+        columns = ["id", "kind", *COLUMNS]
+        values = [tuple(row[column] for column in columns) for row in ROWS[rows]]
+        session.createDataFrame(values, schema).createOrReplaceTempView("everything")
+        prefix = f"{rows}/{name}".replace(" ", "-")
+        copy_to_s3(
+            session,
+            "select * from everything",
+            node="model.test.export",
+            options={"location": f"s3://downstream/{prefix}", **EXPORTS[name]},
+            connections={"default": connection_to(s3_endpoint)},
+            as_of=1700000000000,
+        )
+        folder: Path = tmp_path_factory.mktemp("export")
+        for entry in s3.list_objects_v2(Bucket="downstream", Prefix=f"{prefix}/")["Contents"]:
+            file = folder / entry["Key"].removeprefix(f"{prefix}/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            s3.download_file("downstream", entry["Key"], str(file))
+        return folder
+
+    return run
+
+
+def manifest_files(folder: Path) -> list[Path]:
+    """The files that the manifest names, in its order."""
+    manifest = json.loads((folder / "_manifest.json").read_text())
+    base = manifest["options"]["location"] + "/"
+    return [folder / entry["url"].removeprefix(base) for entry in manifest["entries"]]
+
+
+def csv_options(name: str) -> dict[str, str]:
+    dialect = {"delimiter": ",", "quote": '"', "escape": '"', "null": ""}
+    return {key: EXPORTS[name].get(key, default) for key, default in dialect.items()}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("rows", "name"), [case for case in ANYWHERE if "folders" not in case[1]])
+def test_postgres_copies_it(exported: Exported, postgres_uri: str, rows: str, name: str) -> None:
+    columns = {"id": "bigint", "kind": "text"} | {n: c.postgres for n, c in COLUMNS.items()}
+    definition = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+    options = ", ".join(f"{key} {_literal(value)}" for key, value in csv_options(name).items())
+    header = str(EXPORTS[name].get("header", False)).lower()
+    statement = f"copy t from stdin (format csv, header {header}, {options})"
+    with psycopg.connect(postgres_uri, row_factory=psycopg.rows.dict_row) as connection:
+        connection.execute("set timezone to 'UTC'")
+        connection.execute(f"create temp table t ({definition})")
+        for file in manifest_files(exported(rows, name)):
+            text = file.read_bytes()
+            text = gzip.decompress(text) if file.suffix == ".gz" else text
+            with connection.cursor() as cursor, cursor.copy(statement) as into:
+                into.write(text)
+        found = connection.execute("select * from t").fetchall()
+    assert comparable(found) == comparable(ROWS[rows])
+
+
+@pytest.mark.parametrize(("rows", "name"), ANYWHERE)
+def test_duckdb_reads_csv(exported: Exported, rows: str, name: str) -> None:
+    folder = exported(rows, name)
+    suffix = manifest_files(folder)[0].name.partition(".")[2]
+    in_folders = "partition_by" in EXPORTS[name]
+    kinds = {"id": "BIGINT"} | ({} if in_folders else {"kind": "VARCHAR"})
+    kinds |= {column: c.duckdb for column, c in COLUMNS.items()}
+    dialect = csv_options(name)
+    options = {
+        "auto_detect": "false",
+        "header": str(EXPORTS[name].get("header", False)).lower(),
+        "delim": _literal(dialect["delimiter"]),
+        "quote": _literal(dialect["quote"]),
+        "escape": _literal(dialect["escape"]),
+        "nullstr": _literal(dialect["null"]),
+        "allow_quoted_nulls": "false",
+        "columns": "{" + ", ".join(f"{c}: '{kind}'" for c, kind in kinds.items()) + "}",
+    }
+    if in_folders:
+        options |= {"hive_partitioning": "true", "hive_types": "{kind: 'VARCHAR'}"}
+    listed = ", ".join(f"{key} = {value}" for key, value in options.items())
+    values = ", ".join(f"{c.value.format(n)} as {n}" for n, c in COLUMNS.items())
+    found = duckdb_rows(
+        f"select id, kind, {values} from read_csv('{folder}/**/*.{suffix}', {listed})"
+    )
+    # DuckDB's own intervals can't be read from PostgreSQL's text of them.
+    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
+
+
+def test_the_macro_for_duckdb_is_the_documented_one() -> None:
+    text = Path(__file__).parents[3].joinpath("docs/downstream.md").read_text()
+    assert " ".join(DUCKDB_TEXT_ARRAY.split()) in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("rows", "name"), PARQUET)
+def test_duckdb_reads_parquet(exported: Exported, rows: str, name: str) -> None:
+    hive = ""
+    if "partition_by" in EXPORTS[name]:
+        hive = ", hive_partitioning = true, hive_types = {kind: 'VARCHAR'}"
+    found = duckdb_rows(f"select * from read_parquet('{exported(rows, name)}/**/*.parquet'{hive})")
+    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
+
+
+@pytest.mark.parametrize(("rows", "name"), PARQUET)
+def test_pyarrow_reads_parquet(exported: Exported, rows: str, name: str) -> None:
+    folder = exported(rows, name)
+    hive = None
+    if "partition_by" in EXPORTS[name]:
+        hive = ds.HivePartitioning.discover(infer_dictionary=False)
+    found = ds.dataset(folder, format="parquet", partitioning=hive).to_table().to_pylist()
+    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
+
+
+@pytest.mark.parametrize(("rows", "name"), PARQUET)
+def test_spark_reads_parquet(session: Any, exported: Exported, rows: str, name: str) -> None:
+    found = session.read.parquet(str(exported(rows, name))).toArrow().to_pylist()
+    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
+
+
+def test_spark_reads_csv(session: Any, exported: Exported) -> None:
+    """Text alone: what it can't tell apart is in docs/downstream.md."""
+    reader = session.read.options(
+        header=True, multiLine=True, quote='"', escape='"', nullValue="", emptyValue=""
+    )
+    found = reader.csv(str(exported("seed 1", "csv"))).collect()
+    notes = {int(row["id"]): row["note"] for row in found}
+    plain = {
+        row["id"]: row["note"] or None for row in ROWS["seed 1"] if "\r" not in (row["note"] or "")
+    }
+    assert {number: notes[number] or None for number in plain} == plain
+
+
+def duckdb_rows(query: str) -> list[Row]:
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute(DUCKDB_TEXT_ARRAY)
+        cursor = connection.execute(query)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

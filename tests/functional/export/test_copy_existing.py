@@ -1,0 +1,288 @@
+"""`on_existing`, on a real Spark and a real S3 server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from faulty_s3 import FaultyS3, Request
+from real_stores import STORE
+
+from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
+from dbt.adapters.mzs3.events import CopyEvent, CopyResumed
+from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.upload import parts as uploads
+from dbt.adapters.mzs3.upload.result import WriteResult
+
+pytestmark = pytest.mark.spark
+Copy = Callable[..., WriteResult]
+Objects = Callable[[str], dict[str, bytes]]
+
+# About 30 MB in two parts: several upload parts of 5 MB in each.
+WIDE = "select id, repeat('x', 1000) as filler from range(30000)"
+WIDE_OPTIONS: dict[str, Any] = {"parts": 2, "part_size": "5MB"}
+
+
+def open_uploads(s3: Any, bucket: str) -> list[str]:
+    return [u["Key"] for u in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
+
+
+def manifest_of(found: dict[str, bytes]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(found["x/_manifest.json"])
+    return document
+
+
+def test_overwrite_replaces_what_the_manifest_names(
+    copy: Copy, s3: Any, bucket: str, objects: Objects
+) -> None:
+    location = f"s3://{bucket}/x"
+    copy("select id from range(100)", location, parts=3, on_existing="overwrite")
+    assert sorted(objects(bucket)) == [
+        "x/_manifest.json",
+        *(f"x/part-000{part}-0001.csv" for part in range(3)),
+    ]
+    result = copy("select id from range(50)", location, parts=2, on_existing="overwrite")
+    found = objects(bucket)
+    assert sorted(found) == [
+        "x/_manifest.json",
+        *(f"x/part-000{part}-0002.csv" for part in range(2)),
+    ]
+    assert (result.rows, manifest_of(found)["meta"]["record_count"]) == (50, 50)
+    copy("select id from range(100)", location, parts=3, on_existing="overwrite")
+    assert "x/part-0002-0003.csv" in objects(bucket)
+
+
+def test_overwrite_needs_a_manifest_of_ours(copy: Copy, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="x/mine.csv", Body=b"1\n")
+    with pytest.raises(LocationError, match="is not empty: it holds 1 object"):
+        copy("select 1 as a", f"s3://{bucket}/x", on_existing="overwrite")
+
+
+def test_overwrite_proves_that_it_may_delete_before_any_data(
+    copy: Copy, faulty: FaultyS3, bucket: str, objects: Objects
+) -> None:
+    copy("select 1 as a", f"s3://{bucket}/x", parts=1)
+    before = objects(bucket)
+    faulty.deny = lambda request: request.action == "DeleteObject"
+    with pytest.raises(S3Error, match=r"as on_existing: overwrite has to failed.*DeleteObject"):
+        copy("select 2 as a", f"s3://{bucket}/x", parts=1, on_existing="overwrite")
+    assert objects(bucket) == before
+
+
+def test_a_failed_overwrite_leaves_the_old_export(
+    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str, objects: Objects
+) -> None:
+    copy("select 1 as a", f"s3://{bucket}/x", parts=1)
+    before = objects(bucket)
+    faulty.deny = lambda request: request.part_number == 3
+    with pytest.raises(CopyError, match="Nothing of this export is visible"):
+        copy(WIDE, f"s3://{bucket}/x", on_existing="overwrite", **WIDE_OPTIONS)
+    assert objects(bucket) == before
+    assert not open_uploads(s3, bucket)
+
+
+PARTITIONED = "select id, id % 3 as d, case id % 2 when 0 then 'a/b' end as c from range({})"
+
+
+def test_partitions_are_folders_and_are_replaced_one_by_one(
+    copy: Copy, s3: Any, bucket: str, objects: Objects
+) -> None:
+    options: dict[str, Any] = {"partition_by": ["d", "c"], "parts": 2, "on_existing": "overwrite"}
+    result = copy(PARTITIONED.format(60), f"s3://{bucket}/x", **options)
+    found = objects(bucket)
+    folders = {key.rsplit("/", 1)[0] for key in found if key.endswith(".csv")}
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert folders == {f"x/d={d}/c={c}" for d in range(3) for c in ("a%2Fb", null)}
+    rows = [
+        (int(line), int(key.split("d=")[1][0]), key.split("c=")[1].split("/")[0])
+        for key, body in found.items()
+        if key.endswith(".csv")
+        for line in body.decode().splitlines()
+    ]
+    expected = [(i, i % 3, "a%2Fb" if i % 2 == 0 else null) for i in range(60)]
+    assert sorted(rows) == sorted(expected)
+    assert result.rows == 60
+
+    # New rows for one folder: the others stay as they are, and in the manifest.
+    one = copy("select 7L as id, 1L as d, 'a/b' as c", f"s3://{bucket}/x", **options)
+    after = objects(bucket)
+    changed = {key for key in {*found, *after} if found.get(key) != after.get(key)}
+    assert {key.rsplit("/", 1)[0] for key in changed} == {"x", "x/d=1/c=a%2Fb"}
+    assert (one.rows, manifest_of(after)["meta"]["record_count"]) == (1, 51)
+    urls = {entry["url"] for entry in manifest_of(after)["entries"]}
+    assert urls == {f"s3://{bucket}/{key}" for key in after if key.endswith(".csv")}
+
+    # No rows: no folder changes.
+    none = copy(PARTITIONED.format(0), f"s3://{bucket}/x", **options)
+    assert (none.rows, none.files) == (0, 0)
+    assert {k: v for k, v in objects(bucket).items() if k.endswith(".csv")} == {
+        k: v for k, v in after.items() if k.endswith(".csv")
+    }
+
+    # A full refresh replaces them all.
+    copy(PARTITIONED.format(3), f"s3://{bucket}/x", full_refresh=True, **options)
+    assert sum(key.endswith(".csv") for key in objects(bucket)) == 3
+
+
+def test_an_empty_text_can_not_name_a_folder(copy: Copy, bucket: str) -> None:
+    with pytest.raises(CopyError, match=r"column c holds an empty text.*Select nullif\(c, ''\)"):
+        copy("select 1 as id, '' as c", f"s3://{bucket}/x", partition_by="c")
+
+
+def test_a_single_file_has_the_name_it_is_given(
+    copy: Copy, s3: Any, bucket: str, objects: Objects
+) -> None:
+    query = "select id, concat('t', id) as t from range(1000)"
+    options: dict[str, Any] = {"single_file": "orders.csv", "header": True}
+    result = copy(query, f"s3://{bucket}/x", **options)
+    found = objects(bucket)
+    assert sorted(found) == ["x/_manifest.json", "x/orders.csv"]
+    lines = found["x/orders.csv"].decode().splitlines()
+    assert (lines[0], len(lines), result.files) == ("id,t", 1001, 1)
+    copy("select 1 as id, 'u' as t", f"s3://{bucket}/x", on_existing="overwrite", **options)
+    assert objects(bucket)["x/orders.csv"] == b"id,t\n1,u\n"
+
+
+class DiedError(BaseException):
+    """Stands for the death of the driver: nothing after it runs."""
+
+
+def interrupted(
+    copy: Copy, monkeypatch: pytest.MonkeyPatch, location: str, **options: Any
+) -> None:
+    """A run that has uploaded everything and dies before it commits."""
+    with monkeypatch.context() as patch:
+
+        def die(*_: Any, **__: Any) -> None:
+            raise DiedError
+
+        patch.setattr(uploads, "check_count", die)
+        patch.setattr(job, "_clean_up", lambda *_: None)
+        with pytest.raises(DiedError):
+            copy(WIDE, location, **options)
+
+
+def test_resume_sends_only_what_is_missing(
+    copy: Copy,
+    faulty: FaultyS3,
+    s3: Any,
+    bucket: str,
+    objects: Objects,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copy(WIDE, f"s3://{bucket}/whole", **WIDE_OPTIONS)
+    whole = {k.removeprefix("whole/"): v for k, v in objects(bucket).items()}
+    interrupted(copy, monkeypatch, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
+    assert len(open_uploads(s3, bucket)) == 2
+    # A second upload of a file, as a lost attempt of a task leaves; and one with a wrong part.
+    s3.create_multipart_upload(Bucket=bucket, Key="x/part-0000-0001.csv")
+    s3.create_multipart_upload(Bucket=bucket, Key="x/part-0009-0001.csv")
+    sent: list[Request] = []
+    faulty.watch = lambda request: sent.append(request) if request.action == "UploadPart" else None
+    told: list[CopyEvent] = []
+    result = copy(
+        WIDE,
+        f"s3://{bucket}/x",
+        on_existing="resume",
+        audience=Audience(tell=told.append),
+        **WIDE_OPTIONS,
+    )
+    assert not sent
+    [resumed] = [event for event in told if isinstance(event, CopyResumed)]
+    assert resumed.parts == resumed.of_parts > 2
+    assert resumed.bytes == result.bytes
+    found = {k.removeprefix("x/"): v for k, v in objects(bucket).items() if k.startswith("x/")}
+    assert {k: v for k, v in found.items() if k.endswith(".csv")} == {
+        k: v for k, v in whole.items() if k.endswith(".csv")
+    }
+    assert result.rows == 30000
+    assert not open_uploads(s3, bucket)
+
+
+def test_resume_writes_what_differs_anew(
+    copy: Copy, s3: Any, bucket: str, objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(copy, monkeypatch, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
+    other = WIDE.replace("'x'", "'y'")
+    copy(other, f"s3://{bucket}/x", on_existing="resume", **WIDE_OPTIONS)
+    bodies = [body for key, body in objects(bucket).items() if key.endswith(".csv")]
+    assert sum(body.count(b"\n") for body in bodies) == 30000
+    assert not any(b"x" in body for body in bodies)
+    assert not open_uploads(s3, bucket)
+
+
+@pytest.mark.skipif(STORE == "versitygw", reason="it tells no ACL of an object")
+def test_resume_does_not_make_public_what_is_to_be_private(
+    copy: Copy, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = {"on_existing": "resume", "acl": "public-read", "object_tags": {"open": "yes"}}
+    interrupted(copy, monkeypatch, f"s3://{bucket}/x", **public, **WIDE_OPTIONS)
+    copy(WIDE, f"s3://{bucket}/x", on_existing="resume", acl="private", **WIDE_OPTIONS)
+    for found in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        grants = s3.get_object_acl(Bucket=bucket, Key=found["Key"])["Grants"]
+        assert [grant["Grantee"].get("URI") for grant in grants] == [None], found["Key"]
+        assert s3.get_object_tagging(Bucket=bucket, Key=found["Key"])["TagSet"] == []
+    assert not open_uploads(s3, bucket)
+
+
+@pytest.mark.skipif(STORE == "versitygw", reason="it replaces nothing without versions")
+def test_a_bucket_with_retention_takes_an_export(copy: Copy, s3: Any, bucket: str) -> None:
+    locked = f"{bucket}-locked"
+    s3.create_bucket(Bucket=locked, ObjectLockEnabledForBucket=True)
+    rule = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}
+    s3.put_object_lock_configuration(
+        Bucket=locked, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule}
+    )
+    assert copy("select 1 as a", f"s3://{locked}/x").rows == 1
+    assert copy("select 2 as a", f"s3://{locked}/x", on_existing="overwrite").rows == 1
+
+
+def test_resume_over_a_finished_export_compares_it(
+    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str, objects: Objects
+) -> None:
+    location = f"s3://{bucket}/x"
+    first = copy("select id from range(100)", location, parts=2)
+    before = objects(bucket)
+    sent: list[str] = []
+    faulty.watch = lambda request: (
+        sent.append(request.key) if request.action == "UploadPart" else None
+    )
+    assert copy("select id from range(100)", location, parts=2, on_existing="resume") == first
+    with pytest.raises(LocationError, match="the query gives other rows by now: 1 of 2 files"):
+        copy("select id from range(101)", location, parts=2, on_existing="resume")
+    assert objects(bucket) == before
+    assert not sent
+    assert not open_uploads(s3, bucket)
+
+
+def test_resume_says_what_it_needs(copy: Copy, faulty: FaultyS3, bucket: str) -> None:
+    faulty.deny = lambda request: request.action == "ListMultipartUploads"
+    with pytest.raises(S3Error, match="resume needs s3:ListBucketMultipartUploads"):
+        copy("select 1 as a", f"s3://{bucket}/x", on_existing="resume")
+
+
+@pytest.mark.skipif(STORE is not None, reason="real stores have not all properties")
+def test_objects_have_the_properties_that_were_asked_for(copy: Copy, s3: Any, bucket: str) -> None:
+    copy(
+        "select 1 as a",
+        f"s3://{bucket}/x",
+        parts=1,
+        encryption="aws:kms",
+        kms_key_id="alias/exports",
+        storage_class="STANDARD_IA",
+        object_tags={"team": "data = more"},
+        acl="bucket-owner-full-control",
+    )
+    for key, storage in (("x/part-0000-0001.csv", "STANDARD_IA"), ("x/_manifest.json", None)):
+        head = s3.head_object(Bucket=bucket, Key=key)
+        assert head["ServerSideEncryption"] == "aws:kms"
+        assert head["SSEKMSKeyId"] == "alias/exports"
+        assert head.get("StorageClass") == storage
+        tags = s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"]
+        assert tags == [{"Key": "team", "Value": "data = more"}]
+    assert s3.head_object(Bucket=bucket, Key="x/part-0000-0001.csv")["ContentType"] == (
+        "text/csv; charset=utf-8"
+    )

@@ -1,0 +1,188 @@
+"""The export job on a real Spark and a real S3 server: what is in the bucket afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from real_stores import objects_in
+
+from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
+from dbt.adapters.mzs3.upload.result import WriteResult
+
+pytestmark = pytest.mark.spark
+Copy = Callable[..., WriteResult]
+
+
+def test_rows_manifest_and_result_agree(copy: Copy, s3: Any, bucket: str) -> None:
+    query = "select id, cast(id as string) as text from range(1000)"
+    result = copy(query, f"s3://{bucket}/orders", parts=4, header=True)
+    found = objects_in(s3, bucket)
+    manifest = json.loads(found.pop("orders/_manifest.json"))
+    assert sorted(found) == [f"orders/part-000{part}-0001.csv" for part in range(4)]
+    lines = [line for body in found.values() for line in body.decode().splitlines()]
+    assert sorted(lines) == sorted(["id,text"] * 4 + [f"{i},{i}" for i in range(1000)])
+    assert result == WriteResult(
+        rows=1000,
+        location=f"s3://{bucket}/orders/",
+        manifest=f"s3://{bucket}/orders/_manifest.json",
+        files=4,
+        bytes=sum(len(body) for body in found.values()),
+        as_of=1700000000000,
+    )
+    assert manifest["meta"] == {"content_length": result.bytes, "record_count": 1000}
+    assert [entry["url"] for entry in manifest["entries"]] == [
+        f"s3://{bucket}/{key}" for key in sorted(found)
+    ]
+    assert manifest["as_of"] == 1700000000000
+    assert manifest["options"]["parts"] == 4
+    assert manifest["schema"]["elements"][0] == {
+        "name": "id",
+        "type": {"base": "bigint"},
+        "spark_type": "bigint",
+    }
+
+
+def test_location_is_a_sql_expression_with_mz_now(copy: Copy, bucket: str) -> None:
+    result = copy("select 1 as a", f"'s3://{bucket}/' || mz_now()")
+    assert result.location == f"s3://{bucket}/1700000000000/"
+
+
+def test_an_empty_result_writes_one_file(copy: Copy, s3: Any, bucket: str) -> None:
+    copy("select 1 as a where false", f"s3://{bucket}/bare")
+    result = copy("select 1 as a where false", f"s3://{bucket}/headed", header=True)
+    found = objects_in(s3, bucket)
+    assert found["bare/part-0000-0001.csv"] == b""
+    assert found["headed/part-0000-0001.csv"] == b"a\n"
+    assert (result.rows, result.files, result.bytes) == (0, 1, 2)
+
+
+def test_files_are_within_the_limit(copy: Copy, s3: Any, bucket: str) -> None:
+    query = "select id, repeat('x', 90) as filler from range(3000)"
+    result = copy(query, f"s3://{bucket}/e", parts=2, max_file_size="64kB")
+    sizes = {
+        key: len(body) for key, body in objects_in(s3, bucket).items() if key.endswith(".csv")
+    }
+    assert result.files == len(sizes) > 4
+    assert max(sizes.values()) <= 64 * 1024
+    assert "e/part-0001-0002.csv" in sizes
+
+
+def test_two_columns_of_one_name_are_two_columns(copy: Copy, s3: Any, bucket: str) -> None:
+    copy("select 1 as a, 2 as a", f"s3://{bucket}/e", header=True, parts=1)
+    assert objects_in(s3, bucket)["e/part-0000-0001.csv"] == b"a,a\n1,2\n"
+
+
+def test_collations_do_not_merge_or_reorder(copy: Copy, s3: Any, bucket: str) -> None:
+    values = "(values ('a'), ('A'), ('a'), ('A')) t(x)"
+    query = f"select x collate utf8_lcase as x from {values}"
+    copy(query, f"s3://{bucket}/one", parts=1)
+    copy(query.replace("('a'), ('A')", "('A'), ('a')"), f"s3://{bucket}/two", parts=1)
+    found = objects_in(s3, bucket)
+    assert found["one/part-0000-0001.csv"] == found["two/part-0000-0001.csv"]
+
+
+def test_a_sibling_with_a_longer_name_is_not_in_the_way(copy: Copy, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="orders2/a.csv", Body=b"x")
+    assert copy("select 1 as a", f"s3://{bucket}/orders").rows == 1
+
+
+def test_a_location_that_is_not_empty_is_refused(copy: Copy, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="orders/a.csv", Body=b"x")
+    with pytest.raises(LocationError) as failure:
+        copy("select 1 as a", f"s3://{bucket}/orders")
+    assert str(failure.value) == (
+        f"s3://{bucket}/orders/ is not empty: it holds 1 object, such as "
+        f"s3://{bucket}/orders/a.csv. Remove what is there, or export to a new location for "
+        "each run, such as "
+        f"'s3://{bucket}/orders/' || mz_now()"
+    )
+    assert list(objects_in(s3, bucket)) == ["orders/a.csv"]
+
+
+def test_a_missing_bucket_is_named(copy: Copy) -> None:
+    with pytest.raises(S3Error, match="listing s3://no-such-bucket/x/ failed: NoSuchBucket"):
+        copy("select 1 as a", "s3://no-such-bucket/x")
+
+
+POINT = "st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')"
+
+
+def test_every_unsupported_column_is_listed(
+    copy: Copy, bucket: str, nothing_left: Callable[[str], None]
+) -> None:
+    with pytest.raises(ConfigError) as failure:
+        copy(
+            f"select 1 as a, {POINT} as g, struct(1 as b, 2 as B) as s, 1.5D as d, "
+            "time'01:02:03.1234567' as t order by 1",
+            f"s3://{bucket}/x",
+            force_quote=["b"],
+            partition_by=["d", "e"],
+        )
+    listed = [problem.split(",")[0] for problem in failure.value.problems]
+    assert listed == [
+        "column g has the type geography(4326)",
+        "column s is a struct with fields b and B",
+        "column t has the type time(7)",
+        "force_quote names b",
+        "partition_by names e",
+        "partition_by names d",
+        "the query ends in ORDER BY",
+    ]
+    nothing_left(bucket)
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("1 + 1", "location '1 + 1' evaluates to 2, which is no text"),
+        ("cast(null as string)", "evaluates to NULL"),
+        ("'gs://bucket/x'", "location must start with s3://, not 'gs://bucket/x'"),
+        ("s3://", "location names no bucket"),
+        ("s3://bucket/a//b", "has an empty folder name in it"),
+        ("nonsense(", "that Spark can evaluate: [PARSE_SYNTAX_ERROR]"),
+    ],
+)
+def test_a_location_that_is_none(copy: Copy, location: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as failure:
+        copy("select 1 as a", location)
+    assert reason in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "ordered"),
+    [
+        ("select 1 as a order by a", True),
+        ("with x as (select 1 as a) select * from x order by a", True),
+        ("select 1 as a union all select 2 order by a", True),
+        ("select 1 as a order by a limit 3", False),
+        ("select * from (select 1 as a order by a)", False),
+        ("with x as (select 1 as a order by a) select * from x", False),
+        ("select 1 as a sort by a", False),
+    ],
+)
+def test_order_by_at_the_top_is_refused(
+    copy: Copy, bucket: str, query: str, ordered: bool
+) -> None:
+    if ordered:
+        with pytest.raises(ConfigError, match="the query ends in ORDER BY"):
+            copy(query, f"s3://{bucket}/x")
+    else:
+        assert copy(query, f"s3://{bucket}/x").rows == 1
+
+
+def test_a_failing_query_says_why_and_leaves_nothing(
+    copy: Copy, bucket: str, nothing_left: Callable[[str], None]
+) -> None:
+    with pytest.raises(Mzs3Error) as failure:
+        copy("select raise_error('no good') as a from range(9)", f"s3://{bucket}/x")
+    text = str(failure.value)
+    assert text.startswith(
+        f"model.test.export: the export to s3://{bucket}/x/ failed: [USER_RAISED"
+    )
+    assert "no good" in text
+    assert text.endswith("Nothing of this export is visible, and no upload is left open")
+    assert "\tat " not in text
+    nothing_left(bucket)

@@ -1,0 +1,380 @@
+"""Overwrites that are refused or die at any request: readers of the manifest see one export."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from memory_s3 import MemoryS3, failure
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing, require_ours
+from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.export.commit.preflight import prepare
+from dbt.adapters.mzs3.export.commit.protocol import Commit, CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.recover import recover
+from dbt.adapters.mzs3.export.commit.replacement import plan_replacement, require_same_reading
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.upload.pending import PendingFile
+
+LOCATION = S3Location("b", "x/")
+OLD = {"part-0000-0001.csv": 10, "part-0001-0001.csv": 11, "part-0002-0001.csv": 12}
+NEW = {"part-0000-0002.csv": 20, "part-0001-0002.csv": 21}
+SINGLE_OLD = {"all.csv": 10}
+SINGLE_NEW = {"all.csv": 20}
+
+
+class DeathError(BaseException):
+    """The process ends here."""
+
+
+def manifest_of(sizes: dict[str, int]) -> dict[str, Any]:
+    entries = [
+        {
+            "url": f"s3://b/x/{name}",
+            "meta": {"content_length": size, "record_count": 1, "run_id": str(sizes)},
+        }
+        for name, size in sizes.items()
+    ]
+    return {
+        "entries": entries,
+        "author": {"name": "dbt-mzs3"},
+        "run_id": str(sizes),
+        "meta": {"record_count": len(sizes)},
+    }
+
+
+@pytest.fixture
+def s3() -> MemoryS3:
+    return MemoryS3()
+
+
+def place(s3: MemoryS3) -> Place:
+    client: Any = s3
+    return Place(client, LOCATION)
+
+
+def holding(s3: MemoryS3, sizes: dict[str, int]) -> Existing:
+    """A location with an export."""
+    for name, size in sizes.items():
+        s3.objects[f"x/{name}"] = b"x" * size
+    s3.objects["x/_manifest.json"] = to_json(manifest_of(sizes))
+    existing = read_existing(place(s3))
+    assert existing is not None
+    return existing
+
+
+def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit:
+    """A run that has uploaded its files and goes on to commit them."""
+    files = [s3.opened(f"x/{name}", size) for name, size in sizes.items()]
+    replaced = plan_replacement(existing, files, partitioned=False, everything=False)
+    pending = PendingExport(
+        tuple(files),
+        manifest_of(sizes),
+        replaces=existing.etag,
+        stale=tuple(f"x/{name}" for name in replaced.stale),
+        in_place=place(s3).find(files[0].key).etag if replaced.in_place else None,  # type: ignore[union-attr]
+    )
+    return Commit(place(s3), pending, deletes=True)
+
+
+def seen(s3: MemoryS3) -> list[str]:
+    """What a reader that follows the manifest finds; every file must be there, and be it."""
+    entries = json.loads(s3.objects["x/_manifest.json"])["entries"]
+    for entry in entries:
+        key = entry["url"].removeprefix("s3://b/")
+        assert len(s3.objects[key]) == entry["meta"]["content_length"]
+    return [entry["url"].rsplit("/")[-1] for entry in entries]
+
+
+def test_the_old_export_gives_way_to_the_new_one_at_once(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+    views: list[list[str]] = []
+    s3.before = lambda action, key: views.append(seen(s3))
+    commit.run()
+    s3.before = lambda action, key: None
+    assert views[0] == list(OLD)
+    assert views[-1] == list(NEW)
+    assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
+    assert not s3.uploads
+
+
+@pytest.mark.parametrize("dies_at", range(14))
+def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_at: int) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+    requests = 0
+
+    def before(action: str, key: str) -> None:
+        nonlocal requests
+        assert seen(s3) in (list(OLD), list(NEW))
+        requests += 1
+        if requests > dies_at:
+            raise DeathError
+
+    s3.before = before
+    died = False
+    try:
+        commit.run()
+    except DeathError:
+        died = True
+    assert died == (dies_at < 11)  # of eleven requests
+    s3.before = lambda action, key: None
+    recover(place(s3), deletes=True)
+    names = seen(s3)
+    assert names == (list(NEW) if dies_at else list(OLD))
+    s3.uploads.clear()  # swept by the run
+    assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in names)]
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        ("PutObject", "x/_committing.json"),
+        ("CompleteMultipartUpload", "x/part-0001-0002.csv"),
+        ("PutObject", "x/_manifest.json"),
+    ],
+)
+def test_a_refusal_leaves_the_old_export(s3: MemoryS3, action: str, key: str) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+    before = dict(s3.objects)
+
+    def refuse(found: str, at: str) -> None:
+        if (found, at) == (action, key):
+            raise failure("AccessDenied")
+
+    s3.before = refuse
+    with pytest.raises(CommitError, match="AccessDenied"):
+        commit.run()
+    assert s3.objects == before
+
+
+def test_a_lost_answer_to_the_manifest_is_understood(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+    put = s3.put_object
+
+    def lost(**arguments: Any) -> Any:
+        answer = put(**arguments)
+        if arguments["Key"].endswith("_manifest.json"):
+            raise failure("InternalError")
+        return answer
+
+    s3.put_object = lost  # type: ignore[method-assign]
+    commit.run()
+    assert seen(s3) == list(NEW)
+    assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
+
+
+def test_old_files_that_can_not_be_removed_are_removed_by_the_next_run(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+
+    def refuse(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            raise failure("AccessDenied")
+
+    s3.before = refuse
+    with pytest.raises(StaleFilesError, match="names the new export, whole; but files of the one"):
+        commit.run()
+    assert seen(s3) == list(NEW)
+    s3.before = lambda action, key: None
+    assert recover(place(s3), deletes=True).finished is not None
+    assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
+
+
+def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None:
+    slow = overwrite(s3, holding(s3, OLD), NEW)
+
+    def next_run(action: str, key: str) -> None:
+        if (action, key) == ("DeleteObject", "x/part-0000-0001.csv"):
+            s3.before = lambda action, key: None
+            ground = prepare(place(s3), "overwrite")
+            assert ground.existing is not None
+            assert "has been completed now: 2 rows" in str(ground.finished)
+            name = f"part-0000-{ground.first_number:04d}.csv"
+            overwrite(s3, ground.existing, {name: 30}).run()
+
+    s3.before = next_run
+    slow.run()
+    assert seen(s3) == ["part-0000-0003.csv"]
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0003.csv"]
+
+
+def test_a_slow_run_leaves_the_claim_of_the_next_one(s3: MemoryS3) -> None:
+    slow = overwrite(s3, holding(s3, OLD), NEW)
+
+    def claim_of_the_next(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            s3.objects["x/_committing.json"] = b"of another run"
+
+    s3.before = claim_of_the_next
+    slow.run()
+    assert s3.objects["x/_committing.json"] == b"of another run"
+
+
+def test_a_run_that_another_overtook_leaves_that_one_alone(s3: MemoryS3) -> None:
+    existing = holding(s3, OLD)
+    late = overwrite(s3, existing, NEW)
+    overwrite(s3, existing, {"part-0000-0002.csv": 30}).run()
+    there = dict(s3.objects)
+    with pytest.raises(LocationError, match="another run has committed an export to s3://b/x/"):
+        late.run()
+    assert s3.objects == there
+
+
+@pytest.mark.parametrize("dies_at", range(8))
+def test_a_single_file_is_replaced_whole(s3: MemoryS3, dies_at: int) -> None:
+    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
+    requests = 0
+
+    def before(action: str, key: str) -> None:
+        nonlocal requests
+        requests += 1
+        if requests > dies_at:
+            raise DeathError
+
+    s3.before = before
+    with contextlib.suppress(DeathError):
+        commit.run()
+    s3.before = lambda action, key: None
+    recover(place(s3), deletes=True)
+    assert seen(s3) == ["all.csv"]
+    assert "x/_committing.json" not in s3.objects
+
+
+def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
+
+    def refuse(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_manifest.json"):
+            raise failure("AccessDenied")
+
+    s3.before = refuse
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    [left] = raised.value.remains
+    assert "may not name the new files yet: the next run to this location" in left
+    s3.before = lambda action, key: None
+    recover(place(s3), deletes=True)
+    assert seen(s3) == ["all.csv"]
+    assert len(s3.objects["x/all.csv"]) == 20
+
+
+def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
+    commit._claim()
+    s3.uploads.clear()  # by a lifecycle rule, or another run
+    assert recover(place(s3), deletes=True).finished is None
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
+    assert len(s3.objects["x/all.csv"]) == 10
+
+
+def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
+    """It was taken for dead before its manifest; another run finished it, and wrote its own."""
+    slow = overwrite(s3, holding(s3, OLD), NEW)
+    third = {"part-0000-0001.csv": 30}
+
+    def another_run(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_manifest.json"):
+            s3.before = lambda action, key: None
+            recover(place(s3), deletes=True)
+            existing = read_existing(place(s3))
+            assert existing is not None
+            overwrite(s3, existing, third).run()
+
+    s3.before = another_run
+    with pytest.raises(CommitError, match="another run has committed an export") as raised:
+        slow.run()
+    assert raised.value.remains == ()
+    assert seen(s3) == list(third)
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0001.csv"]
+
+
+def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> None:
+    files = [s3.opened(f"x/{name}", size) for name, size in OLD.items()]
+    first = Commit(place(s3), PendingExport(tuple(files), manifest_of(OLD)), deletes=True)
+
+    def another_run(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_manifest.json"):
+            s3.before = lambda action, key: None
+            recover(place(s3), deletes=True)
+            existing = read_existing(place(s3))
+            assert existing is not None
+            overwrite(s3, existing, NEW).run()
+            raise failure("InternalError")
+
+    s3.before = another_run
+    with pytest.raises(CommitError, match="InternalError"):
+        first.run()
+    assert seen(s3) == list(NEW)
+
+
+def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, OLD), NEW)
+    commit._claim()
+    s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
+    client: Any = s3
+    with pytest.raises(CopyError, match="it names files elsewhere"):
+        recover(Place(client, S3Location("b", "y/")), deletes=True)
+    assert seen(s3) == list(OLD)
+
+
+def partitioned(name: str, folder: str) -> PendingFile:
+    return PendingFile(0, 1, f"x/{folder}{name}", "id", ("etag",), 1, 1, "sum", folder)
+
+
+def test_partitions_are_replaced_one_by_one(s3: MemoryS3) -> None:
+    existing = holding(
+        s3, {"d=1/part-0000-0001.csv": 1, "d=2/part-0000-0001.csv": 2, "d=2/part-0001-0001.csv": 3}
+    )
+    files = [partitioned("part-0000-0002.csv", "d=2/"), partitioned("part-0000-0002.csv", "d=3/")]
+    some = plan_replacement(existing, files, partitioned=True, everything=False)
+    assert [entry["url"] for entry in some.kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
+    assert some.stale == ("d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv")
+    every = plan_replacement(existing, files, partitioned=True, everything=True)
+    assert every.kept == ()
+    assert len(every.stale) == 3
+
+
+def test_partitions_that_stay_are_read_as_the_new_ones_are(s3: MemoryS3) -> None:
+    existing = holding(s3, {"d=1/part-0000-0001.csv": 1})
+    options = {"format": "csv", "header": True, "on_existing": "overwrite"}
+    columns = {"elements": [{"name": "a"}]}
+    old = replace(existing, manifest={**existing.manifest, "options": options, "schema": columns})
+    require_same_reading(old, {**options, "on_existing": "fail"}, columns)
+    with pytest.raises(LocationError, match="other header, columns, and partitions without new"):
+        require_same_reading(old, {**options, "header": False}, {"elements": []})
+
+
+def test_new_files_never_have_the_names_of_old_ones(s3: MemoryS3) -> None:
+    existing = holding(s3, OLD)
+    files = [s3.opened("x/part-0000-0001.csv"), s3.opened("x/part-0003-0001.csv")]
+    with pytest.raises(CopyError, match="choose another single_file"):
+        plan_replacement(existing, files, partitioned=False, everything=False)
+
+
+def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3) -> None:
+    existing = holding(s3, OLD)
+    s3.objects["x/_SUCCESS"] = s3.objects["x/d=1/.hidden"] = b""
+    require_ours(place(s3), existing)
+    s3.objects["x/mine.csv"] = b""
+    with pytest.raises(LocationError, match=r"s3://b/x/mine.csv\. An overwrite replaces only"):
+        require_ours(place(s3), existing)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not json",
+        b"{}",
+        b'{"entries": [], "author": {"name": "other"}}',
+        b'{"entries": [{"url": "s3://b/y/a.csv"}], "author": {"name": "dbt-mzs3"}}',
+    ],
+)
+def test_a_manifest_of_others_is_refused(s3: MemoryS3, content: bytes) -> None:
+    s3.objects["x/_manifest.json"] = content
+    with pytest.raises(LocationError, match="is not a manifest that dbt-mzs3 writes"):
+        read_existing(place(s3))

@@ -1,0 +1,239 @@
+"""Commits that meet refusals, interrupts, and each other: all of an export, or none of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from memory_s3 import MemoryS3, failure
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.export.commit.protocol import Commit, CommitError
+from dbt.adapters.mzs3.export.commit.recover import Recovered, recover
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.upload.pending import PendingFile
+
+LOCATION = S3Location("b", "x/")
+FILES = [f"x/part-000{part}-0001.csv" for part in range(3)]
+EXPORT = ["x/_manifest.json", *FILES]
+
+
+@pytest.fixture
+def s3() -> MemoryS3:
+    return MemoryS3()
+
+
+def place(s3: MemoryS3) -> Place:
+    client: Any = s3
+    return Place(client, LOCATION)
+
+
+def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
+    """A run that has uploaded its files and goes on to commit them."""
+    opened = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
+    files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
+    entries = [{"url": f"s3://b/{f.key}", "meta": {"run_id": name}} for f in files]
+    manifest = {"of": name, "run_id": name, "entries": entries, "meta": {"record_count": 15}}
+    return Commit(place(s3), PendingExport(tuple(files), manifest), deletes=True), files
+
+
+def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:
+    """Do something right before the first such request."""
+
+    def before(found: str, at: str) -> None:
+        if (found, at) == (action, key):
+            s3.before = lambda *_: None
+            then()
+
+    s3.before = before
+
+
+def refuse(code: str) -> Any:
+    def answer() -> None:
+        raise failure(code)
+
+    return answer
+
+
+def test_everything_is_visible_and_the_claim_is_gone(s3: MemoryS3) -> None:
+    export(s3, "a")[0].run()
+    assert sorted(s3.objects) == EXPORT
+    assert not s3.uploads
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        ("CompleteMultipartUpload", FILES[1]),
+        ("PutObject", "x/_manifest.json"),
+        ("PutObject", "x/_committing.json"),
+    ],
+)
+def test_a_refusal_takes_everything_back(s3: MemoryS3, action: str, key: str) -> None:
+    commit, _ = export(s3, "a")
+    once(s3, action, key, refuse("AccessDenied"))
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert raised.value.remains == ()
+    assert s3.objects == {}
+
+
+def test_an_interrupt_after_the_decision_is_made_good_by_the_next_run(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    once(s3, "PutObject", "x/_manifest.json", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        commit.run()
+    assert recover(place(s3), deletes=True).finished is not None
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_an_interrupt_before_the_decision_takes_everything_back(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    once(s3, "CompleteMultipartUpload", FILES[2], interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        commit.run()
+    assert s3.objects == {}
+
+
+def test_a_refused_claim_leaves_another_runs_export_alone(s3: MemoryS3) -> None:
+    export(s3, "a")[0].run()
+    before = dict(s3.objects)
+    other, _ = export(s3, "b", FILES[:2])
+    once(s3, "PutObject", "x/_committing.json", refuse("SlowDown"))
+    with pytest.raises(CommitError, match="SlowDown"):
+        other.run()
+    assert s3.objects == before
+
+
+def test_a_run_that_looked_before_another_committed_finds_out(s3: MemoryS3) -> None:
+    late, _ = export(s3, "b", FILES[:2])
+    once(s3, "PutObject", "x/_committing.json", export(s3, "a")[0].run)
+    with pytest.raises(LocationError, match="is not empty"):
+        late.run()
+    assert sorted(s3.objects) == EXPORT
+    assert b'"a"' in s3.objects["x/_manifest.json"]
+
+
+def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
+    late, _ = export(s3, "b")
+    s3.objects["x/other.csv"] = b"x"
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(LocationError, match="is not empty"):
+        late.run()
+    s3.before = lambda action, key: None
+    assert recover(place(s3), deletes=True) == Recovered()
+    del s3.objects["x/other.csv"]
+    export(s3, "c")[0].run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    seen: list[bool] = []
+    commit.run(once_claimed=lambda: seen.append("x/_committing.json" in s3.objects))
+    assert seen == [True]
+
+
+def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others(s3: MemoryS3) -> None:
+    export(s3, "a")[0]._claim()
+    swept: list[bool] = []
+    with pytest.raises(LocationError):
+        export(s3, "b")[0].run(once_claimed=lambda: swept.append(True))
+    assert not swept
+
+
+def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
+    first, _ = export(s3, "a")
+    second, _ = export(s3, "b")
+    outcome: list[str] = []
+
+    def try_the_second() -> None:
+        with pytest.raises(LocationError) as raised:
+            second.run()
+        outcome.append(str(raised.value))
+
+    once(s3, "CompleteMultipartUpload", FILES[0], try_the_second)
+    first.run()
+    assert outcome[0].startswith("another run is committing an export to s3://b/x/")
+    assert b'"a"' in s3.objects["x/_manifest.json"]
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def finish() -> None:
+        recover(place(s3), deletes=True)
+
+    once(s3, "CompleteMultipartUpload", FILES[2], finish)
+    commit.run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    commit._claim()
+    s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
+    assert "has been completed now: 15 rows" in str(recover(place(s3), deletes=True).finished)
+    assert sorted(s3.objects) == EXPORT
+
+
+@pytest.mark.parametrize("turned_back", [True, False])
+def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_back: bool) -> None:
+    commit, _ = export(s3, "a")
+    commit._claim()
+    s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
+    if turned_back:
+        commit._change("back")
+    else:
+        s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
+    assert recover(place(s3), deletes=True).finished is None
+    assert set(s3.objects) <= {"x/_committing.json"}
+    assert not s3.uploads
+
+
+def test_a_store_without_conditional_writes_is_good_enough(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    once(s3, "PutObject", "x/_committing.json", refuse("NotImplemented"))
+    commit.run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject" or (action, key) == ("PutObject", "x/_manifest.json"):
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert [text.split(" failed")[0] for text in raised.value.remains] == [
+        f"removing s3://b/{key}" for key in FILES
+    ]
+    s3.before = lambda action, key: None
+    assert recover(place(s3), deletes=True).finished is None
+    assert set(s3.objects) == {"x/_committing.json"}
+
+
+def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
+    s3.objects["x/_committing.json"] = b"{}"
+    with pytest.raises(CopyError, match="is not what an export writes"):
+        recover(place(s3), deletes=True)

@@ -1,0 +1,81 @@
+"""A run of an export: what those learn who watch it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from dbt.adapters.mzs3.errors import CopyError, ExecutorError
+from dbt.adapters.mzs3.export.commit.protocol import StaleFilesError
+from dbt.adapters.mzs3.export.job import _Run, _with_remains
+from dbt.adapters.mzs3.upload.result import WriteResult
+
+EXPORT: Any = SimpleNamespace(
+    node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
+)
+
+
+def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise StaleFilesError("files of the one before it are still there")
+
+    nothing: Any = None
+    committed: list[WriteResult] = []
+    watch: Any = SimpleNamespace(committed=committed.append)
+    run = _Run(EXPORT, nothing, nothing, nothing, nothing, watch)
+    file: Any = SimpleNamespace(rows=12, bytes=45)
+    monkeypatch.setattr(run, "_upload", lambda: run._files.append(file))
+    monkeypatch.setattr(run, "_commit", refuse)
+    with pytest.raises(CopyError, match=r"^model\.shop\.orders: files of the one before it"):
+        run.to_the_end()
+    assert committed == [
+        WriteResult(
+            rows=12,
+            location="s3://b/p/",
+            manifest="s3://b/p/_manifest.json",
+            files=1,
+            bytes=45,
+            as_of=17,
+        )
+    ]
+
+
+def test_whoever_watches_learns_that_all_begins_again() -> None:
+    nothing: Any = None
+    heard: list[str] = []
+    watch: Any = SimpleNamespace(begin_again=heard.append)
+    progress: Any = SimpleNamespace(begin_again=lambda: heard.append("progress"))
+    run = _Run(EXPORT, nothing, nothing, nothing, progress, watch)
+    run._begin_again("equal hashes", [])
+    assert heard == ["progress", "equal hashes"]
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "failure", "left", "said"),
+    [
+        (
+            True,
+            PySparkException("[SPARK_JOB_CANCELLED] Job 7 cancelled"),
+            None,
+            "was cancelled. Nothing of this export is visible, and no upload is left open",
+        ),
+        (True, CopyError("the run was cancelled"), "Uploads may be left", "was cancelled. Upl"),
+        (
+            True,
+            PySparkException(str(ExecutorError("S3 denied it"))),
+            None,
+            "failed: S3 denied it. Nothing of this export",
+        ),
+        (False, PySparkException("no such row"), None, "failed: no such row. Nothing of this"),
+    ],
+)
+def test_what_is_left_is_told_of_what_failed_and_of_what_was_stopped(
+    cancelled: bool, failure: Exception, left: str | None, said: str
+) -> None:
+    told = str(_with_remains(EXPORT, failure, left, cancelled))
+    assert told.startswith(f"model.shop.orders: the export to s3://b/p/ {said}")

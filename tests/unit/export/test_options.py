@@ -1,0 +1,160 @@
+"""The options of a copy_to_s3 model: defaults, and every problem at once."""
+
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+
+
+def parse(**config: Any) -> CopyOptions:
+    return parse_options("model.p.m", {"location": "s3://b/p", **config}, {"default", "lake"})
+
+
+def problems(**config: Any) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as failure:
+        parse(**config)
+    return failure.value.problems
+
+
+def test_defaults_are_those_of_postgresql_and_the_docs() -> None:
+    options = parse()
+    assert options == CopyOptions("s3://b/p")
+    assert options.max_file_size == 256 * 1024 * 1024
+    assert options.part_size == 8 * 1024 * 1024
+    assert options.dialect == CsvDialect(",", '"', '"', "")
+    assert options.parts is None
+    assert not options.header
+
+
+def test_every_option_is_read() -> None:
+    options = parse(
+        aws_connection="lake",
+        format="csv",
+        max_file_size="1 GB",
+        part_size="16MB",
+        max_multi_part_bytes_in_memory="64MB",
+        parts=7,
+        header=True,
+        delimiter=";",
+        quote="'",
+        escape="\\",
+        null="\\N",
+        force_quote=["a", "b"],
+        compression="gzip",
+        on_existing="overwrite",
+        partition_by=["c", "d"],
+        encryption="aws:kms",
+        kms_key_id="key",
+        storage_class="STANDARD_IA",
+        object_tags={"team": "a&b"},
+        acl="bucket-owner-full-control",
+    )
+    assert (options.compression, options.on_existing) == ("gzip", "overwrite")
+    assert options.partition_by == ("c", "d")
+    assert options.properties.for_files() == {
+        "ServerSideEncryption": "aws:kms",
+        "SSEKMSKeyId": "key",
+        "StorageClass": "STANDARD_IA",
+        "Tagging": "team=a%26b",
+        "ACL": "bucket-owner-full-control",
+    }
+    assert "StorageClass" not in options.properties.for_notes()
+    assert options.dialect == CsvDialect(";", "'", "\\", "\\N")
+    assert (options.aws_connection, options.parts, options.header) == ("lake", 7, True)
+    assert (options.max_file_size, options.part_size) == (1 << 30, 16 << 20)
+    assert options.force_quote == ("a", "b")
+
+
+def test_escape_follows_quote_as_in_postgresql() -> None:
+    assert parse(quote="'").dialect.escape == "'"
+
+
+def test_force_quote_takes_one_name_or_a_star() -> None:
+    assert parse(force_quote="*").force_quote == ("*",)
+    assert parse(force_quote="id").force_quote == ("id",)
+
+
+def test_options_read_back_from_what_the_manifest_records() -> None:
+    options = parse(parts=3, header=True, max_file_size="64kB", null="x", force_quote=["a"])
+    assert parse(**options.as_config()) == options
+    parquet = parse(format="parquet", partition_by="day")
+    assert parse(**parquet.as_config()) == parquet
+    single = parse(single_file="all.csv", on_existing="resume")
+    assert parse(**single.as_config()) == single
+
+
+def test_parquet_is_compressed_unless_it_is_told_not_to() -> None:
+    assert parse(format="parquet").compression == "snappy"
+    assert parse(format="parquet", compression="none").compression == "none"
+
+
+def test_configs_of_spark_models_are_no_options() -> None:
+    assert parse(file_format="parquet", tblproperties={"a": "b"}) == parse()
+
+
+def test_all_problems_are_named_at_once() -> None:
+    found = problems(
+        max_file_sise="1MB",
+        parts=0,
+        header="yes",
+        delimiter="||",
+        aws_connection="lak",
+        part_size="1MB",
+    )
+    assert found == (
+        "max_file_sise is not an option of copy_to_s3; did you mean max_file_size?",
+        "parts must be a whole number from 1 to 10000, not 0",
+        "header must be true or false, not 'yes'",
+        "aws_connection 'lak' is not in the profile; it has default, lake",
+        "part_size must be at least 5MB, not 1MB",
+        "delimiter must be a single one-byte character",
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"format": "json"}, "format must be one of csv, parquet, not 'json'"),
+        ({"compression": "lz4"}, "compression must be one of none, gzip, zstd, not 'lz4'"),
+        (
+            {"format": "parquet", "header": True},
+            "header is an option of CSV; format is parquet, so leave it out",
+        ),
+        ({"on_existing": "append"}, "on_existing must be one of fail, overwrite, resume"),
+        ({"partition_by": ["a", "a"]}, "partition_by names a twice; leave one of them"),
+        ({"single_file": "x/a.csv"}, "single_file must be a file name without a slash"),
+        ({"single_file": "_manifest.json"}, "single_file must not begin with an underscore"),
+        ({"single_file": "a.csv", "parts": 2}, "parts contradicts single_file"),
+        ({"single_file": "a.csv", "partition_by": "a"}, "partition_by contradicts single_file"),
+        ({"encryption": "sse"}, "encryption must be one of AES256, aws:kms, aws:kms:dsse"),
+        ({"kms_key_id": "k"}, "kms_key_id needs encryption to be aws:kms"),
+        ({"storage_class": "COLD"}, "storage_class must be one of STANDARD, "),
+        ({"acl": "secret"}, "acl must be one of private, "),
+        ({"object_tags": {"team": 1}}, "object_tags must map texts to texts; 'team' does not"),
+        ({"object_tags": {str(i): "" for i in range(11)}}, "object_tags has 11 tags; S3 takes 10"),
+        ({"quote": ","}, "delimiter and quote must be different"),
+        ({"null": "a,b"}, "delimiter must not appear in the null specification"),
+        ({"null": "\n"}, "null representation cannot use newline or carriage return"),
+        ({"max_file_size": "1TB"}, "raise part_size"),
+        (
+            {"max_multi_part_bytes_in_memory": "9MB"},
+            "must be at least twice part_size, which is 8MB; it is 9MB",
+        ),
+        ({"location": "s3://b/x/ || mz_now()"}, "in a SQL expression the texts are in quotes"),
+        ({"location": 5}, "location must be a text, not 5"),
+        ({"location": ""}, "location is required"),
+        ({"location": "s3:///x"}, "location names no bucket: 's3:///x'"),
+        ({"partition_by": 5}, "partition_by must be a column's name, or a list of names, not 5"),
+        ({"force_quote": True}, "force_quote must be '*' or a list of column names, not True"),
+    ],
+)
+def test_what_is_refused(config: dict[str, Any], problem: str) -> None:
+    assert any(problem in found for found in problems(**config))
+
+
+def test_location_is_required() -> None:
+    with pytest.raises(ConfigError, match="location is required"):
+        parse_options("model.p.m", {}, {"default"})

@@ -1,0 +1,199 @@
+"""How a run ends is told and recorded, and neither can harm it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.events import CopyEvent
+from dbt.adapters.mzs3.export import watch as module
+from dbt.adapters.mzs3.export.history.table import HistoryRow
+from dbt.adapters.mzs3.export.options import CopyOptions
+from dbt.adapters.mzs3.export.tally import Snapshot
+from dbt.adapters.mzs3.export.watch import Audience, Watch
+from dbt.adapters.mzs3.rows.granted import Reason
+from dbt.adapters.mzs3.upload.result import WriteResult
+
+EXPORT: Any = SimpleNamespace(
+    node="model.shop.orders",
+    location=SimpleNamespace(uri="s3://b/p/"),
+    options=CopyOptions("s3://b/p", parts=4, format="parquet", on_existing="overwrite"),
+    as_of=17,
+)
+RESULT = WriteResult(
+    rows=12, location="s3://b/p/", manifest="s3://b/p/_manifest.json", files=3, bytes=45, as_of=17
+)
+
+
+class Witness:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[CopyEvent] = []
+        self.rows: list[tuple[str, HistoryRow]] = []
+        self.cancelled = threading.Event()
+        self.failure: Exception | None = None
+        monkeypatch.setattr(module, "append_history", self._append)
+
+    def _append(self, _: Any, schema: str, row: HistoryRow) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.rows.append((schema, row))
+
+    def watch(self, **changed: Any) -> Watch:
+        spark: Any = None
+        audience = Audience("analytics", "orders", "i-1", self.events.append)
+        return Watch(spark, EXPORT, replace(audience, **changed), self.cancelled)
+
+    @property
+    def names(self) -> list[str]:
+        return [event.name.removeprefix("mzs3.copy.") for event in self.events]
+
+
+@pytest.fixture
+def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
+    return Witness(monkeypatch)
+
+
+def test_a_committed_export(witness: Witness) -> None:
+    with witness.watch() as watch:
+        assert watch.committed(RESULT) is RESULT
+    assert witness.names == ["started", "committed"]
+    assert (
+        witness.events[-1].message == "analytics.orders: 12 rows, 3 files, 45 B in s3://b/p/, 0:00"
+    )
+    [(schema, row)] = witness.rows
+    assert schema == "analytics"
+    assert row.ended >= row.started > 1_700_000_000_000
+    assert replace(row, started=0, ended=0) == HistoryRow(
+        model="model.shop.orders",
+        location="s3://b/p/",
+        as_of=17,
+        started=0,
+        ended=0,
+        status="rows",
+        format="parquet",
+        on_existing="overwrite",
+        invocation_id="i-1",
+        rows=12,
+        bytes=45,
+        files=3,
+        error=None,
+    )
+
+
+def test_a_failed_export(witness: Witness) -> None:
+    with pytest.raises(CopyError), witness.watch():
+        raise CopyError("no room")
+    assert witness.names == ["started", "failed"]
+    [(_, row)] = witness.rows
+    assert (row.status, row.error, row.rows, row.files) == ("error", "no room", None, None)
+
+
+def test_a_cancelled_export(witness: Witness) -> None:
+    with pytest.raises(CopyError), witness.watch():
+        witness.cancelled.set()
+        raise CopyError("Spark was interrupted")
+    assert witness.names == ["started", "cancelled"]
+    [(_, row)] = witness.rows
+    assert (row.status, row.error) == ("cancelled", "Spark was interrupted")
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("wide rows", "with batches for wide rows: one has more than 16 kB"),
+        ("equal hashes", "sorted by all columns: different rows have the same hash"),
+    ],
+)
+def test_a_second_beginning_is_told(witness: Witness, reason: Reason, text: str) -> None:
+    with witness.watch() as watch:
+        watch.begin_again(reason)
+        watch.committed(RESULT)
+    assert witness.names == ["started", "begins_again", "committed"]
+    assert witness.events[1].message.endswith(f"begins again, {text}")
+
+
+def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> None:
+    with witness.watch() as watch:
+        watch.recovered("an earlier run was cut off; its export has been completed now")
+        watch.committed(RESULT)
+    assert witness.names == ["started", "recovered", "committed"]
+    assert "has been completed now" in witness.events[1].message
+
+
+def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
+    with pytest.raises(CopyError, match="was cancelled"), witness.watch() as watch:
+        witness.cancelled.set()
+        watch.begin_again("wide rows")
+    assert witness.names == ["started", "cancelled"]
+
+
+def test_there_is_no_progress_once_the_user_has_stopped_the_run(witness: Witness) -> None:
+    seen = Snapshot("computing", 0, 0, 0, None)
+    with pytest.raises(CopyError), witness.watch() as watch:
+        watch._tell_progress(seen)
+        witness.cancelled.set()
+        watch._tell_progress(seen)
+        watch.stop_if_cancelled()
+    assert witness.names == ["started", "progress", "cancelled"]
+
+
+def test_an_interrupt_is_a_cancellation(witness: Witness) -> None:
+    with pytest.raises(KeyboardInterrupt), witness.watch():
+        raise KeyboardInterrupt
+    assert [(row.status, row.error) for _, row in witness.rows] == [("cancelled", None)]
+
+
+def test_a_commit_that_outran_the_cancellation_is_a_commit(witness: Witness) -> None:
+    with witness.watch() as watch:
+        witness.cancelled.set()
+        watch.committed(RESULT)
+    assert [row.status for _, row in witness.rows] == ["rows"]
+
+
+def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
+    witness: Witness,
+) -> None:
+    with pytest.raises(CopyError), witness.watch() as watch:
+        watch.committed(RESULT)
+        raise CopyError("files of the one before it are still there")
+    assert witness.names == ["started", "committed"]
+    [(_, row)] = witness.rows
+    assert (row.status, row.rows, row.bytes, row.files) == ("rows", 12, 45, 3)
+    assert row.error == "files of the one before it are still there"
+
+
+def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None:
+    witness.failure = RuntimeError("no permission")
+    with witness.watch() as watch:
+        watch.committed(RESULT)
+    assert witness.names == ["started", "committed", "warning"]
+    assert witness.events[-1].message == (
+        "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
+        "and is otherwise as the log says: no permission"
+    )
+
+
+def test_an_event_that_cannot_be_told_is_lost(witness: Witness) -> None:
+    def refuse(_: CopyEvent) -> None:
+        raise RuntimeError("warnings are errors here")
+
+    with witness.watch(tell=refuse) as watch:
+        watch.committed(RESULT)
+    assert [row.status for _, row in witness.rows] == ["rows"]
+
+
+def test_without_a_schema_there_is_no_history(witness: Witness) -> None:
+    with witness.watch(schema=None, identifier=None) as watch:
+        watch.committed(RESULT)
+    assert witness.rows == []
+    assert witness.events[0].relation == "model.shop.orders"
+
+
+def test_an_error_is_recorded_up_to_its_limit() -> None:
+    row = HistoryRow("m", "l", 1, 2, 3, "error", "csv", "fail", "i", error="é" * 2001)
+    assert row.values()["error"] == "é" * 2000

@@ -1,0 +1,71 @@
+"""An object as a file: what breaks is resumed, what was replaced is noticed."""
+
+import io
+
+import pytest
+from readable_s3 import PREFIX, ReadableS3
+
+from dbt.adapters.mzs3.export.verify.object_file import MAX_RESUMES, ObjectFile, ReplacedError
+
+CONTENT = bytes(range(256)) * 4
+KEY = PREFIX + "x"
+
+
+@pytest.fixture
+def s3():
+    memory = ReadableS3()
+    memory.objects[KEY] = CONTENT
+    return memory
+
+
+def opened(s3):
+    return ObjectFile(s3.place, s3.listed("x"), pause=lambda _: None)
+
+
+def test_reads_as_a_file_does(s3):
+    file, plain = opened(s3), io.BytesIO(CONTENT)
+    for step in (("read", 10), ("read", 3), ("seek", -20, 2), ("read", 50), ("read", 1)):
+        assert getattr(file, step[0])(*step[1:]) == getattr(plain, step[0])(*step[1:])
+    assert file.tell() == plain.tell()
+    assert (file.seek(5), file.seek(5, 1), file.read()) == (5, 10, CONTENT[10:])
+
+
+def test_one_request_for_a_whole_object_and_none_for_an_empty_one(s3):
+    file = opened(s3)
+    while file.read(7):
+        pass
+    assert s3.asked == [""]
+    s3.objects[KEY] = b""
+    assert opened(s3).read(5) == b""
+    assert s3.asked == [""]
+
+
+def test_a_broken_connection_is_resumed_at_the_byte_reached(s3):
+    s3.breaks[KEY] = [100, 0, 30]
+    assert opened(s3).read(1000) == CONTENT[:1000]
+    assert s3.asked == ["", "bytes=100-", "bytes=100-", "bytes=130-"]
+
+
+def test_only_so_often_without_progress(s3):
+    s3.breaks[KEY] = [10] + [0] * (MAX_RESUMES + 1)
+    file = opened(s3)
+    with pytest.raises(ConnectionResetError):
+        file.read(100)
+    assert len(s3.asked) == 1 + MAX_RESUMES
+    assert isinstance(file.failure, ConnectionResetError)
+
+
+def test_a_replaced_object_is_noticed_also_by_a_store_without_conditions(s3):
+    file = opened(s3)
+    s3.objects[KEY] = CONTENT[::-1]
+    get = s3.get_object
+    s3.get_object = lambda *, IfMatch, **request: get(**request)
+    with pytest.raises(ReplacedError):
+        file.read(10)
+
+
+def test_a_store_that_ignores_ranges_is_no_store_to_resume_from(s3):
+    s3.breaks[KEY] = [100]
+    s3.honours_range = False
+    with pytest.raises(OSError, match="does not honour Range, asked for byte 100"):
+        opened(s3).read(1000)

@@ -1,0 +1,123 @@
+"""An S3 of one bucket in memory, with what commits and sweeps use of it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from dbt.adapters.mzs3.upload.pending import PendingFile
+
+
+def failure(code: str, action: str = "Action") -> ClientError:
+    """S3's answer: the server's fault for `InternalError` and `SlowDown`, else the client's."""
+    status = {"InternalError": 500, "SlowDown": 503, "NotImplemented": 501}.get(code, 400)
+    answer: Any = {
+        "Error": {"Code": code, "Message": "No."},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(answer, action)
+
+
+class MemoryS3:
+    """`before` is told action and key ahead of every request; what it raises is the answer."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.uploads: dict[str, tuple[str, int]] = {}
+        self.lists_uploads = True
+        self.lists_uploads_by_prefix = True
+        self.before: Callable[[str, str], None] = lambda action, key: None
+        self.meta = SimpleNamespace(endpoint_url=f"memory:{id(self)}")
+        self._lock = threading.RLock()
+
+    def opened(self, key: str, size: int = 10, upload_id: str | None = None) -> PendingFile:
+        """A file whose upload is open."""
+        upload_id = upload_id or f"upload {len(self.uploads)} of {key}"
+        self.uploads[upload_id] = (key, size)
+        return PendingFile(0, 1, key, upload_id, ("etag",), 5, size, "sum")
+
+    def put_object(
+        self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
+    ) -> dict[str, str]:
+        self.before("PutObject", Key)
+        with self._lock:
+            if IfNoneMatch and Key in self.objects:
+                raise failure("PreconditionFailed", "PutObject")
+            if IfMatch and IfMatch != self._etag(Key):
+                raise failure("PreconditionFailed", "PutObject")
+            self.objects[Key] = Body
+            return {"ETag": self._etag(Key)}
+
+    def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
+        self.before("GetObject", Key)
+        if Key not in self.objects:
+            raise failure("NoSuchKey", "GetObject")
+        return {"Body": io.BytesIO(self.objects[Key]), "ETag": self._etag(Key)}
+
+    def delete_object(self, *, Key: str, IfMatch: str = "", **_: Any) -> None:
+        self.before("DeleteObject", Key)
+        with self._lock:
+            if IfMatch and Key not in self.objects:
+                raise failure("NoSuchKey", "DeleteObject")
+            if IfMatch and IfMatch != self._etag(Key):
+                raise failure("PreconditionFailed", "DeleteObject")
+            self.objects.pop(Key, None)
+
+    def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
+        self.before("ListObjectsV2", Prefix)
+        keys = sorted(key for key in self.objects if key.startswith(Prefix))
+        return {"Contents": [self._listed(key) for key in keys]}
+
+    def _listed(self, key: str) -> dict[str, Any]:
+        return {"Key": key, "Size": len(self.objects[key]), "ETag": self._etag(key)}
+
+    def _etag(self, key: str) -> str:
+        md5 = hashlib.md5(self.objects.get(key, b""), usedforsecurity=False)
+        return f'"{md5.hexdigest()}"'
+
+    def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, str]:
+        self.before("CreateMultipartUpload", Key)
+        return {"UploadId": self.opened(Key).upload_id}
+
+    def upload_part(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
+        self.before("UploadPart", Key)
+        return {"ETag": "etag"}
+
+    def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
+        self.before("CompleteMultipartUpload", Key)
+        with self._lock:
+            if UploadId not in self.uploads:
+                raise failure("NoSuchUpload", "CompleteMultipartUpload")
+            key, size = self.uploads.pop(UploadId)
+            self.objects[key] = b"x" * size
+
+    def abort_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
+        self.before("AbortMultipartUpload", Key)
+        if self.uploads.pop(UploadId, None) is None:
+            raise failure("NoSuchUpload", "AbortMultipartUpload")
+
+    def get_paginator(self, name: str) -> Any:
+        fake = self
+
+        class Paginator:
+            def paginate(self, *, Prefix: str = "", **_: Any) -> Iterator[dict[str, Any]]:
+                if name == "list_objects_v2":
+                    yield fake.list_objects_v2(Prefix=Prefix)
+                    return
+                fake.before("ListMultipartUploads", Prefix)
+                yield {
+                    "Uploads": [
+                        {"Key": key, "UploadId": upload_id}
+                        for upload_id, (key, _) in list(fake.uploads.items())
+                        if fake.lists_uploads and key.startswith(Prefix)
+                        if not Prefix or fake.lists_uploads_by_prefix
+                    ]
+                }
+
+        return Paginator()

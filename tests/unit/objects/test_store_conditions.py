@@ -1,0 +1,156 @@
+"""A store that does not heed the conditions of writes is found out, and nothing is left there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from memory_s3 import MemoryS3, failure
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.export.commit.preflight import OnExisting, prepare
+from dbt.adapters.mzs3.objects import conditions as module
+from dbt.adapters.mzs3.objects.conditions import (
+    Conditions,
+    compares_before_deleting,
+    store_conditions,
+)
+from dbt.adapters.mzs3.objects.prefix import Place
+
+
+class Store(MemoryS3):
+    """Heeds the conditions whose names are in `heeded`; the others are `ignored` or unknown."""
+
+    def __init__(self, *heeded: str, ignored: bool = True) -> None:
+        super().__init__()
+        self.heeded = set(heeded)
+        self.ignored = ignored
+        self.asked: Counter[str] = Counter()
+        self.loses: set[int] = set()
+
+    def put_object(self, *, Key: str, **given: Any) -> dict[str, str]:
+        self.asked["PutObject"] += 1
+        given = self._heeded("PUT", given)
+        answer = super().put_object(Key=Key, **given)
+        if self.asked["PutObject"] in self.loses:  # boto3 asks again, and gets that answer
+            answer = super().put_object(Key=Key, **given)
+        return answer
+
+    def delete_object(self, *, Key: str, **given: Any) -> None:
+        self.asked["DeleteObject"] += 1
+        given = self._heeded("DELETE", given)
+        super().delete_object(Key=Key, **given)
+
+    def _heeded(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
+        conditions = {"IfMatch", "IfNoneMatch"} & set(given)
+        unknown = {name for name in conditions if f"{method} {name}" not in self.heeded}
+        if unknown and not self.ignored:
+            raise failure("NotImplemented")
+        return {name: value for name, value in given.items() if name not in unknown}
+
+
+EVERY = ("PUT IfNoneMatch", "PUT IfMatch", "DELETE IfMatch")
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "_known", {})
+    monkeypatch.setattr(module, "_deletes", {})
+    return
+
+
+def place(s3: MemoryS3, prefix: str = "x/") -> Place:
+    client: Any = s3
+    return Place(client, S3Location("b", prefix))
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+@pytest.mark.parametrize(
+    ("heeded", "found"),
+    [
+        (EVERY, Conditions(creates=True, replaces=True)),
+        (EVERY[:1], Conditions(creates=True, replaces=False)),
+        ((), Conditions(creates=False, replaces=False)),
+    ],
+)
+def test_what_a_store_heeds_is_seen(
+    heeded: tuple[str, ...], found: Conditions, ignored: bool
+) -> None:
+    s3 = Store(*heeded, ignored=ignored)
+    assert store_conditions(place(s3)) == found
+    assert s3.objects == {}
+
+
+def test_a_store_that_heeds_if_match_alone_does_not_create(s3: Store) -> None:
+    s3.heeded.remove("PUT IfNoneMatch")
+    assert not store_conditions(place(s3)).creates
+    assert s3.objects == {}
+
+
+@pytest.fixture
+def s3() -> Store:
+    return Store(*EVERY)
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3, 4])
+def test_an_answer_that_is_lost_changes_nothing(s3: Store, lost: int) -> None:
+    s3.loses = {lost}
+    assert store_conditions(place(s3)) == Conditions(True, True)
+    assert s3.objects == {}
+
+
+@pytest.mark.parametrize("heeded", [EVERY, EVERY[:2]])
+def test_whether_a_store_compares_before_it_deletes(heeded: tuple[str, ...]) -> None:
+    assert compares_before_deleting(place(Store(*heeded))) == (heeded == EVERY)
+
+
+def test_a_bucket_is_tried_once(s3: Store) -> None:
+    store_conditions(place(s3))
+    asked = s3.asked.copy()
+    store_conditions(place(s3, "y/"))
+    assert s3.asked == asked
+
+
+@pytest.mark.parametrize("heeded", [EVERY, ()])
+def test_no_object_is_made_where_none_can_be_deleted(heeded: tuple[str, ...]) -> None:
+    s3 = Store(*heeded)
+    written: list[str] = []
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            raise failure("AccessDenied")
+        if action == "PutObject":
+            written.append(key)
+
+    s3.before = before
+    found = store_conditions(place(s3))
+    assert found == Conditions(creates=bool(heeded), replaces=bool(heeded))
+    assert len(written) == 1
+    assert not heeded or s3.objects == {}
+
+
+def test_a_refusal_names_the_permissions(s3: Store) -> None:
+    def before(action: str, key: str) -> None:
+        if action == "PutObject":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(S3Error, match=r"conditional writes at s3://b/x/ .* s3:PutObject and s3:"):
+        store_conditions(place(s3))
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "resume"])
+def test_no_run_replaces_or_resumes_on_a_store_that_heeds_none(mode: OnExisting) -> None:
+    s3 = Store()
+    with pytest.raises(LocationError, match=f"on_existing: {mode} needs a store that does"):
+        prepare(place(s3), mode)
+    assert s3.objects == {}
+    assert s3.uploads == {}
+
+
+def test_a_first_export_needs_no_right_to_delete(s3: Store) -> None:
+    prepare(place(s3), "fail")
+    assert s3.asked == {"DeleteObject": 1}  # of nothing, to see what the store says

@@ -1,0 +1,87 @@
+"""The settings by which Spark cuts rows into batches, and which rows may come unmeasured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.rows.batches import can_be_narrow, unmeasured_batches
+
+ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+
+class Conf:
+    """As a session's, with one setting of the user's."""
+
+    def __init__(self, rows: str, modifiable: bool = True) -> None:
+        self.values = {ROWS: rows}
+        self.modifiable = modifiable
+        self.ended = False
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.values.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        if self.ended:
+            raise PySparkRuntimeError("the session has ended", messageParameters={})
+        self.values[name] = value
+
+    def unset(self, name: str) -> None:
+        del self.values[name]
+
+    def isModifiable(self, _: str) -> bool:
+        return self.modifiable
+
+
+class Session:
+    def __init__(self, rows: str = "10000", *, modifiable: bool = True) -> None:
+        self.conf = Conf(rows, modifiable)
+
+
+@pytest.fixture
+def spark() -> Any:
+    return Session()
+
+
+def test_batches_are_small_and_the_settings_come_back(spark: Any) -> None:
+    with unmeasured_batches(spark):
+        assert spark.conf.values == {ROWS: "4096", BYTES: "2147483647"}
+    assert spark.conf.values == {ROWS: "10000"}
+
+
+def test_they_come_back_after_a_failure(spark: Any) -> None:
+    with pytest.raises(ValueError, match="oops"), unmeasured_batches(spark):
+        raise ValueError("oops")
+    assert spark.conf.values == {ROWS: "10000"}
+
+
+def test_a_session_that_has_ended_does_not_hide_why(spark: Any) -> None:
+    with pytest.raises(ValueError, match="why"), unmeasured_batches(spark):
+        spark.conf.ended = True
+        raise ValueError("why")
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("500", "500"), ("0", "4096"), ("-1", "4096")])
+def test_a_lower_limit_of_the_users_stays(theirs: str, ours: str) -> None:
+    spark: Any = Session(theirs)
+    with unmeasured_batches(spark):
+        assert spark.conf.values[ROWS] == ours
+    assert spark.conf.values == {ROWS: theirs}
+
+
+def test_a_session_that_allows_no_change_is_left_alone() -> None:
+    spark: Any = Session(modifiable=False)
+    with unmeasured_batches(spark):
+        assert spark.conf.values == {ROWS: "10000"}
+
+
+def test_what_can_be_narrow() -> None:
+    flat = T.StructType().add("a", "string").add("b", "decimal(38,2)")
+    assert can_be_narrow(flat)
+    many = T.StructType([T.StructField(f"c{i}", T.LongType()) for i in range(1025)])
+    assert not can_be_narrow(many)
+    assert can_be_narrow(T.StructType(many.fields[1:]))

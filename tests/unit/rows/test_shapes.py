@@ -1,0 +1,131 @@
+"""What is said of a query's columns before anything runs."""
+
+import pytest
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+from dbt.adapters.mzs3.formats.spec import ExportedColumn
+from dbt.adapters.mzs3.rows.ordering import SIGNED
+from dbt.adapters.mzs3.rows.shapes import (
+    column_problems,
+    exported_columns,
+    parquet_problems,
+    view_problems,
+)
+
+LONG, TEXT = T.LongType(), T.StringType()
+PLACE = T.GeographyType(4326)
+
+
+def columns(**kinds):
+    return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        (LONG, PLAIN),
+        (T.NullType(), PLAIN),
+        (T.StringType("UTF8_LCASE"), PLAIN),
+        (T.VariantType(), Shape("variant")),
+        (T.CalendarIntervalType(), Shape("interval")),
+        (T.YearMonthIntervalType(), Shape("interval")),
+        (T.DayTimeIntervalType(), Shape("interval")),
+        (T.ArrayType(T.ArrayType(LONG)), Shape("list", (Shape("list", (PLAIN,)),))),
+        (T.MapType(TEXT, T.VariantType()), Shape("map", (PLAIN, Shape("variant")))),
+        (
+            columns(a=LONG, b=columns(c=T.DayTimeIntervalType())),
+            Shape("struct", (PLAIN, Shape("struct", (Shape("interval"),)))),
+        ),
+        (columns(), Shape("struct")),
+    ],
+)
+def test_shape_of_a_type(kind, shape):
+    assert exported_columns(columns(x=kind)) == (ExportedColumn("x", shape),)
+    assert column_problems(columns(x=kind), []) == []
+
+
+def test_columns_of_one_name_are_columns():
+    schema = T.StructType([T.StructField("a", LONG), T.StructField("a", TEXT)])
+    assert exported_columns(schema) == (ExportedColumn("a"), ExportedColumn("a"))
+    assert column_problems(schema, ["a"]) == []
+
+
+def test_a_query_without_columns_is_a_problem():
+    assert column_problems(columns(), []) == ["the query has no columns"]
+
+
+def test_every_problem_is_listed_with_its_place():
+    schema = columns(
+        fine=LONG,
+        here=PLACE,
+        list=T.ArrayType(PLACE),
+        deep=columns(b=T.ArrayType(columns(c=PLACE, fine=LONG))),
+        map=T.MapType(TEXT, T.GeometryType(0)),
+    )
+    assert column_problems(schema, ["fine", "x", "y", "*"]) == [
+        *(
+            f"column {path} has the type {kind}, which an export can't write; "
+            "select it as another type, such as string or binary"
+            for path, kind in [
+                ("here", "geography(4326)"),
+                ("list[]", "geography(4326)"),
+                ("deep.b[].c", "geography(4326)"),
+                ("map.value", "geometry(0)"),
+            ]
+        ),
+        "force_quote names x, y, but the columns are fine, here, list, deep, map",
+    ]
+
+
+def test_a_column_with_a_dot_in_its_name_is_no_field_of_another():
+    schema = columns(**{"a.b": PLACE, "c-d": columns(**{"e.f": PLACE}), "": columns()})
+    told = [problem.split(" has ")[0] for problem in column_problems(schema, [])]
+    assert told == ["column `a.b`", "column `c-d`.`e.f`"]
+    (problem,) = parquet_problems(schema)
+    assert problem.startswith("column `` is a struct without fields")
+
+
+def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():
+    time = T.TimeType(7)
+    schema = columns(
+        fine=T.TimeType(6),
+        here=T.TimeType(9),
+        list=T.ArrayType(time),
+        deep=columns(b=T.ArrayType(columns(c=time))),
+        map=T.MapType(time, T.MapType(TEXT, time)),
+    )
+    assert column_problems(schema, []) == [
+        f"column {path} has the type {kind}, of which an export can't write the digits behind the "
+        "microsecond; select it as a string, or as time(6)"
+        for path, kind in [
+            ("here", "time(9)"),
+            ("list[]", "time(7)"),
+            ("deep.b[].c", "time(7)"),
+            ("map.key", "time(7)"),
+            ("map.value.value", "time(7)"),
+        ]
+    ]
+
+
+def test_fields_of_a_struct_must_have_names_of_their_own():
+    names = ("a", "A", "b", "ss", "\u017fs")
+    twice = T.StructType([T.StructField(name, LONG) for name in names])
+    assert column_problems(columns(s=T.ArrayType(twice)), []) == [
+        f"column s[] is a struct with fields {both}, which are one name to Spark; rename one"
+        for both in ("a and A", "ss and \u017fs")
+    ]
+
+
+def test_columns_of_which_spark_makes_a_view_that_it_cant_read():
+    assert view_problems(columns(a=LONG, A=LONG, b=LONG)) == []
+    assert view_problems(columns(**dict.fromkeys(("ss", "b", "\u017fs", "SS"), LONG))) == [
+        "the query has columns ss and \u017fs, which are one name to Spark, so that the model's "
+        "view can't be read; rename one"
+    ]
+
+
+def test_what_a_change_does_not_concern_stays_the_reference_it_is():
+    column = object()
+    for kind in (LONG, TEXT, T.ArrayType(LONG), columns(a=LONG, b=T.ArrayType(TEXT))):
+        assert SIGNED.of(column, kind) is column

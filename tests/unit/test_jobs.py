@@ -1,0 +1,68 @@
+"""The compiled job: readable, and the query in it is the model's, whatever is in it."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.jobs import render_copy_job
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
+    def record(spark: Any, query: str, **kwargs: Any) -> None:
+        monkeypatch_calls.append((spark, query, kwargs))
+
+    original, job.copy_to_s3 = job.copy_to_s3, record
+    try:
+        provided = {
+            "spark": "SPARK",
+            "aws_connections": {"c": 1},
+            "as_of": 5,
+            "cancelled": None,
+            "tell": print,
+            "scrub": str.upper,
+            "invocation_id": "i-1",
+        }
+        exec(compile(source, "job.py", "exec"), provided)
+    finally:
+        job.copy_to_s3 = original
+
+
+@given(TEXT, st.dictionaries(TEXT, TEXT | st.integers() | st.booleans() | st.lists(TEXT)))
+def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any]) -> None:
+    calls: list[tuple[Any, ...]] = []
+    run(render_copy_job("model.p.m", query, options, schema="a", identifier="m"), calls)
+    [(spark, received, kwargs)] = calls
+    assert received.strip() == query.strip()
+    assert kwargs == {
+        "node": "model.p.m",
+        "options": options,
+        "connections": {"c": 1},
+        "as_of": 5,
+        "full_refresh": False,
+        "cancelled": None,
+        "audience": Audience(
+            schema="a", identifier="m", invocation_id="i-1", tell=print, scrub=str.upper
+        ),
+    }
+    assert spark == "SPARK"
+
+
+def test_the_job_reads_well() -> None:
+    source = render_copy_job(
+        "model.p.orders",
+        "select *\nfrom orders",
+        {"location": "s3://b/p"},
+        schema="analytics",
+        identifier="orders",
+        full_refresh=True,
+    )
+    assert source.startswith("# COPY TO S3 of model.p.orders, compiled by dbt-mzs3.\n")
+    assert '\nQUERY = """\nselect *\nfrom orders\n"""\n' in source
+    assert "    'location': 's3://b/p',\n" in source
+    assert "    full_refresh=True,\n" in source
+    assert "        schema='analytics',\n        identifier='orders',\n" in source
