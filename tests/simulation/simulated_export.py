@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.export.commit.recover import Recovered, recover
 from dbt.adapters.mzs3.export.export import Export
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects import concurrently as each
+from dbt.adapters.mzs3.objects import prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload import sweep
@@ -239,6 +240,7 @@ def simulated(deletes: bool = True) -> Iterator[None]:
         mock.patch.object(sweep, "_QUIET_S", 0.0),
         mock.patch.object(sweep, "_LOST_QUIET_S", 0.0),
         mock.patch.object(sweep, "_PAUSE_S", 0.0),
+        mock.patch.object(prefix, "_PAUSE_S", 0.0),
         mock.patch("uuid.uuid4", _Ids.uuid4),
     ):
         yield

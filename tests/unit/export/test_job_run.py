@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError
-from dbt.adapters.mzs3.export.commit.protocol import StaleFilesError
+from dbt.adapters.mzs3.export.commit.intent import StaleFilesError
 from dbt.adapters.mzs3.export.job import _Run, _with_remains
 from dbt.adapters.mzs3.upload.result import WriteResult
 

@@ -13,8 +13,9 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.existing import Existing
+from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.preflight import Ground, prepare
-from dbt.adapters.mzs3.export.commit.protocol import Commit, CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import Export, checked_frame
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.export.progress import Progress

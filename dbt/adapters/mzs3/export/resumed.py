@@ -47,7 +47,8 @@ def require_same(place: Place, existing: Existing, files: Sequence[PendingFile])
     if wanted != there:
         differ = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
         raise LocationError(
-            f"{place.uri} holds a finished export, and the query gives other rows by now: "
-            f"{len(differ)} of {len({*wanted, *there})} files differ, such as {differ[0]}. To "
-            "replace it, set on_existing to overwrite; resume only finishes what was cut off"
+            f"{place.uri} holds a finished export, and this run gives another one: "
+            f"{len(differ)} of {len({*wanted, *there})} files differ, such as {differ[0]}, as its "
+            "rows, options or parts do. To replace it, set on_existing to overwrite; resume only "
+            "finishes what was cut off"
         )

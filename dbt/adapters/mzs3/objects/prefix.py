@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ResponseStreamingError
+
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import content_md5
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 MANIFEST = "_manifest.json"
 COMMITTING = "_committing.json"
 _CONFLICTS = 4
+_PAUSE_S = 0.1
 PROBE = "_mzs3_"
 """What the names of objects and uploads begin with that are only made to see what S3 does."""
 
@@ -102,7 +105,12 @@ class Place:
             if is_missing(exc):
                 return None
             raise
-        return found["Body"].read(), found["ETag"]
+        try:
+            return found["Body"].read(), found["ETag"]
+        except BotoCoreError:
+            raise
+        except Exception as exc:
+            raise ResponseStreamingError(error=exc) from exc
 
     def write(self, name: str, body: bytes, **condition: str) -> str:
         """Write a small JSON object below the location; its ETag.
@@ -124,7 +132,7 @@ class Place:
             except AwsFailure as exc:
                 if attempt == _CONFLICTS or error_code(exc) != "ConditionalRequestConflict":
                     raise
-                Event().wait(0.1 * 2**attempt)
+                Event().wait(_PAUSE_S * 2**attempt)
             else:
                 break
         return str(written["ETag"])

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from memory_s3 import MemoryS3, failure
+from urllib3.exceptions import SSLError
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
+from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError, read_intent
 from dbt.adapters.mzs3.export.commit.pending import PendingExport
-from dbt.adapters.mzs3.export.commit.protocol import Commit, CommitError
+from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.commit.recover import Recovered, recover
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -109,7 +111,7 @@ def test_an_interrupt_before_the_decision_takes_everything_back(s3: MemoryS3) ->
 def test_a_refused_claim_leaves_another_runs_export_alone(s3: MemoryS3) -> None:
     export(s3, "a")[0].run()
     before = dict(s3.objects)
-    other, _ = export(s3, "b", FILES[:2])
+    other, _ = export(s3, "b", ["x/part-0009-0001.csv"])
     once(s3, "PutObject", "x/_committing.json", refuse("SlowDown"))
     with pytest.raises(CommitError, match="SlowDown"):
         other.run()
@@ -123,6 +125,124 @@ def test_a_run_that_looked_before_another_committed_finds_out(s3: MemoryS3) -> N
         late.run()
     assert sorted(s3.objects) == EXPORT
     assert b'"a"' in s3.objects["x/_manifest.json"]
+
+
+def test_another_name_of_the_bucket_is_no_reason_to_delete(s3: MemoryS3) -> None:
+    client: Any = s3
+    late, _ = export(s3, "b")
+    first, _ = export(s3, "a")
+    for entry in first.pending.manifest["entries"]:
+        entry["url"] = entry["url"].replace("s3://b/", "s3://alias/")
+    first._place = Place(client, S3Location("alias", "x/"))
+    once(s3, "PutObject", "x/_committing.json", first.run)
+    with pytest.raises(LocationError, match="is not empty"):
+        late.run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def md5s(commit: Commit) -> None:
+    """S3 tells what the ETag of each file will be."""
+    files = [replace(file, etags=("0" * 32,)) for file in commit.pending.files]
+    commit.pending = commit._effects.pending = replace(commit.pending, files=tuple(files))
+
+
+@pytest.mark.parametrize("size", [9, 10], ids=["another size", "the same size"])
+@pytest.mark.parametrize("when", ["ListObjectsV2", "PutObject"], ids=["before", "while claiming"])
+def test_what_something_else_has_written_stays(s3: MemoryS3, when: str, size: int) -> None:
+    commit, _ = export(s3, "a")
+    md5s(commit)
+
+    def write() -> None:
+        s3.objects |= {FILES[1]: b"y" * size, "x/readme.txt": b""}
+
+    once(s3, when, "x/" if when == "ListObjectsV2" else "x/_committing.json", write)
+    with pytest.raises((LocationError, CommitError)):
+        commit.run()
+    assert s3.objects[FILES[1]] == b"y" * size
+
+
+@pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
+def test_a_body_that_breaks_off_after_the_decision_hides_nothing(s3: MemoryS3, key: str) -> None:
+    commit, _ = export(s3, "a")
+    commit.pending = commit._effects.pending = replace(commit.pending, stale=("x/old.csv",))
+    s3.objects["x/old.csv"] = b"old"
+    commit._effects.require_unchanged = lambda: None  # type: ignore[method-assign]
+
+    class Broken:
+        def read(self) -> bytes:
+            raise SSLError("bad record mac")
+
+    get_object = s3.get_object
+
+    def broken(*, Key: str, **more: Any) -> dict[str, Any]:
+        found = get_object(Key=Key, **more)
+        return {**found, "Body": Broken()} if Key == key else found
+
+    s3.get_object = broken  # type: ignore[method-assign]
+    if key == "x/_committing.json":
+        commit.run()
+        return
+    with pytest.raises(StaleFilesError, match="names the new export, whole"):
+        commit.run()
+    assert FILES[0] in s3.objects
+
+
+def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were_there(
+    s3: MemoryS3,
+) -> None:
+    commit, _ = export(s3, "a")
+
+    def no_thread() -> None:
+        raise RuntimeError("can't start new thread")
+
+    once(s3, "PutObject", "x/_manifest.json", no_thread)
+    with pytest.raises(CommitError, match="can't start new thread") as raised:
+        commit.run()
+    assert "the next run to this location finishes the export" in raised.value.remains[0]
+
+
+def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if key == "x/_committing.json":
+            raise failure("InternalError")
+
+    s3.before = before
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert "_committing.json may be there" in raised.value.remains[0]
+    assert not s3.uploads
+
+
+def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    commit._claim()
+
+    def before(action: str, key: str) -> None:
+        if action == "CompleteMultipartUpload":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    assert recover(place(s3), deletes=True).finished is None
+    assert set(s3.objects) <= {"x/_committing.json"}
+    assert not s3.uploads
+
+
+def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def undo() -> None:
+        s3.uploads.pop(f"a {FILES[2]}")
+        found = read_intent(place(s3))
+        assert found is not None
+        other = Commit.found(place(s3), found, deletes=True)
+        other._change("back")  # and then it dies
+
+    once(s3, "CompleteMultipartUpload", FILES[2], undo)
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert raised.value.remains == ("files of this run at s3://b/x/, which another run removes",)
 
 
 def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
@@ -235,5 +355,5 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
 
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
     s3.objects["x/_committing.json"] = b"{}"
-    with pytest.raises(CopyError, match="is not what an export writes"):
+    with pytest.raises(CopyError, match="is not what an export to this location writes"):
         recover(place(s3), deletes=True)

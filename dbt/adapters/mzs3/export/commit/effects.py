@@ -16,8 +16,8 @@ from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.commit.pending import PendingExport
 from dbt.adapters.mzs3.objects.abort import abort_all, delete_all
 from dbt.adapters.mzs3.objects.concurrently import each
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Place
-from dbt.adapters.mzs3.upload.pending import complete
+from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Listed, Place
+from dbt.adapters.mzs3.upload.pending import PendingFile, complete, multipart_etag
 
 
 class Effects:
@@ -36,6 +36,20 @@ class Effects:
         manifest = self._place.find(self._place.key(MANIFEST))
         if manifest is None or manifest.etag != self.pending.replaces:
             raise LocationError(self.overtaken())
+
+    def require_free(self) -> None:
+        """Looked at before claiming: until then nobody can have completed this run's uploads."""
+        if self.pending.in_place is not None:
+            return
+        mine = {file.key for file in self.pending.files}
+        found = next((found.key for found in self._place.objects() if found.key in mine), None)
+        if found is not None:
+            self.require_unchanged()  # another run of this location has better words
+            raise LocationError(
+                f"{self._place.uri_of(found)} has appeared since this run began: something else "
+                "writes to this location, or to one above or below it. Give each model a location "
+                "of its own"
+            )
 
     def can_still_be_visible(self) -> bool:
         """Whether the manifest is what it was when the run began; another run asks."""
@@ -96,10 +110,10 @@ class Effects:
         if not self.pending.stale:
             return []
         try:
-            named = _named_by(_parsed(self._place.read(MANIFEST)))
+            named = _keys_of(_parsed(self._place.read(MANIFEST)))
         except AwsFailure as exc:
             return [describe(exc, f"reading {self._place.uri}{MANIFEST}", "s3:GetObject")]
-        stale = [key for key in self.pending.stale if self._place.uri_of(key) not in named]
+        stale = [key for key in self.pending.stale if key not in named]
         return delete_all(self._place, stale)
 
     def abort(self) -> list[str]:
@@ -107,17 +121,26 @@ class Effects:
         return abort_all(self._place, [(f.key, f.upload_id) for f in self.pending.files])
 
     def delete_visible(self) -> list[str]:
-        """Delete what has become an object; what could not be, and why."""
-        keys = {file.key for file in self.pending.files}
+        """Delete what has become an object; what could not be, and why.
+
+        Objects of these names that something else has written stay.
+        """
         try:
             # Of runs that began at one time, another may have committed files of these names.
-            named = _named_by(_parsed(self._place.read(MANIFEST)))
-            keys = {key for key in keys if self._place.uri_of(key) not in named}
-            visible = [found.key for found in self._place.objects() if found.key in keys]
+            named = _keys_of(_parsed(self._place.read(MANIFEST)))
+            files = {file.key: file for file in self.pending.files if file.key not in named}
+            visible = [found for found in self._place.objects() if found.key in files]
         except AwsFailure as exc:
             doing = f"reading {self._place.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
-        return delete_all(self._place, visible)
+        visible = [found for found in visible if found.size == files[found.key].bytes]
+        ours = [found.key for found in visible if _may_be(files[found.key], found)]
+        others = [self._place.uri_of(found.key) for found in visible if found.key not in ours]
+        return delete_all(self._place, ours) + [
+            f"{uri} is as large as a file of this export, and its ETag is another: it stays. "
+            "Remove it if nothing else has written it"
+            for uri in others
+        ]
 
     def overtaken(self) -> str:
         """What a run is told that comes too late."""
@@ -133,6 +156,17 @@ def _parsed(manifest: bytes | None) -> Mapping[str, Any]:
         parsed = json.loads(manifest or b"{}")
         return parsed if isinstance(parsed, dict) else {}
     return {}
+
+
+def _may_be(file: PendingFile, found: Listed) -> bool:
+    """Whether an object is the one that a file's upload becomes, as far as its ETag tells."""
+    etag = multipart_etag(file.etags)
+    return etag is None or etag == found.etag.strip('"')
+
+
+def _keys_of(manifest: Mapping[str, Any]) -> set[str]:
+    """The keys of a manifest's files, which may name the bucket by an access point."""
+    return {url.removeprefix("s3://").partition("/")[2] for url in _named_by(manifest)}
 
 
 def _named_by(manifest: Mapping[str, Any]) -> dict[str, Any]:

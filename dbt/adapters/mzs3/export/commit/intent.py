@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
+from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.pending import PendingExport
 from dbt.adapters.mzs3.objects.prefix import COMMITTING, Place
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
@@ -93,6 +94,18 @@ class UnansweredError(Exception):
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
         super().__init__(str(cause))
+
+
+class CommitError(CopyError):
+    """A commit that failed. `remains` says what is left for the next run to finish or remove."""
+
+    def __init__(self, reason: str, remains: Sequence[str] = ()) -> None:
+        self.remains = tuple(remains)
+        super().__init__(reason)
+
+
+class StaleFilesError(CopyError):
+    """The export is committed and its manifest true, but files of the old one are still there."""
 
 
 def read_intent(place: Place) -> Version | None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from dbt.adapters.mzs3.aws.failures import (
-    AwsFailure,
-    describe,
-    error_code,
-    is_denied,
-)
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.intent import (
     NO_CONDITIONS_CODES,
     ChangedError,
+    CommitError,
     CommitIntent,
+    StaleFilesError,
     State,
     UnansweredError,
     Version,
@@ -36,18 +33,6 @@ _GONE = (
     "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
     "bucket, has aborted them"
 )
-
-
-class CommitError(CopyError):
-    """A commit that failed. `remains` says what is left for the next run to finish or remove."""
-
-    def __init__(self, reason: str, remains: Sequence[str] = ()) -> None:
-        self.remains = tuple(remains)
-        super().__init__(reason)
-
-
-class StaleFilesError(CopyError):
-    """The export is committed and its manifest true, but files of the old one are still there."""
 
 
 class _LostError(CopyError):
@@ -90,6 +75,7 @@ class Commit:
         """
         make_visible = self._make_visible
         try:
+            self._effects.require_free()
             self._claim()
             if not self._proven:
                 self._prove()
@@ -102,7 +88,7 @@ class Commit:
             make_visible = self._make_visible_with_another
         try:
             make_visible()
-        except (_LostError, UnansweredError, *AwsFailure) as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, it is decided
             self._undo_unless_visible(exc)
         self._clean_up()
 
@@ -228,8 +214,17 @@ class Commit:
         """Forward if the commit of another run can still go there, else back."""
         whole = self._effects.is_visible()
         if not whole and self._effects.can_still_be_visible():
-            whole = self.pending.in_place is not None or self._effects.complete_all()
+            whole = self.pending.in_place is not None or self._completes_for_another()
         self._change("forward" if whole else "back", shared=whole)
+
+    def _completes_for_another(self) -> bool:
+        try:
+            return self._effects.complete_all()
+        except AwsFailure as exc:
+            # What will be refused each time must not keep the location from every later run.
+            if was_surely_refused(exc):
+                return False
+            raise
 
     def _goes_forward_after(self, exc: BaseException) -> bool:
         """After a failure: whether another run has decided to go forward. Else it is undone."""
@@ -238,14 +233,14 @@ class Commit:
                 # What is decided stays so until it is known to be impossible.
                 if self._held.intent.state == "forward" or self._went_forward():
                     return True
-                problems = self._roll_back() if self._is_mine_to_undo() else self._effects.abort()
+                problems = self._undone()
             elif not self._effects.is_visible():
                 problems = []
             else:
                 return True
         except (UnansweredError, *AwsFailure) as second:
             problems = self._undecided(second) if self._version else self._left_by(exc)
-        except (LocationError, ValueError) as second:
+        except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             problems = [f"{second}; files that this run has completed may be there"]
         if isinstance(exc, LocationError) and not problems:
             raise exc
@@ -257,11 +252,12 @@ class Commit:
         """What a claim may have left that had no answer."""
         if not isinstance(exc, UnansweredError):
             return []
-        return [f"{self._place.uri}{COMMITTING} may be there, and is then ended by the next run"]
+        may_be = f"{self._place.uri}{COMMITTING} may be there, and is then ended by the next run"
+        return [*self._effects.abort(), may_be]
 
     def _has_claimed(self, exc: BaseException) -> bool:
         """Whether the intent is there, or was; without an answer to its PUT, by looking."""
-        if self._version is None and isinstance(exc, (UnansweredError, *AwsFailure)):
+        if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._place)
             if found is not None and found.intent.run_id == self._writer:
                 self._version = found
@@ -282,13 +278,18 @@ class Commit:
         ours = found is not None and found.intent.run_id == self._held.intent.run_id
         if found is None or not ours or found.intent.state == "closed":
             return self._effects.is_visible()
-        if found.intent.state == "forward":
-            self._version = found
+        self._version = found
         return found.intent.state == "forward"
 
-    def _is_mine_to_undo(self) -> bool:
+    def _undone(self) -> list[str]:
+        """Back, once that is decided; what this run could not undo, or what another is undoing."""
         intent = self._held.intent
-        return intent.state == "back" and intent.written_by == self._writer
+        if intent.state != "back":
+            return self._effects.abort()
+        if intent.written_by == self._writer:
+            return self._roll_back()
+        theirs = f"files of this run at {self._place.uri}, which another run removes"
+        return [*self._effects.abort(), theirs]
 
     def _undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
@@ -322,25 +323,26 @@ class Commit:
         long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
         """
         mine = not self._held.intent.shared and self.pending.in_place is None
-        with contextlib.suppress(_LostError, UnansweredError, *AwsFailure):
+        left = [
+            f"{self._place.uri}{MANIFEST} may not name the new files yet: the next run to this "
+            "location finishes the export, or undoes it"
+        ]
+        with contextlib.suppress(Exception):
             if self._effects.is_visible():
                 return
             if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
-                if not self._went_forward():
-                    if self._is_mine_to_undo():
-                        raise CommitError(self._reason(exc), self._roll_back()) from exc
-                    raise CommitError(self._effects.overtaken()) from exc
-                self._make_visible_with_another()
-                return
-        left = (
-            f"{self._place.uri}{MANIFEST} may not name the new files yet: the next run to this "
-            "location finishes the export, or undoes it"
-        )
-        raise CommitError(self._reason(exc), [left]) from exc
+                if self._went_forward():
+                    self._make_visible_with_another()
+                    return
+                left = self._undone()
+        raise CommitError(self._reason(exc), left) from exc
 
     def _clean_up(self) -> None:
         """Delete what the new manifest does not name any more, and then the intent."""
-        problems = self._effects.delete_stale()
+        try:
+            problems = self._effects.delete_stale()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
+            problems = [f"removing them failed: {exc}"]
         if problems:
             listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(
@@ -355,7 +357,7 @@ class Commit:
             stale = retired.without(map(self._name, self.pending.stale))
             retired = UsedNames(retired=stale.retired)  # the manifest has the numbers
         # Beside its manifest, an intent that stays does no harm.
-        with contextlib.suppress(ChangedError, UnansweredError, *AwsFailure):
+        with contextlib.suppress(Exception):
             close_intent(self._place, self._held, self._writer, retired, deletes=self._deletes)
 
     # -- going back
@@ -382,8 +384,6 @@ class Commit:
             doing = f"removing {self._place.uri}{COMMITTING}"
             return [describe(cause, doing, "s3:DeleteObject")]
         return []
-
-    # -- words
 
     def _names(self) -> list[str]:
         return [self._name(file.key) for file in self.pending.files]

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
-from dbt.adapters.mzs3.export.commit.intent import ChangedError, UnansweredError, read_intent
-from dbt.adapters.mzs3.export.commit.protocol import Commit, CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.intent import (
+    ChangedError,
+    CommitError,
+    StaleFilesError,
+    UnansweredError,
+    read_intent,
+)
+from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Place
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 
@@ -72,7 +78,9 @@ def recover(place: Place, *, deletes: bool) -> Recovered:
             raise CopyError(describe(cause, doing, "s3:GetObject and s3:PutObject")) from exc
         except ValueError as exc:
             raise CopyError(
-                f"{place.uri}{COMMITTING} is not what an export writes ({exc}); remove it"
+                f"{place.uri}{COMMITTING} is not what an export to this location writes ({exc}). "
+                "Use the version of dbt-mzs3, and the name of the bucket, that wrote it; remove "
+                "it only if nothing has"
             ) from exc
     raise LocationError(
         f"other runs are committing to {place.uri} at this moment; give each model, and each "
