@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -24,7 +25,8 @@ class Location:
         self.bucket = bucket
         self.uri = f"s3://{bucket}/x"
         self._sums: dict[tuple[str, str], str] = {}
-        s3.create_bucket(Bucket=bucket)
+        with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+            s3.create_bucket(Bucket=bucket)
 
     def listed(self) -> dict[str, str]:
         """The ETag of every object by its key, all at one moment; without closed claims."""
