@@ -379,3 +379,18 @@ def test_a_manifest_of_others_is_refused(s3: MemoryS3, content: bytes) -> None:
     s3.objects["x/_manifest.json"] = content
     with pytest.raises(LocationError, match="is not a manifest that dbt-mzs3 writes"):
         read_existing(place(s3))
+
+
+def test_a_single_file_that_another_run_has_given_up_is_told_of_as_that(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
+
+    def give_up(action: str, key: str) -> None:
+        if action == "CompleteMultipartUpload":
+            s3.before = lambda *_: None
+            s3.uploads.clear()
+            assert recover(place(s3), deletes=True).finished is None
+
+    s3.before = give_up
+    with pytest.raises(CommitError, match="uploads of this run are gone"):
+        commit.run()
+    assert seen(s3) == list(SINGLE_OLD)
