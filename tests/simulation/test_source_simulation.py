@@ -23,7 +23,7 @@ from pyspark.errors import AnalysisException
 from dbt.adapters.mzs3.csv_source import compaction, epoch, ledger, ledger_table, lock
 from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
-from dbt.adapters.mzs3.csv_source.events import COMMIT, PLAN, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
 from dbt.adapters.mzs3.csv_source.ledger import (
     Ledger,
@@ -43,6 +43,9 @@ OLD, NEW = frozenset({("a", 1)}), frozenset({("a", 2), ("b", 1)})
 
 Event = tuple[str, int, bool]
 """Which version of which object an event is of, and whether it hides the object's earlier rows."""
+DECISION: Event = ("c", 1, False)
+DECIDED = "decided"
+"""What a run-operation answers that has put the decision on record."""
 
 
 class Events(tuple[Event, ...]):
@@ -84,6 +87,12 @@ class Catalog:
         void = {number for number, phase, _ in events if phase == VOID}
         known = {number for number, phase, _ in events if phase == COMMIT}
         return frozenset(known - void), max(known - void, default=0)
+
+    def noted(self) -> set[Event]:
+        """The decisions on record that count."""
+        events = self.events(self.since)
+        void = {number for number, phase, _ in events if phase == VOID}
+        return {event for number, phase, event in events if phase == NOTE and number not in void}
 
     def hiding(self) -> frozenset[tuple[str, int]]:
         """What a reader's second look at the ledger finds."""
@@ -337,16 +346,29 @@ def unlocking(ask: Ask) -> None:
         lock.take_away(table, holder.token)
 
 
-def compacting(ask: Ask) -> None:
-    """A run that puts something on record, and compacts."""
+def noting(ask: Ask, events: Events, *, compacts: bool) -> None:
+    """A run that puts these on record, and may compact."""
     CLOCK.now = 0
     named = Named(ask, "D")
     with locked(named) as taken:
         made = Ledger(named, RELATIONS, taken)
         for dead in unfinished_epochs(made.epochs()):
             made.write_void(dead)
-        made.write_note(next_epoch(made.epochs()), Events())
-        compaction.compact(named, RELATIONS, made, require_lock=taken.require)
+        made.write_note(next_epoch(made.epochs()), events)
+        if compacts:
+            compaction.compact(named, RELATIONS, made, require_lock=taken.require)
+        taken.require()
+
+
+def compacting(ask: Ask) -> None:
+    """A run that compacts, and has nothing to say."""
+    noting(ask, Events(), compacts=True)
+
+
+def deciding(ask: Ask) -> str:
+    """A run-operation: what it put on record is there to stay."""
+    noting(ask, Events([DECISION]), compacts=False)
+    return DECIDED
 
 
 def reading(ask: Ask) -> Any:
@@ -395,6 +417,10 @@ def counted_rows(spark: Any, _: Any, __: Any, number: str, plan: Any, ___: int) 
     yield plan, Fetched(len(plan), len(plan))
 
 
+def record_failure(_: Any, made: Ledger, number: str, plan: Any, __: str) -> None:
+    made.write_failed(number, plan, Anything())
+
+
 MARK = (0, SNAPSHOT, ())
 """What every snapshot has."""
 
@@ -412,7 +438,7 @@ def kept(_: Any, made: Ledger, __: Any) -> Any:
     visible = {
         (number, phase, event)
         for number, phase, event in events
-        if phase == COMMIT and number >= hidden.get(event[0], 0)
+        if phase == NOTE or (phase == COMMIT and number >= hidden.get(event[0], 0))
     }
     return Events(sorted({*visible, *voids, MARK}, key=repr))
 
@@ -453,6 +479,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     patch(
         Pass, "_fetch", lambda this, number, plan, batch: this.spark("fetch", number, tuple(plan))
     )
+    patch(Pass, "_record_failure", record_failure)
     patch(Pass, "_acts_after_commit", False)
     patch(compaction, "COMPACT_AFTER", 3)
     patch(compaction, "_kept", kept)
@@ -512,6 +539,8 @@ def check_end(state: Catalog, outcomes: tuple[Any, ...]) -> None:
         elif getattr(outcome, "objects", 0):
             assert state.visible() == sorted(NEW), "a run said that it committed"
     after = alone(state, "next")
+    if DECIDED in outcomes:
+        assert after.noted() == state.noted() == {DECISION}, "what was decided is gone"
     known = {number for number, phase, _ in after.events() if phase in (COMMIT, VOID)}
     ended = {int(number) for number, phase, _ in after.partitions if phase == COMMIT}
     assert ended <= known, "an epoch looks committed that was closed"
@@ -563,6 +592,11 @@ def test_a_source_keeps_its_rows_when_a_run_was_slow_to_compact(simulated):
     assert explored(A, compacting, reading, start=compacted(), faults=0) > 1_000_000
 
 
+def test_a_decision_stays_whatever_a_run_plans_late(simulated):
+    assert explored(A, deciding, start=ingested(), faults=0) > 1_000
+    assert explored(AHEAD, deciding, start=ingested(), faults=0) > 1_000
+
+
 def test_what_a_run_was_closing_when_it_died_is_closed_by_the_next(simulated):
     assert explored(A, start=planned_only(), faults=1) > 20
 
@@ -607,7 +641,12 @@ def go_by_a_snapshot_that_is_gone(monkeypatch):
     monkeypatch.setattr(epoch, "compact", lambda *given, **_: compact(*given, require_lock=int))
 
 
+def plan_under_any_number(monkeypatch):
+    monkeypatch.setattr(epoch, "next_plan", next_epoch)
+
+
 DEFECTS = {
+    plan_under_any_number: ([A, deciding], ingested()),
     void_without_asking: ([A, B], ingested()),
     snapshot_under_a_number_of_its_own: ([A, AHEAD], ingested(3)),
     never_look_at_the_lock: ([A, AHEAD], ingested()),

@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     epochs_due,
     latest_snapshot,
     next_epoch,
+    next_plan,
     unfinished_epochs,
 )
 from dbt.adapters.mzs3.csv_source.ledger_table import close, publish
@@ -80,12 +81,22 @@ def test_an_epoch_that_another_run_has_closed_is_not_committed(monkeypatch):
 
 def test_the_first_epoch_is_now():
     before = time.time_ns() // 1_000_000
-    assert before <= int(next_epoch({})) <= time.time_ns() // 1_000_000
+    for made in (next_epoch, next_plan):
+        assert before <= int(made({})) <= time.time_ns() // 1_000_000 + 1
 
 
 @given(st.sets(st.integers(min_value=1, max_value=10**15), min_size=1))
 def test_an_epoch_is_later_than_all_on_record_whatever_the_clock_says(known):
-    assert int(next_epoch({str(epoch): {"plan"} for epoch in known})) > max(known)
+    epochs = {str(epoch): {"plan"} for epoch in known}
+    assert max(known) < int(next_epoch(epochs)) <= max({*known, time.time_ns() // 10**6}) + 2
+    assert max(known) < int(next_plan(epochs)) <= max({*known, time.time_ns() // 10**6}) + 2
+
+
+@given(st.sets(st.integers(min_value=1, max_value=10**15)))
+def test_no_note_has_the_number_of_a_plan_that_is_not_on_record_yet(known):
+    epochs = {str(epoch): {"note"} for epoch in known}
+    assert int(next_plan(epochs)) % 2 == 0
+    assert int(next_epoch(epochs)) % 2 == 1
 
 
 @pytest.mark.parametrize(

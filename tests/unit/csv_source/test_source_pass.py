@@ -70,6 +70,7 @@ def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
     this._epoch(ledger, BATCH)
     first, second = sorted(ledger.written, key=int)
     assert ledger.written == {first: {"note"}, second: {"plan"}}
+    assert (int(first) % 2, int(second) % 2) == (1, 0)
 
 
 def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
@@ -79,6 +80,7 @@ def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeyp
         this._refuse(ledger, Refusal("it was overwritten", "events", "notes"))
     first, second = sorted(ledger.written, key=int)
     assert ledger.written == {first: {"note"}, second: {"failed"}}
+    assert (int(first) % 2, int(second) % 2) == (1, 1)
 
 
 def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch):

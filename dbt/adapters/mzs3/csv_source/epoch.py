@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     LISTING_IS_LOST,
     Ledger,
     next_epoch,
+    next_plan,
     unfinished_epochs,
 )
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
@@ -160,7 +161,7 @@ class Pass:
         }
         if not batch.objects:
             return Totals(**waiting)
-        epoch = next_epoch(ledger.epochs())
+        epoch = next_plan(ledger.epochs())
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:

@@ -285,14 +285,29 @@ def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
     return events.select(*starmap(column, _COLUMNS.items())).coalesce(1)
 
 
+def next_plan(epochs: Epochs) -> str:
+    """A number for an epoch that plans, as `next_epoch`; even, which no other new epoch is.
+
+    A plan may land late, when its run has lost the lock. Had somebody's note the same number, it
+    would be void with that plan.
+    """
+    return _next(epochs, 0)
+
+
 def next_epoch(epochs: Epochs) -> str:
-    """A number for a new epoch: later than all on record, and never one of a run that died.
+    """A number for a new epoch that plans nothing: later than all on record, and never one of a
+    run that died.
 
     It is the time in milliseconds, so that what a dead run's server still writes under its own
-    number can't meet what this run writes.
+    number can't meet what this run writes. It is odd: see `next_plan`.
     """
-    latest = max((int(epoch) for epoch in epochs), default=0)
-    return str(max(latest + 1, time.time_ns() // 1_000_000))
+    return _next(epochs, 1)
+
+
+def _next(epochs: Epochs, parity: int) -> str:
+    least = max((int(epoch) + 1 for epoch in epochs), default=1)
+    least = max(least, time.time_ns() // 1_000_000)
+    return str(least + (least + parity) % 2)
 
 
 def latest_snapshot(epochs: Epochs) -> str | None:
