@@ -365,6 +365,12 @@ def compacting(ask: Ask) -> None:
     noting(ask, Events(), compacts=True)
 
 
+def compacting_twice(ask: Ask) -> None:
+    """Two runs, one after the other: the second drops what the first had closed."""
+    compacting(ask)
+    compacting(ask)
+
+
 def deciding(ask: Ask) -> str:
     """A run-operation: what it put on record is there to stay."""
     noting(ask, Events([DECISION]), compacts=False)
@@ -565,9 +571,11 @@ def alone(state: Catalog, name: str) -> Catalog:
     return state
 
 
-def explored(*programs: Callable[[Ask], Any], start: Catalog, faults: int) -> int:
+def explored(
+    *programs: Callable[[Ask], Any], start: Catalog, faults: int, switches: int | None = None
+) -> int:
     exploration = Exploration(programs, Metastore(), start, check_state, check_end)
-    found = exploration.exhaustively(faults)
+    found = exploration.exhaustively(faults, switches)
     print(found)
     return found.orders
 
@@ -595,6 +603,10 @@ def test_a_source_keeps_its_rows_when_a_run_was_slow_to_compact(simulated):
 def test_a_decision_stays_whatever_a_run_plans_late(simulated):
     assert explored(A, deciding, start=ingested(), faults=0) > 1_000
     assert explored(AHEAD, deciding, start=ingested(), faults=0) > 1_000
+
+
+def test_who_is_told_of_a_commit_has_committed(simulated):
+    assert explored(A, compacting_twice, start=compacted(), faults=0, switches=2) > 1_000
 
 
 def test_what_a_run_was_closing_when_it_died_is_closed_by_the_next(simulated):

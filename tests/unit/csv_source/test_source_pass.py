@@ -53,7 +53,7 @@ def this(monkeypatch):
         connection=None,
         relations=None,
         spec=SimpleNamespace(reading=SimpleNamespace(max_rejects=1)),
-        lock=SimpleNamespace(require=lambda: None),
+        lock=SimpleNamespace(require=lambda outcome="": None),
         cancellation=Cancellation("lake.orders"),
         on_step=lambda step: None,
     )
@@ -122,6 +122,23 @@ def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
     monkeypatch.setattr(this.lock, "require", lost)
     with pytest.raises(SourceError, match="stays, and its full listing is not on record"):
         this._record_listing(FakeLedger(), 0)
+
+
+def test_a_commit_that_came_late_is_not_told_as_one(this, monkeypatch):
+    @contextmanager
+    def counted(*_):
+        yield "counted", Fetched(1, 1)
+
+    ledger = FakeLedger()
+
+    def lost(outcome="nothing of it is committed"):
+        if any("commit" in phases for phases in ledger.written.values()):
+            raise SourceError(f"the lock was taken away; {outcome}")
+
+    monkeypatch.setattr(epochs, "counted_rows", counted)
+    this.lock.require = lost
+    with pytest.raises(SourceError, match="its commit may not count, as s3_source_status shows"):
+        this._epoch(ledger, BATCH)
 
 
 def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):

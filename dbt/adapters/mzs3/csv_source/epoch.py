@@ -205,6 +205,8 @@ class Pass:
             self.cancellation.check()
             self.cancellation.committing = True
             ledger.write_commit(epoch, counted)
+        # Who took it meanwhile may have closed this epoch, and dropped by now what closed it.
+        self.lock.require("its commit may not count, as s3_source_status shows")
         return fetched
 
     def _record_failure(
