@@ -61,18 +61,22 @@ def drop_source(
 ) -> None:
     """Nothing of the source is left in Spark but its schema and its lock, which the caller holds.
 
-    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
-    the lock is no longer held.
+    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's; and
+    once the lock is no longer held, as what is there by then may be of who took it.
     The rows go last: if this dies on the way, the source says that its state is lost, and to be
     reset again; it ingests nothing twice.
     """
     _require_own(spark, relations, source)
-    if lock is not None:
-        lock.require("nothing is dropped")
-    for view in (relations.source, relations.objects, relations.rejects):
-        spark.sql(f"DROP VIEW IF EXISTS {view}")
-    for table in (relations.ledger, relations.rows):
-        spark.sql(f"DROP TABLE IF EXISTS {table}")
+    views = [
+        f"VIEW IF EXISTS {v}" for v in (relations.source, relations.objects, relations.rejects)
+    ]
+    tables = [f"TABLE IF EXISTS {table}" for table in (relations.ledger, relations.rows)]
+    outcome = "nothing is dropped"
+    for relation in views + tables:
+        if lock is not None:
+            lock.require(outcome)
+        spark.sql(f"DROP {relation}")
+        outcome = "it is dropped in part, and nothing more"
 
 
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:

@@ -1,0 +1,32 @@
+"""Dropping a source whose lock is lost on the way; the metastore is a stand-in."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source import reset
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.errors import SourceError
+
+RELATIONS = SourceRelations("raw", "orders")
+IN_ORDER = ["source", "objects", "rejects", "ledger", "rows"]
+
+
+@pytest.mark.parametrize("until", range(len(IN_ORDER) + 1))
+def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
+    dropped = []
+
+    def require(outcome):
+        if len(dropped) == until:
+            raise SourceError(outcome)
+
+    monkeypatch.setattr(reset, "_require_own", lambda *_: None)
+    spark = SimpleNamespace(sql=lambda text: dropped.append(text.split(" ")[-1]))
+    lock = SimpleNamespace(require=require)
+    if until == len(IN_ORDER):
+        reset.drop_source(spark, RELATIONS, "lake.orders", lock)
+    else:
+        outcome = "nothing is dropped" if until == 0 else "it is dropped in part, and nothing more"
+        with pytest.raises(SourceError, match=f"^{outcome}$"):
+            reset.drop_source(spark, RELATIONS, "lake.orders", lock)
+    assert dropped == [getattr(RELATIONS, name) for name in IN_ORDER[:until]]
