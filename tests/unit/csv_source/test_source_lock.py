@@ -1,13 +1,19 @@
 """The lock of a source where the metastore fails, or has what is no lease."""
 
+import itertools
+import threading
+from dataclasses import asdict
+
 import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import lock as lock_module
+from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.lock_table import LockTable
 from dbt.adapters.mzs3.csv_source.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")
 ELSEWHERE = Owner(place="elsewhere", boot="", pid=7, started="", host="etl-1")
@@ -83,3 +89,107 @@ def test_a_folder_of_the_locks_name_is_no_lock_that_somebody_has(monkeypatch):
     assert refused("AlreadyExistsException: Table orders__lock") is False
     with pytest.raises(AnalysisException, match="as its associated location"):
         refused("[LOCATION_ALREADY_EXISTS] Cannot name it, as its associated location")
+
+
+class OneLock:
+    """A `LockTable` whose holder is known; each read may fail."""
+
+    def __init__(self, fails=()):
+        self.values, self.beats, self.fails = None, set(), list(fails)
+
+    def create(self, values):
+        if self.values is not None:
+            raise AnalysisException("AlreadyExistsException")
+        self.values = values
+
+    def read(self):
+        if self.values is not None and self.fails and self.fails.pop(0):
+            raise AnalysisException("no connection")
+        return self.values
+
+    def drop(self):
+        self.values = None
+
+    def beat(self, token):
+        return None
+
+    def drop_beat(self, token):
+        self.beats.discard(token)
+
+
+class CancelledWhenItsOwn(Cancellation):
+    """The user cancels once this run has put its lock in the place of another's."""
+
+    table: OneLock
+    token = ""
+
+    def wait(self, seconds):
+        if self.table.values["taken_as"] == self.token:
+            raise SourceError("cancelled")
+
+
+def taking_over(table):
+    """A lock that finds one of another host, which is expired when it looks again."""
+    table.create({"taken_as": "another", **asdict(ELSEWHERE)})
+    stop = CancelledWhenItsOwn("lake.orders")
+    ticks = itertools.count(step=LEASE_S)
+    lock = SourceLock(None, RELATIONS, "lake.orders", cancellation=stop, clock=lambda: next(ticks))
+    stop.table, stop.token, lock._table = table, lock._me.token, table
+    return lock
+
+
+FAILS_AT_ITS_OWN = [False] * 5 + [True]
+"""Twice two looks at the other's lock, and one as it is taken away; then one at its own."""
+
+
+def test_who_is_cancelled_as_it_takes_over_leaves_no_lock():
+    table = OneLock()
+    with pytest.raises(SourceError, match="cancelled"):
+        taking_over(table).__enter__()
+    assert table.values is None
+
+
+def test_who_cannot_tell_whether_it_took_over_leaves_no_lock(monkeypatch):
+    table = OneLock(FAILS_AT_ITS_OWN)
+    lock = taking_over(table)
+    lock._cancellation = Cancellation("lake.orders")
+    monkeypatch.setattr(lock_module, "POLL_S", 0)
+    with pytest.raises(AnalysisException, match="no connection"):
+        lock.__enter__()
+    assert table.values is None
+
+
+def test_who_gives_up_waiting_leaves_the_lock_to_its_holder():
+    table = OneLock()
+    lock = taking_over(table)
+    lock._wait_s = 0
+    with pytest.raises(SourceError, match="is ingesting this source"):
+        lock.__enter__()
+    assert table.values["taken_as"] == "another"
+    assert not lock._thread.locked()
+
+
+def test_the_error_of_a_run_is_told_though_its_lock_cannot_be_taken_away():
+    table = OneLock(FAILS_AT_ITS_OWN)
+    with pytest.raises(SourceError, match="cancelled"):
+        taking_over(table).__enter__()
+
+
+def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch):
+    monkeypatch.setattr(lock_module, "RENEW_S", 0)
+    monkeypatch.setattr(lock_module, "POLL_S", 0.01)
+    table, begun, go_on = OneLock(), threading.Event(), threading.Event()
+
+    def late(token, number):
+        begun.set()
+        go_on.wait(60)
+        table.beats.add(token)
+
+    table.set_beat = late
+    lock = SourceLock(None, RELATIONS, "lake.orders")
+    lock._table = table
+    with lock:
+        assert begun.wait(60)
+    go_on.set()
+    lock._renewer.join(60)
+    assert table.beats == set()

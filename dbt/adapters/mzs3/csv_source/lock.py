@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,7 +106,12 @@ class SourceLock:
             self._renewer = threading.Thread(target=self._renew, daemon=True)
             self._renewer.start()
         except BaseException:
-            self._thread.release()
+            try:
+                # It may be ours by now, and nobody else gives it back.
+                with suppress(*SPARK_FAILURES):
+                    self._give_back()
+            finally:
+                self._thread.release()
             raise
         return self
 
@@ -115,12 +120,15 @@ class SourceLock:
             self._ended.set()
             if self._renewer is not None:
                 self._renewer.join(timeout=POLL_S)
-            if self._holder() == self._me:
-                self._table.drop()
-            if self._has_beat:
-                self._table.drop_beat(self._me.token)
+            self._give_back()
         finally:
             self._thread.release()
+
+    def _give_back(self) -> None:
+        if self._holder() == self._me:
+            self._table.drop()
+        if self._has_beat:
+            self._table.drop_beat(self._me.token)
 
     def require(self, outcome: str = NOTHING_COMMITTED) -> None:
         """Raises SourceError if the lock is no longer this run's: somebody took it.
@@ -171,11 +179,13 @@ class SourceLock:
         while not self._ended.wait(RENEW_S):
             number += 1
             self._has_beat = True
-            try:
+            # If that goes on failing, the lock is lost, and `require` says so.
+            with suppress(*SPARK_FAILURES):
                 self._table.set_beat(self._me.token, number)
-            except SPARK_FAILURES:
-                # If that goes on, the lock is lost, and `require` says so.
-                continue
+            if self._ended.is_set():
+                # Who gave the lock back may have dropped the beat before it was there.
+                with suppress(*SPARK_FAILURES):
+                    self._table.drop_beat(self._me.token)
 
     def _create(self) -> bool:
         """Whether the lock was free, and is ours now."""
