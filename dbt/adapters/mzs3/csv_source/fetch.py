@@ -165,9 +165,11 @@ def counted_rows(
 
     `count` objects were to be planned, which says how best to hold what is counted.
 
-    Raises SourceError if records of an object are missing or there twice: its records, rejected
-    ones too, are numbered from 1, so the highest number is their count; an object that was
-    skipped has one row, without a number. Raises it also for more rejects than the source allows.
+    Raises SourceError if records of an object are there twice, or missing before its last one
+    there: its records, rejected ones too, are numbered from 1, so the highest number is their
+    count; an object that was skipped has one row, without a number. That all of an object's last
+    records, or all of it, arrived is Spark's to see to: an object without records has no row
+    either. Raises it also for more rejects than the source allows.
     """
     written = spark.table(relations.rows).where(f"{EPOCH_COLUMN} = {quote_literal(epoch)}")
     reason = _REASON if spec.reading.skips else "CAST(NULL AS string) AS error"
