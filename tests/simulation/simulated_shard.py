@@ -94,7 +94,7 @@ class Write:
         client = ShardClient(ask, late=self.late)
 
         def parts(_: Any, state: ShardState, __: int) -> Any:
-            return contextlib.nullcontext((client, self._changes(client, state)))
+            return client, self._changes(client, state)
 
         def first_state(_: Any, before: Any) -> ShardState:
             return (

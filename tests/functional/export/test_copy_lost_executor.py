@@ -24,7 +24,9 @@ from dbt.adapters.mzs3.upload.result import WriteResult
 
 pytestmark = pytest.mark.spark
 
-SCRIPT = Path(__file__).with_name("export_on_cluster.py")
+EXPORTS = Path(__file__).parent
+SCRIPT = EXPORTS / "export_on_cluster.py"
+DIFF_SCRIPT = EXPORTS.parent / "shard" / "diff_on_cluster.py"
 CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
 # What a user may set; in vain.
 UNCHECKED = {
@@ -60,7 +62,13 @@ class Killer:
 
 
 def run(
-    killer: Killer, faulty: FaultyS3, location: str, what: str, *, compared: bool = True
+    killer: Killer,
+    faulty: FaultyS3,
+    location: str,
+    what: str,
+    *,
+    compared: bool = True,
+    script: Path = SCRIPT,
 ) -> tuple[int, str]:
     """The exit code and the output."""
     argument = {
@@ -70,9 +78,10 @@ def run(
         "what": what,
         "compared": compared,
     }
+    spark = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), json.dumps(argument)],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+        [sys.executable, str(script), json.dumps(argument)],
+        env={**os.environ, **spark, "PYTHONPATH": str(EXPORTS)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -133,6 +142,19 @@ def test_an_export_that_loses_executors_twice_fails_and_leaves_nothing(
 def test_a_shard_has_each_row_once(compared: bool, faulty: FaultyS3, s3: Any, bucket: str) -> None:
     killer = Killer(1)
     code, output = run(killer, faulty, f"s3://{bucket}/x", "shard", compared=compared)
+    assert (killer.kills, code) == (1, 0), output
+    assert f"{GROUPS} rows of {GROUPS} groups" in output
+    assert open_uploads(s3, bucket) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("compared", [True, False])
+def test_a_diff_of_unknown_size_has_each_row_once(
+    compared: bool, faulty: FaultyS3, s3: Any, bucket: str
+) -> None:
+    killer = Killer(1)
+    where = f"s3://{bucket}/x"
+    code, output = run(killer, faulty, where, "shard", compared=compared, script=DIFF_SCRIPT)
     assert (killer.kills, code) == (1, 0), output
     assert f"{GROUPS} rows of {GROUPS} groups" in output
     assert open_uploads(s3, bucket) == []

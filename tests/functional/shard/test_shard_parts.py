@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write import clean_up, job, parts
+from dbt.adapters.mzs3.shard.write import parts
+from dbt.adapters.mzs3.upload import reports
 
 pytestmark = pytest.mark.spark
 
@@ -79,36 +79,65 @@ def test_rows_of_one_key_are_beside_each_other_too(
     assert file["d"].to_pylist() == [-1, 1] * 4
 
 
-def test_nothing_is_held_after_a_run(
-    persist: Callable[..., Any], spark: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def computed(spark: Any) -> Callable[[], int]:
+    """How often `computed(id)` has been called in queries so far."""
+    calls = spark.sparkContext.accumulator(0)
+
+    def call(id: int) -> int:
+        calls.add(1)
+        return id
+
+    spark.udf.register("computed", call, "bigint")
+    return lambda: int(calls.value)
+
+
+CHANGED = "select computed(id) as id, 2 as price from range(100)"
+
+
+def test_changes_are_counted_and_written_by_one_query(
+    persist: Callable[..., Any], computed: Callable[[], int], spark: Any
 ) -> None:
+    persist(BEFORE, 10, parts=None)
     held = spark.sparkContext._jsc.sc().getPersistentRDDs
     before = held().size()  # of tests with the same Spark
-    persist(BEFORE, 10, parts=None)
-    persist(AFTER, 20, parts=None)
-    assert held().size() == before
-
-    def fails(*_: Any) -> None:
-        assert held().size() > before
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(job, "upload", fails)
-    with pytest.raises(ShardError, match=r"the disk is full\. The shard is what it was"):
-        persist(BEFORE, 30, parts=None)
-    assert held().size() == before
+    persist(CHANGED, 20, parts=None)
+    assert (computed(), held().size()) == (100, before)
 
 
-def test_a_model_that_fails_has_no_uploads_to_look_for(
-    persist: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_a_second_attempt_computes_all_changes_anew(
+    persist: Callable[..., Any],
+    computed: Callable[[], int],
+    rows: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     persist(BEFORE, 10, parts=None)
-    monkeypatch.setattr(clean_up, "left_by_tasks", lambda *_: pytest.fail("there are none"))
-    with pytest.raises(ShardError, match=r"no such price.*\. The shard is what it was"):
-        persist(
-            "select id, cast(raise_error('no such price') as int) as price from range(2)",
-            20,
-            parts=None,
-        )
+    steady = iter([False, True])
+    monkeypatch.setattr(reports, "written_at_once", lambda *_: next(steady))
+    persist(CHANGED, 20, parts=None)
+    # What is left of the first one may be of other rows.
+    assert computed() == 200
+    assert rows() == sorted(((id, 2) for id in range(100)), key=repr)
+
+
+def test_files_are_the_same_whether_their_number_is_given_or_counted(
+    persist: Callable[..., Any],
+    last_bodies: Callable[[], list[bytes]],
+    s3: Any,
+    location: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parts, "ROWS_OF_A_PART", 6)
+    monkeypatch.setattr(parts, "default_parallelism", lambda _: 9)
+    found = []
+    for number in (None, 3):
+        persist(BEFORE, 10, parts=number)
+        persist(AFTER, 20, parts=number)
+        found.append(last_bodies())
+        place = parse_location(location)
+        s3.delete_object(Bucket=place.bucket, Key=place.key("_shard.json"))
+    assert len(found[0]) == 3
+    assert found[0] == found[1]
 
 
 def test_a_shard_of_few_rows_is_compacted_into_one_file(

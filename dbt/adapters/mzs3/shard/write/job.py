@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,10 +164,8 @@ class _Run:
         columns, options = state.schema.columns, self.options
         spec = batch_spec(self.shelf, columns, options.encoding, moment, options)
         doing = f"{self.node}: writing to {place.uri}"
-        with (
-            cleaned_up(place, spec.prefix, doing, self.cancelled) as opened,
-            self._parts(state, moment) as parts,
-        ):
+        with cleaned_up(place, spec.prefix, doing, self.cancelled) as opened:
+            parts = self._parts(state, moment)
             self._stop_if_cancelled()
             opened.files = None
             uploaded = upload(place, parts, spec)
@@ -185,7 +182,7 @@ class _Run:
             uploaded.retractions,
         )
 
-    def _parts(self, state: ShardState, moment: int) -> AbstractContextManager[DataFrame]:
+    def _parts(self, state: ShardState, moment: int) -> DataFrame:
         """What changed, in the parts that become files."""
         columns, parts = state.schema.columns, self.options.parts
         rows, keys = model_rows(self.frame, columns), self._sort_keys(state)
@@ -195,7 +192,7 @@ class _Run:
             changes = changed(rows, before).select(ordered)
             return parts_of_changes(self.spark, changes, keys, parts, state.batches)
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
-        return nullcontext(sorted_inside(new, keys) if keys else new)
+        return sorted_inside(new, keys) if keys else new
 
     def _sort_keys(self, state: ShardState) -> list[str]:
         columns = state.schema.columns
@@ -206,8 +203,11 @@ class _Run:
         upper = before.state.upper if before is not None else 0
         warning = clock_warning(self.as_of, upper, store.clock)
         if warning is not None:
-            uri = self.shelf.location.uri
-            self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {warning}"))
+            self._warn(warning)
+
+    def _warn(self, text: str) -> None:
+        uri = self.shelf.location.uri
+        self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {text}"))
 
     def _stop_if_cancelled(self) -> None:
         if self.cancelled is not None and self.cancelled.is_set():
