@@ -69,7 +69,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
             action(source.name, False)
 
         def write_empty(
-            _: Any, source: Any, connection: Any, columns: list[Any], *place: str
+            _: Any, source: Any, __: Any, columns: list[Any], *place: str, if_missing: bool
         ) -> None:
             assert (columns, place[0]) == ([("id", "bigint")], "raw")
             action(source.name, True)

@@ -112,7 +112,8 @@ def _read(run: SourcesOfNode, node: Any, source: ShardSource, how: _How) -> None
                 logger.info(f"{source.name}: {_compared_text(compared)}")
         else:
             columns = [(column.name, column.data_type) for column in node.columns.values()]
-            write_empty_table(session, source, connection, columns, *place)
+            if_missing = how is _How.IF_MISSING  # another process may have read it since
+            write_empty_table(session, source, connection, columns, *place, if_missing=if_missing)
 
 
 def _compared_text(values: int) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from spark_values import EVERY_TYPE, texts
 
+from dbt.adapters.mzs3 import shard_sources
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
@@ -146,6 +148,86 @@ def test_tables_that_nobody_can_need_are_dropped(
     assert {running, others, "orders"} < set(tables())
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_run_that_stalls_does_not_bring_older_rows_back(
+    seen: bool,
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    tables: Callable[[], list[str]],
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    persist("select id from range(3)", 10)
+    if seen:
+        write()
+    read, others = module.read_shard, []
+
+    def stalls(*given: Any, **how: Any) -> Any:
+        found = read(*given, **how)
+        if not others:
+            others.append("reads")
+            persist("select id from range(5)", 20)
+            write()
+            others.append(tables())
+        return found
+
+    monkeypatch.setattr(module, "read_shard", stalls)
+    write()
+    assert spark.table(f"{schema}.orders").count() == 5
+    assert tables() == others[1]  # of its own nothing is left
+    write()
+    assert tables() > others[1]
+
+
+def test_a_clock_that_was_ahead_hides_no_rows(
+    spark: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    persist("select id from range(3)", 10)
+    now = module._now()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_now", lambda: now + 3_600_000)
+        write()
+    persist("select id from range(5)", 20)
+    write()
+    assert spark.table(f"{schema}.orders").count() == 5
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_no_rows_come_in_the_place_of_those_that_are_there_meanwhile(
+    written: bool,
+    spark: Any,
+    connection: Any,
+    persist: Callable[..., Any],
+    write: Callable[..., None],
+    location: str,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    persist("select id from range(3)", 10)
+
+    def missing(*_: Any) -> bool:
+        """As another process sees it right before this one reads the shard."""
+        write()
+        return False
+
+    monkeypatch.setattr(shard_sources, "source_exists", missing)
+    where = parse_location(location if written else f"{location}-to-be")
+    credentials = SimpleNamespace(connections={"default": connection})
+    run: Any = SimpleNamespace(credentials=credentials, session=lambda: spark)
+    column = SimpleNamespace(name="id", data_type="bigint")
+    node = SimpleNamespace(schema=schema, identifier="Orders", columns={"id": column})
+    source = ShardSource("lake.orders", where)
+    shard_sources._read(run, node, source, shard_sources._How.IF_MISSING)
+    assert spark.table(f"{schema}.orders").count() == 3
+    shard_sources._read(run, node, source, shard_sources._How.EMPTY)
+    assert spark.table(f"{schema}.orders").count() == 0
+
+
 def test_what_others_made_is_not_replaced(
     spark: Any,
     connection: Any,
@@ -193,7 +275,7 @@ def test_a_table_that_the_view_may_have_read_stays_for_a_while(
     tables: Callable[[], list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise ShardError("no")
 
     persist("select 1 as id", 10)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
-from dbt.adapters.mzs3.shard.read.table import replace_source, write_source_table
+from dbt.adapters.mzs3.shard.read.table import Target, replace_source, write_source_table
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -23,15 +23,20 @@ def write_empty_table(
     columns: Sequence[tuple[str, str | None]],
     schema: str,
     identifier: str,
+    *,
+    if_missing: bool = False,
 ) -> None:
     """The source `schema.identifier` has no rows, and the columns of the shard.
+
+    With `if_missing` it keeps the rows that it has, if it is there by then.
 
     Where there is no shard yet, as in a new project of which `--empty` has not written it either,
     it has those declared: `columns`, names and types in SQL. Raises S3Error, or ShardError: if
     there are none, if one has no type, or where the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
-        write_source_table(spark, source, connection, schema, identifier, empty=True)
+        how = {"empty": True, "if_missing": if_missing}
+        write_source_table(spark, source, connection, schema, identifier, **how)
         return
     untyped = [name for name, kind in columns if not kind]
     if untyped or not columns:
@@ -44,6 +49,7 @@ def write_empty_table(
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
     try:
         rows = spark.createDataFrame([], ddl)
-        replace_source(spark, schema, identifier, rows, source.keep_ms)
+        target = Target.of(spark, schema, identifier)
+        replace_source(spark, target, rows, source.keep_ms, if_missing=if_missing)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc

@@ -41,15 +41,17 @@ def write_source_table(
     identifier: str,
     *,
     empty: bool = False,
+    if_missing: bool = False,
 ) -> int | None:
     """`schema.identifier` has the shard's rows, or none of them if `empty`.
 
-    How many values were compared, where the source asks for that and rows were read. Raises
-    ShardError or S3Error; it then has the rows that it had before, and so it has after a run that
-    was killed.
+    With `if_missing` only where it is not there yet. How many values were compared, where the
+    source asks for that and rows were read. Raises ShardError or S3Error; it then has the rows
+    that it had before, and so it has after a run that was killed.
     """
     comparison = Comparison() if source.validate and not empty else None
     try:
+        target = Target.of(spark, schema, identifier)
         frame = read_shard(
             spark,
             connection,
@@ -60,36 +62,68 @@ def write_source_table(
         )
         require_storable(spark, frame.schema)
         rows = spark.createDataFrame([], frame.schema) if empty else frame
-        replace_source(spark, schema, identifier, rows, source.keep_ms)
+        replace_source(spark, target, rows, source.keep_ms, if_missing=if_missing)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc
     return None if comparison is None else comparison.values
 
 
+@dataclass(frozen=True)
+class Target:
+    """A source as a run finds it before it looks at the shard, and the table that it will have."""
+
+    names: _Names
+    table: str
+    before: str | None
+    """The table that the view has read until then."""
+
+    @classmethod
+    def of(cls, spark: SparkSession, schema: str, identifier: str) -> Target:
+        """Raises ShardError where the name is another relation's."""
+        names = _Names(schema, identifier)
+        return cls(names, names.of_a_run(), _table_of(spark, names))
+
+    def yields_to(self, now: str, *, if_missing: bool) -> bool:
+        """Whether the view keeps the table that it reads by `now`, which is not this run's.
+
+        A run that began later has read what is newer. Clocks of hosts differ: they are asked only
+        of runs that went on at the same time.
+        """
+        if if_missing:
+            return True
+        later = (self.names.began_at(now) or 0) > (self.names.began_at(self.table) or 0)
+        return now != self.before and later
+
+
 def replace_source(
-    spark: SparkSession, schema: str, identifier: str, rows: DataFrame, keep_ms: int
+    spark: SparkSession,
+    target: Target,
+    rows: DataFrame,
+    keep_ms: int,
+    *,
+    if_missing: bool = False,
 ) -> None:
     """The source has these rows, or after any failure those of before; makes the schema too.
 
-    A query that has begun reads to its end what it began with, if that takes no longer than
-    `keep_ms`. Raises ShardError where the name is another relation's, and else what Spark raises.
+    It keeps those of a run that began later, and with `if_missing` any that it has. A query that
+    has begun reads to its end what it began with, if that takes no longer than `keep_ms`. Raises
+    ShardError where the name is another relation's, and else what Spark raises.
     """
-    spark.sql(f"create schema if not exists {quote_identifier(schema)}")
-    names = _Names(schema, identifier)
+    names, name = target.names, target.table
+    spark.sql(f"create schema if not exists {quote_identifier(names.schema)}")
     _drop_unused(spark, names, keep_ms)
-    name = names.of_a_run()
     _write(spark, names.quoted(name), rows)
     try:
-        before = _point(spark, names, name)
+        unread = _point(spark, target, if_missing=if_missing)
     except BaseException:
         with contextlib.suppress(ShardError, *SPARK_FAILURES):
             if _table_of(spark, names) != name:  # but maybe the view has read it, until just now
                 _mark(spark, names, name)
         raise
-    if before is not None:
-        _mark(spark, names, before)
-        if not keep_ms:
-            spark.sql(f"drop table if exists {names.quoted(before)}")
+    if unread is not None:
+        _mark(spark, names, unread)
+        if not keep_ms or unread == name:  # of which no query knows
+            spark.sql(f"drop table if exists {names.quoted(unread)}")
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
@@ -144,21 +178,25 @@ def _write(spark: SparkSession, table: str, rows: DataFrame) -> None:
         raise
 
 
-def _point(spark: SparkSession, names: _Names, name: str) -> str | None:
-    """The view reads the table of that name; which one it has read until now, if any."""
+def _point(spark: SparkSession, target: Target, *, if_missing: bool) -> str | None:
+    """The view reads the run's table, unless that yields; which table it doesn't read, if any."""
+    names, name = target.names, target.table
     if _is_old(names, name):
         # It was taken for the table of a killed run, maybe.
         key = f"{PROPERTY}{UNUSED}"
         spark.sql(f"alter table {names.quoted(name)} unset tblproperties if exists ('{key}')")
-    before = _table_of(spark, names)
+    now = _table_of(spark, names)
     select = f"select * from {names.quoted(name)}"
-    if before is None:
+    if now is None:
         spark.sql(f"create view if not exists {names.view} as {select}")
-        before = _table_of(spark, names)
+        now = _table_of(spark, names)
+    if now == name:
+        return None
+    if now is not None and target.yields_to(now, if_missing=if_missing):
+        return name
     # Not CREATE OR REPLACE: that drops the view first, and readers find none for a moment.
-    if before != name:
-        spark.sql(f"alter view {names.view} as {select}")
-    return None if before == name else before
+    spark.sql(f"alter view {names.view} as {select}")
+    return now
 
 
 def _table_of(spark: SparkSession, names: _Names) -> str | None:
