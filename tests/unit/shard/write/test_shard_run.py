@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -49,9 +50,8 @@ def run(**how: Any) -> WriteResult:
         None,  # type: ignore[arg-type]
         "select 1",
         node="model.a.orders",
-        options={"location": "s3://acme/orders"},
         connections={"default": AwsConnection()},
-        **{"as_of": 10, **how},
+        **{"as_of": 10, "options": {"location": "s3://acme/orders"}, **how},
     )
 
 
@@ -154,6 +154,33 @@ def test_a_clock_ahead_is_told_once(client: Any, monkeypatch: pytest.MonkeyPatch
     assert "the clock of this host is 60 minutes ahead of S3's" in event.message
     run(as_of=1_640_995_200_000, tell=told.append)
     assert "the last batch of the shard is of a time 60 minutes ahead" in told[1].message
+
+
+@pytest.mark.parametrize(("mode", "twice"), [("append", True), ("diff", False)])
+def test_a_run_that_is_cancelled_while_it_writes_tells_what_is_in_the_shard(
+    client: Any, mode: str, twice: bool
+) -> None:
+    put, cancelled, told = client.put_object, threading.Event(), []
+
+    def stopped(**request: Any) -> Any:
+        if request["Key"].endswith("_shard.json"):
+            cancelled.set()
+        return put(**request)
+
+    client.put_object = stopped
+    options = {"location": "s3://acme/orders", "mode": mode}
+    run(cancelled=cancelled, tell=told.append, options=options)
+    [event] = told
+    assert event.level == "warn"
+    assert "cancelled once its batch was part of the shard, where it stays: 5 c" in event.message
+    assert ("to run it again adds its rows twice" in event.message) == twice
+    assert names(client) == {"batches/10"}
+
+
+def test_a_run_that_nobody_cancels_tells_nothing(client: Any) -> None:
+    told: list[Any] = []
+    run(cancelled=threading.Event(), tell=told.append)
+    assert told == []
 
 
 def _as_method(others: Others) -> Any:

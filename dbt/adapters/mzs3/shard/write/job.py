@@ -42,6 +42,7 @@ from dbt.adapters.mzs3.shard.write.spec import batch_spec
 from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
 from dbt.adapters.mzs3.upload.result import WriteResult
 
@@ -125,6 +126,7 @@ class _Run:
         batch = self._batch(place, state, moment)
         with committing(place, store, batch.files):
             _write(store, before, state.appended(batch))
+        self._tell_if_cancelled(batch)
         return WriteResult(
             rows=batch.additions + batch.retractions,
             location=place.uri,
@@ -204,6 +206,17 @@ class _Run:
         warning = clock_warning(self.as_of, upper, store.clock)
         if warning is not None:
             self._warn(warning)
+
+    def _tell_if_cancelled(self, batch: Batch) -> None:
+        """To call of a batch that is in the shard: dbt calls the model cancelled nevertheless."""
+        if self.cancelled is None or not self.cancelled.is_set():
+            return
+        changes = counted(batch.additions + batch.retractions, "change")
+        again = "; to run it again adds its rows twice" if self.options.mode == "append" else ""
+        self._warn(
+            "the run was cancelled once its batch was part of the shard, where it stays: "
+            f"{changes}, {counted(len(batch.files), 'file')}{again}"
+        )
 
     def _warn(self, text: str) -> None:
         uri = self.shelf.location.uri
