@@ -42,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-", dir=arguments.folder) as name:
         bench = Bench(Path(name), **{"spark.master": arguments.master})
         # This server knows no conditions; with one writer none is ever needed.
-        heedless = mock.patch.object(StateStore, "_check_conditions")
+        heedless = mock.patch.object(StateStore, "require_conditions")
         with serve_s3(bench.s3_folder) as bench.connection, heedless:
             if arguments.measure == "diff":
                 bench.updated = arguments.updated
