@@ -26,7 +26,11 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
     if until == len(IN_ORDER):
         reset.drop_source(spark, RELATIONS, "lake.orders", lock)
     else:
-        outcome = "nothing is dropped" if until == 0 else "it is dropped in part, and nothing more"
+        outcome = (
+            "nothing is dropped"
+            if until == 0
+            else "the source is dropped in part, and nothing more"
+        )
         with pytest.raises(SourceError, match=f"^{outcome}$"):
             reset.drop_source(spark, RELATIONS, "lake.orders", lock)
     assert dropped == [getattr(RELATIONS, name) for name in IN_ORDER[:until]]

@@ -106,6 +106,7 @@ class SourceLock:
             self._renewer = threading.Thread(target=self._renew, daemon=True)
             self._renewer.start()
         except BaseException:
+            self._ended.set()
             try:
                 # It may be ours by now, and nobody else gives it back.
                 with suppress(*SPARK_FAILURES):

@@ -76,7 +76,7 @@ def drop_source(
         if lock is not None:
             lock.require(outcome)
         spark.sql(f"DROP {relation}")
-        outcome = "it is dropped in part, and nothing more"
+        outcome = "the source is dropped in part, and nothing more"
 
 
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:

@@ -201,6 +201,37 @@ def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were
     assert "the next run to this location finishes the export" in raised.value.remains[0]
 
 
+def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: MemoryS3) -> None:
+    Commit(place(s3), export(s3, "z", [])[0].pending, deletes=False).run()
+    del s3.objects["x/_manifest.json"]  # what is left is a closed intent
+    commit, _ = export(s3, "a")
+    put_object = s3.put_object
+
+    def put_and_lose_the_answer(**request: Any) -> dict[str, str]:
+        if "IfMatch" not in request:
+            return put_object(**request)
+        s3.put_object = put_object  # type: ignore[method-assign]
+        put_object(**request)
+        recover(place(s3), deletes=False)
+        raise failure("PreconditionFailed")
+
+    s3.put_object = put_and_lose_the_answer  # type: ignore[method-assign]
+    commit.run()
+    assert sorted(set(s3.objects) - {"x/_committing.json"}) == EXPORT
+
+
+def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_the_location(
+    s3: MemoryS3,
+) -> None:
+    commit, _ = export(s3, "a")
+    md5s(commit)
+    once(s3, "PutObject", "x/_manifest.json", refuse("AccessDenied"))
+    with pytest.raises(CommitError, match=r"0000-0001\.csv, .* stays, as its ETag") as raised:
+        commit.run()
+    assert raised.value.remains == ()
+    assert not recover(place(s3), deletes=True).used.allows(["part-0000-0001.csv"])
+
+
 def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
 

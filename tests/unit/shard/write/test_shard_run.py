@@ -172,7 +172,7 @@ def test_a_run_that_is_cancelled_while_it_writes_tells_what_is_in_the_shard(
     run(cancelled=cancelled, tell=told.append, options=options)
     [event] = told
     assert event.level == "warn"
-    assert "cancelled once its batch was part of the shard, where it stays: 5 c" in event.message
+    assert "cancelled too late: its batch is part of the shard, and stays: 5 c" in event.message
     assert ("to run it again adds its rows twice" in event.message) == twice
     assert names(client) == {"batches/10"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,13 @@ class Effects:
     def __init__(self, place: Place, pending: PendingExport) -> None:
         self._place = place
         self.pending = pending
+        self.spared = ""
+        """What to tell of objects that `delete_visible` took for somebody else's."""
+
+    def names(self, keys: Iterable[str] | None = None) -> list[str]:
+        """The names of keys, or of all files, relative to the location."""
+        keys = [file.key for file in self.pending.files] if keys is None else keys
+        return [key.removeprefix(self._place.location.prefix) for key in keys]
 
     def require_unchanged(self) -> None:
         """Looked at after claiming, so that no other run can have committed in between."""
@@ -46,9 +53,9 @@ class Effects:
         if found is not None:
             self.require_unchanged()  # another run of this location has better words
             raise LocationError(
-                f"{self._place.uri_of(found)} has appeared since this run began: something else "
-                "writes to this location, or to one above or below it. Give each model a location "
-                "of its own"
+                f"{self._place.uri_of(found)} is there, which this run was about to write: "
+                "another run is committing, or something else writes to this location, or to one "
+                "above or below it. Give each model, and each run, a location of its own"
             )
 
     def can_still_be_visible(self) -> bool:
@@ -136,11 +143,12 @@ class Effects:
         visible = [found for found in visible if found.size == files[found.key].bytes]
         ours = [found.key for found in visible if _may_be(files[found.key], found)]
         others = [self._place.uri_of(found.key) for found in visible if found.key not in ours]
-        return delete_all(self._place, ours) + [
-            f"{uri} is as large as a file of this export, and its ETag is another: it stays. "
-            "Remove it if nothing else has written it"
-            for uri in others
-        ]
+        if others:
+            self.spared = (
+                f". {', '.join(others)} stays, as its ETag is not that of this run's file of the "
+                "same size: remove it unless something else has written it"
+            )
+        return delete_all(self._place, ours)
 
     def overtaken(self) -> str:
         """What a run is told that comes too late."""

@@ -147,7 +147,7 @@ class Commit:
         if found is None or found.intent.state != "closed":
             raise self._is_taken()
         used = found.intent.used
-        if not used.allows(self._names()):
+        if not used.allows(self._effects.names()):
             raise LocationError(
                 f"another run to {self._place.uri} was undone since this one began, and may "
                 "still remove files of the names that this one uses; run this one again"
@@ -155,7 +155,10 @@ class Commit:
         try:
             return put_intent(self._place, replace(intent, used=used), found)
         except ChangedError as exc:
-            raise self._is_taken() from exc
+            if exc.found is None or exc.found.intent.run_id != self._writer:
+                raise self._is_taken() from exc
+            self._version = exc.found
+            raise  # another run goes on with it already
 
     def _prove(self) -> None:
         """Claim a second time, which has to be refused: a proof that needs no right to delete.
@@ -241,7 +244,8 @@ class Commit:
         except (UnansweredError, *AwsFailure) as second:
             problems = self._undecided(second) if self._version else self._left_by(exc)
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
-            problems = [f"{second}; files that this run has completed may be there"]
+            may_be = f"{second}; files that this run has completed may be there"
+            problems = [may_be] if self._version else []
         if isinstance(exc, LocationError) and not problems:
             raise exc
         if isinstance(exc, Exception):
@@ -354,7 +358,7 @@ class Commit:
             return  # the run that has made this export visible removes it
         retired = UsedNames(retired=self._held.intent.used.retired)
         if self._held.intent.shared:
-            stale = retired.without(map(self._name, self.pending.stale))
+            stale = retired.without(self._effects.names(self.pending.stale))
             retired = UsedNames(retired=stale.retired)  # the manifest has the numbers
         # Beside its manifest, an intent that stays does no harm.
         with contextlib.suppress(Exception):
@@ -373,8 +377,8 @@ class Commit:
         if problems:
             return problems
         used = self._held.intent.used
-        if self._held.intent.shared and self.pending.in_place is None:
-            used = used.without(self._names())
+        if self._effects.spared or (self._held.intent.shared and self.pending.in_place is None):
+            used = used.without(self._effects.names())
         try:
             close_intent(self._place, self._held, self._writer, used, deletes=self._deletes)
         except ChangedError:
@@ -385,15 +389,9 @@ class Commit:
             return [describe(cause, doing, "s3:DeleteObject")]
         return []
 
-    def _names(self) -> list[str]:
-        return [self._name(file.key) for file in self.pending.files]
-
-    def _name(self, key: str) -> str:
-        return key.removeprefix(self._place.location.prefix)
-
     def _reason(self, exc: BaseException) -> str:
         doing = f"committing {self._place.uri}"
         cause = exc.cause if isinstance(exc, UnansweredError) else exc
         if isinstance(cause, AwsFailure):
-            return describe(cause, doing, "s3:PutObject")
-        return f"{doing} failed: {exc}"
+            return describe(cause, doing, "s3:PutObject") + self._effects.spared
+        return f"{doing} failed: {exc}{self._effects.spared}"

@@ -214,7 +214,7 @@ class _Run:
         changes = counted(batch.additions + batch.retractions, "change")
         again = "; to run it again adds its rows twice" if self.options.mode == "append" else ""
         self._warn(
-            "the run was cancelled once its batch was part of the shard, where it stays: "
+            "the run was cancelled too late: its batch is part of the shard, and stays: "
             f"{changes}, {counted(len(batch.files), 'file')}{again}"
         )
 

@@ -54,9 +54,10 @@ def parts_of_changes(
 def _in_counted_parts(changes: DataFrame, rows_of_a_part: int, most: int) -> DataFrame:
     """As `in_parts`, in so many parts as there are times `rows_of_a_part` rows; `most` at most.
 
-    The changes are counted and written by one query, and so computed once: both read the same
-    shuffle. Were they held instead while they are counted, Spark could lose some of them with an
-    executor, and compute these anew beside those that are left.
+    The changes are counted and written by one query, and computed once, as both read the same
+    shuffle (with spark.sql.exchange.reuse off, twice). Were they held instead while they are
+    counted, Spark could lose some of them with an executor, and compute these anew beside those
+    that are left.
     """
     keys = order_keys(changes.schema)
     # By all columns: a count alone would not need them, and its shuffle would be another one.
