@@ -7,7 +7,8 @@ import gzip
 import pytest
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# Configs of Spark models that projects set for whole folders; they mean nothing to an export.
+# Configs of Spark models that projects set for whole folders; they mean nothing here.
 IGNORED = frozenset(
     {
         "file_format",

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.existing import Existing
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.preflight import Ground, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import Export, checked_frame
@@ -22,7 +23,7 @@ from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.export.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.export.watch import Audience, Watch
 from dbt.adapters.mzs3.objects.abort import abort_all
-from dbt.adapters.mzs3.objects.prefix import MANIFEST, Place
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.rows.granted import Reason
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible

@@ -1,4 +1,4 @@
-"""A location and the client that reaches it."""
+"""A prefix of a bucket, and the client that reaches it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from dbt.adapters.mzs3.aws.parts import content_md5
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-MANIFEST = "_manifest.json"
-COMMITTING = "_committing.json"
 _CONFLICTS = 4
 _PAUSE_S = 0.1
 PROBE = "_mzs3_"
@@ -40,7 +38,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an export goes; its methods raise what boto3 raises.
+    """A location, with what can be asked of S3 there; its methods raise what boto3 raises.
 
     `properties` are S3's arguments for the small objects beside the files.
     """
@@ -109,7 +107,7 @@ class Place:
             return found["Body"].read(), found["ETag"]
         except BotoCoreError:
             raise
-        except Exception as exc:
+        except Exception as exc:  # urllib3's, of which boto3 lets some through
             raise ResponseStreamingError(error=exc) from exc
 
     def write(self, name: str, body: bytes, **condition: str) -> str:

@@ -35,8 +35,8 @@ def write_empty_table(
     there are none, if one has no type, or where the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
-        how = {"empty": True, "if_missing": if_missing}
-        write_source_table(spark, source, connection, schema, identifier, **how)
+        place = (schema, identifier)
+        write_source_table(spark, source, connection, *place, empty=True, if_missing=if_missing)
         return
     untyped = [name for name, kind in columns if not kind]
     if untyped or not columns:

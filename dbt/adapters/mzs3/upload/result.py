@@ -1,4 +1,4 @@
-"""What a COPY returns."""
+"""What a job returns that has written files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WriteResult:
-    """A committed export: everything it names is visible in S3."""
+    """A committed export, or a shard's batch: its files are visible by way of the `manifest`."""
 
     rows: int
     location: str

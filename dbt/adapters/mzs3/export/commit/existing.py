@@ -10,7 +10,9 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import LocationError, S3Error
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Listed, Place
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.objects.prefix import Listed, Place
 from dbt.adapters.mzs3.upload.names import UsedNames
 
 # As many as a page of a listing has.

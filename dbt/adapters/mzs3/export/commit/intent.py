@@ -14,10 +14,11 @@ from typing import Any, Literal, get_args
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.pending import PendingExport
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, Place
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.sweep import UnknownClaimError
 
+COMMITTING = "_committing.json"
 State = Literal["open", "forward", "back", "closed"]
 
 REFUSED_CODES = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")

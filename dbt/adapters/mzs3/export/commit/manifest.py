@@ -12,6 +12,8 @@ from dbt.adapters.mzs3.__version__ import version
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
+MANIFEST = "_manifest.json"
+
 # Redshift's names of Spark's types, as UNLOAD … MANIFEST VERBOSE writes them.
 _REDSHIFT_TYPES: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",

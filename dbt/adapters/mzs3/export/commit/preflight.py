@@ -14,11 +14,11 @@ from dbt.adapters.mzs3.export.commit.existing import (
     require_empty,
     require_ours,
 )
-from dbt.adapters.mzs3.export.commit.intent import claimed_uploads
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING, claimed_uploads
 from dbt.adapters.mzs3.export.commit.recover import recover
 from dbt.adapters.mzs3.objects.concurrently import each
 from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, Place
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.upload.resume import NOTE_PART, OpenUpload
 from dbt.adapters.mzs3.upload.sweep import Sweeper

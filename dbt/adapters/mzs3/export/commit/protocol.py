@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.intent import (
+    COMMITTING,
     NO_CONDITIONS_CODES,
     ChangedError,
     CommitError,
@@ -24,8 +25,9 @@ from dbt.adapters.mzs3.export.commit.intent import (
     read_intent,
     was_surely_refused,
 )
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.pending import PendingExport
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Place
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.names import UsedNames
 
 _ETAG_OF_NONE = '"0"'

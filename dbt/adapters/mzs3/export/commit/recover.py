@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.intent import (
+    COMMITTING,
     ChangedError,
     CommitError,
     StaleFilesError,
     UnansweredError,
     read_intent,
 )
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Place
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 
 # Each time, another run has brought the commit forward.

@@ -14,10 +14,11 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
-from dbt.adapters.mzs3.export.commit.intent import read_intent
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.verify.check import Entry, check_object
 from dbt.adapters.mzs3.export.verify.layout import Layout
-from dbt.adapters.mzs3.objects.prefix import COMMITTING, MANIFEST, Listed, Place
+from dbt.adapters.mzs3.objects.prefix import Listed, Place
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8
