@@ -12,7 +12,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.history.table import HistoryRow, append_history
+from dbt.adapters.mzs3.export.history.table import History, HistoryRow
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.watch import Audience
 from dbt.adapters.mzs3.spark.session import isolated_session
@@ -123,7 +123,7 @@ class TestCopyHistory:
         project.run_sql("create view {schema}.mzs3_copy_history as select 1 as a")
         _, log = run_dbt_and_capture(["--no-use-colors", "run", "--select", "elsewhere"])
         assert "[COPY 1 in " in log
-        assert "elsewhere: this run could not be recorded in " in log
+        assert "elsewhere: this run can't be recorded in " in log
         assert "is not the table that dbt-mzs3 makes under this name" in log
         assert s3.head_object(Bucket="copy-history", Key="elsewhere/_manifest.json")
         project.run_sql("drop view {schema}.mzs3_copy_history")
@@ -144,7 +144,7 @@ def test_runs_that_append_at_once_lose_no_row(
         session = isolated_session(spark_parameters)
         barrier.wait()
         for time in range(2):
-            append_history(session, "history_at_once", row_of(f"model.{number}.{time}"))
+            History(session, "history_at_once").append(row_of(f"model.{number}.{time}"))
 
     try:
         with ThreadPoolExecutor(threads) as pool:
@@ -157,7 +157,7 @@ def test_runs_that_append_at_once_lose_no_row(
         history = "history_at_once.mzs3_copy_history"
         spark.sql(f"alter table {history} drop partition (day = '1970-01-01')")
         assert spark.table(history).count() == 0
-        append_history(spark, "history_at_once", row_of("model.after"))
+        History(spark, "history_at_once").append(row_of("model.after"))
         assert spark.table(history).count() == 1
     finally:
         spark.sql("drop schema history_at_once cascade")

@@ -36,9 +36,15 @@ class Witness:
         self.rows: list[tuple[str, HistoryRow]] = []
         self.cancelled = threading.Event()
         self.failure: Exception | None = None
-        monkeypatch.setattr(module, "append_history", self._append)
+        self.no_history: Exception | None = None
+        monkeypatch.setattr(module, "History", self._open)
 
-    def _append(self, _: Any, schema: str, row: HistoryRow) -> None:
+    def _open(self, _: Any, schema: str) -> Any:
+        if self.no_history is not None:
+            raise self.no_history
+        return SimpleNamespace(append=lambda row: self._append(schema, row))
+
+    def _append(self, schema: str, row: HistoryRow) -> None:
         if self.failure is not None:
             raise self.failure
         self.rows.append((schema, row))
@@ -174,6 +180,18 @@ def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None
     assert witness.names == ["started", "committed", "warning"]
     assert witness.events[-1].message == (
         "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
+        "and is otherwise as the log says: no permission"
+    )
+
+
+def test_a_history_that_cannot_be_made_is_a_warning_at_once(witness: Witness) -> None:
+    witness.no_history = RuntimeError("no permission")
+    with witness.watch() as watch:
+        assert witness.names == ["started", "warning"]
+        watch.committed(RESULT)
+    assert witness.names == ["started", "warning", "committed"]
+    assert witness.events[1].message == (
+        "analytics.orders: this run can't be recorded in analytics.mzs3_copy_history, "
         "and is otherwise as the log says: no permission"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.events import (
     Tell,
     tell_nobody,
 )
-from dbt.adapters.mzs3.export.history.table import TABLE, HistoryRow, Status, append_history
+from dbt.adapters.mzs3.export.history.table import TABLE, History, HistoryRow, Status
 from dbt.adapters.mzs3.export.progress import Progress, driver_address
 from dbt.adapters.mzs3.export.resumed import TakenOver
 from dbt.adapters.mzs3.export.tally import Snapshot
@@ -77,6 +77,7 @@ class Watch:
         self._cancelled = cancelled
         self._parts = export.options.parts or 1
         self._result: WriteResult | None = None
+        self._history: History | None = None
         self._started = time.time()
         self._clock = time.monotonic()
         names = (audience.schema, audience.identifier)
@@ -88,6 +89,9 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._tell(CopyStarted(**self._about, parts=self._parts, as_of=self._export.as_of))
+        if self._audience.schema:
+            with self._warning("can't"):
+                self._history = History(self._spark, self._audience.schema)
         return self
 
     def progress(self) -> Progress:
@@ -161,14 +165,19 @@ class Watch:
         return self._cancelled is not None and self._cancelled.is_set()
 
     def _record(self, status: Status, failure: BaseException | None) -> None:
-        if not self._audience.schema:
-            return
+        if self._history is not None:
+            with self._warning("could not"):
+                self._history.append(self._row(status, failure))
+
+    @contextlib.contextmanager
+    def _warning(self, failed: str) -> Iterator[None]:
+        """Whatever the history fails with is a warning: the export goes on, or has ended."""
         try:
-            append_history(self._spark, self._audience.schema, self._row(status, failure))
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the export has ended as it has
+            yield
+        except Exception as exc:  # noqa: BLE001 - see above
             table = f"{self._audience.schema}.{TABLE}"
             warning = (
-                f"this run could not be recorded in {table}, and is otherwise as the log says: "
+                f"this run {failed} be recorded in {table}, and is otherwise as the log says: "
                 f"{explain(exc)}"
             )
             self._tell(CopyWarning(**self._about, warning=warning))

@@ -38,6 +38,9 @@ _COLUMNS = (
     ("format", "string", ":format"),
     ("on_existing", "string", ":on_existing"),
 )
+_SELECTED = ", ".join(
+    f"CAST({value} AS {kind}) AS {quote_identifier(name)}" for name, kind, value in _COLUMNS
+)
 
 
 @dataclass(frozen=True)
@@ -76,24 +79,34 @@ def history_table(schema: str) -> str:
     return ".".join(quote_identifier(name) for name in (*schema.split("."), TABLE))
 
 
-def append_history(spark: SparkSession, schema: str, row: HistoryRow) -> None:
-    """The row is in the schema's table, which is made if there is none; one job of Spark.
+class History:
+    """The schema's table of runs, which is made if there is none.
 
-    Any number of threads and processes may append at once: each row is a partition of its own,
-    `day` (of the start, UTC) and `run`. Readers see it once the metastore lists it, which is one
-    step. Raises what Spark raises, and SparkJobError if the name is taken by something else.
+    Made before a run has anything to do, so that its end, which a user may wait for after Ctrl-C,
+    is one small job of Spark. Raises what Spark raises, and SparkJobError if the name is taken by
+    something else.
     """
-    table = history_table(schema)
-    day = datetime.fromtimestamp(row.started / 1000, tz=timezone.utc).date().isoformat()
-    run = uuid.uuid4().hex
-    selected = ", ".join(
-        f"CAST({value} AS {kind}) AS {quote_identifier(name)}" for name, kind, value in _COLUMNS
-    )
-    # Not INSERT: those that run at once share a folder for unfinished files, which the first one
-    # to commit removes.
-    folder = f"{_location(spark, schema)}/day={day}/run={run}"
-    spark.sql(f"SELECT {selected}", args=row.values()).write.parquet(folder)
-    spark.sql(f"ALTER TABLE {table} ADD PARTITION (day = '{day}', run = '{run}')")
+
+    def __init__(self, spark: SparkSession, schema: str) -> None:
+        self._spark = spark
+        self._table = history_table(schema)
+        self._location = _location(spark, schema)
+
+    def append(self, row: HistoryRow) -> None:
+        """The row is in the table; one job of Spark.
+
+        Any number of threads and processes may append at once: each row is a partition of its
+        own, `day` (of the start, UTC) and `run`. Readers see it once the metastore lists it,
+        which is one step. Raises what Spark raises.
+        """
+        day = datetime.fromtimestamp(row.started / 1000, tz=timezone.utc).date().isoformat()
+        run = uuid.uuid4().hex
+        # Not INSERT: those that run at once share a folder for unfinished files, which the first
+        # one to commit removes.
+        folder = f"{self._location}/day={day}/run={run}"
+        self._spark.sql(f"SELECT {_SELECTED}", args=row.values()).write.parquet(folder)
+        added = f"ADD PARTITION (day = '{day}', run = '{run}')"
+        self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
 
 def _location(spark: SparkSession, schema: str) -> str:
