@@ -22,9 +22,9 @@ from session import BUCKET, Session
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
 from worker_memory import WorkerMemory
 
-from dbt.adapters.mzs3.config.size import parse_size
+from dbt.adapters.mzs3.config.values import parse_size
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 
 def main() -> None:

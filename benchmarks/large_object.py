@@ -22,7 +22,7 @@ from forwarder import Forwarder
 from rclone import serve_s3
 from session import BUCKET, Session
 
-from dbt.adapters.mzs3.config.size import parse_size
+from dbt.adapters.mzs3.config.values import parse_size
 from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations

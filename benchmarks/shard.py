@@ -27,10 +27,10 @@ from table import TABLE
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.job import persist_shard
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 UPDATED = "pmod(hash(id, 9), 1000) < {}"
 WIDE, FETCHED = 40, ["c7", "c31"]

@@ -19,8 +19,7 @@ from s3_model import Bucket, Client, etag_of
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import preflight
-from dbt.adapters.mzs3.export.commit.preflight import Ground, prepare
-from dbt.adapters.mzs3.export.commit.recover import Recovered, recover
+from dbt.adapters.mzs3.export.commit.preflight import Ground, Recovered, prepare, recover
 from dbt.adapters.mzs3.export.export import Export
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects import concurrently as each
@@ -28,11 +27,9 @@ from dbt.adapters.mzs3.objects import prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload import sweep
-from dbt.adapters.mzs3.upload.parts import Uploads
+from dbt.adapters.mzs3.upload.parts import Uploads, WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.result import WriteResult
-from dbt.adapters.mzs3.upload.resume import NOTE_PART, note_of
-from dbt.adapters.mzs3.upload.spec import WriteSpec
+from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
 LOCATION = S3Location("b", "x/")
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"

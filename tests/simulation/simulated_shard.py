@@ -24,19 +24,18 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import concurrently as each
 from dbt.adapters.mzs3.shard.compact import job as compacting
-from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
+from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state import store as stores
-from dbt.adapters.mzs3.shard.state.batch import Batch
-from dbt.adapters.mzs3.shard.state.document import from_document
 from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import Batch, ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.store import from_document
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.write import job as writing
-from dbt.adapters.mzs3.shard.write.upload import Uploaded
+from dbt.adapters.mzs3.shard.write.parts import Uploaded
 from dbt.adapters.mzs3.upload import sweep
+from dbt.adapters.mzs3.upload.parts import WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.result import WriteResult
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 LOCATION = S3Location("b", "x/")

@@ -24,7 +24,7 @@ from simulated_shard import (
 )
 
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 KEEP_MS = 24 * HOUR_MS
 EIGHT_DAYS = Pass(192 * HOUR_MS)

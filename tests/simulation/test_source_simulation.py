@@ -21,7 +21,6 @@ from interleavings import Ask, Exploration, Failed, Request
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import compaction, epoch, ledger, ledger_table, lock
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
@@ -33,8 +32,9 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     unfinished_epochs,
 )
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.owner import Owner
+from dbt.adapters.mzs3.csv_source.lock_table import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")

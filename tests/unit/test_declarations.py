@@ -16,8 +16,7 @@ from dbt.adapters.mzs3 import declarations
 from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.declarations import check_declarations
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.keys import KNOWN
-from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.export.options import KNOWN, parse_options
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.config.source import parse_shard_source
 from dbt.adapters.mzs3.source_nodes import source_definition

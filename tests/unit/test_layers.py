@@ -39,14 +39,10 @@ SHIPPED = (
     "objects",
     "formats",
     "upload/folders.py",
-    "upload/gather.py",
     "upload/progress.py",
-    "upload/resume.py",
     "upload/spec.py",
     "upload/task.py",
-    "upload/ties.py",
     "upload/upload.py",
-    "upload/uploader.py",
     "csv_source/executor",
     "shard/executor",
     "shard/types",
@@ -65,7 +61,7 @@ FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 OPTIONAL_FOR_EXECUTORS = {"csv_source/executor/formats/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
 # These ask the JVM in this process of what it runs or has run, and do without where there is none.
-CLASSIC_ONLY = {"spark/status.py", "spark/written.py"}
+CLASSIC_ONLY = {"spark/status.py"}
 
 
 def modules() -> list[Path]:

@@ -1,7 +1,7 @@
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.mzs3.python_job import job_response, run_started_ms
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 
 def test_an_export_is_reported_as_documented():

@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3 import run_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.export.history.report.request import ReportRequest
+from dbt.adapters.mzs3.export.report.read import ReportRequest
 
 SESSION: Any = object()
 

@@ -10,7 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3 import source_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.act import Action
+from dbt.adapters.mzs3.csv_source.object_actions import Action
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.full_listing import sources_to_list
 from dbt.adapters.mzs3.full_refresh import sources_to_refresh

@@ -9,7 +9,7 @@ import pytest
 from dbt.adapters.mzs3 import validation
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.needs import LIST, LIST_PARTS, Check
+from dbt.adapters.mzs3.aws.permissions import LIST, LIST_PARTS, Check
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.validation import Tried, identify, validate_connection
 

@@ -24,8 +24,8 @@ from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.remains import Remains
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
+from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.output import write_output_to
-from dbt.adapters.mzs3.spark.readable import readable
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnContext

@@ -12,8 +12,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.spark.warehouse import WAREHOUSE
-from dbt.adapters.mzs3.spark.watchdog import EXECUTOR_TIMEOUT_S
+from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
+from dbt.adapters.mzs3.spark.session import WAREHOUSE
 
 HIDDEN = "***"
 _SECRET_AWS_KEYS = ("access_key_id", "secret_access_key", "session_token", "external_id")

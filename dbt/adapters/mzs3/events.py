@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from dbt.adapters.mzs3.rows.granted import Reason
+from dbt.adapters.mzs3.rows.batches import Reason
 from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 
 Phase = Literal["running", "computing", "writing", "committing"]

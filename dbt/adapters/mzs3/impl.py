@@ -24,7 +24,7 @@ from dbt.adapters.mzs3 import run_operations, source_operations
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
-from dbt.adapters.mzs3.csv_source.act import Action
+from dbt.adapters.mzs3.csv_source.object_actions import Action
 from dbt.adapters.mzs3.declarations import check_declarations
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.export.options import parse_options

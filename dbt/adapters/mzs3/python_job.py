@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
 from dbt.adapters.mzs3.response import CopyLogEvent, copy_response
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.connections import Mzs3ConnectionManager

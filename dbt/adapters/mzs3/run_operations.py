@@ -17,12 +17,11 @@ from dbt.adapters.mzs3.aws.named import named_target
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
-from dbt.adapters.mzs3.export.history.report.read import write_report
-from dbt.adapters.mzs3.export.history.report.request import ReportRequest
-from dbt.adapters.mzs3.export.verify.verify import verify_copy
+from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
+from dbt.adapters.mzs3.export.verify_copy import verify_copy
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
-from dbt.adapters.mzs3.shard.compact.request import parse_compaction
-from dbt.adapters.mzs3.shard.config.problems import Problems
+from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
+from dbt.adapters.mzs3.shard.config.options import Problems
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.store import StateStore

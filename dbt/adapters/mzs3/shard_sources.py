@@ -11,8 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
-from dbt.adapters.mzs3.shard.empty_table import write_empty_table
-from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
+from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,
     is_or_resembles,

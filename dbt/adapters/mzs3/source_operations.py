@@ -13,15 +13,13 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
-from dbt.adapters.mzs3.csv_source.describe import read_purified
-from dbt.adapters.mzs3.csv_source.hints import reset_hint
-from dbt.adapters.mzs3.csv_source.operation import changing
+from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.operation import changing, unlock
+from dbt.adapters.mzs3.csv_source.pinned_definition import purified_lines, read_purified
+from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
-from dbt.adapters.mzs3.csv_source.show import purified_lines
 from dbt.adapters.mzs3.csv_source.status import SourceStatus, read_status, status_table
-from dbt.adapters.mzs3.csv_source.unlock import unlock
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
 from dbt.adapters.mzs3.source_nodes import (
     declared_external,

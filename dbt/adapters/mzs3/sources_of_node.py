@@ -12,8 +12,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.mzs3.csv_source.attempts import Attempts
-from dbt.adapters.mzs3.csv_source.together import run_together
+from dbt.adapters.mzs3.csv_source.together import Attempts, run_together
 from dbt.adapters.mzs3.remains import INTERRUPTED
 from dbt.adapters.mzs3.source_nodes import source_name
 from dbt.adapters.mzs3.spark.session import isolated_session

@@ -14,8 +14,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.report import Voice
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
-from dbt.adapters.mzs3.csv_source.voice import Voice
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.full_listing import listed_in_full, sources_to_list
 from dbt.adapters.mzs3.full_refresh import VARIABLE, is_full_refresh, sources_to_refresh

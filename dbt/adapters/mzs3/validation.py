@@ -9,8 +9,7 @@ from typing import Any
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.named import named_location, unknown_connection
-from dbt.adapters.mzs3.aws.needs import Check
-from dbt.adapters.mzs3.aws.permissions import check_permissions
+from dbt.adapters.mzs3.aws.permissions import Check, check_permissions
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.errors import ConfigError

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbt.adapters.mzs3.csv_source.voice import Voice
+from dbt.adapters.mzs3.csv_source.report import Voice
 
 COUNTS = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 

@@ -15,8 +15,8 @@ from source_model import Died as ModelDied
 from source_model import Failed, Known, Report, Settings, SourceModel
 
 from dbt.adapters.mzs3.csv_source import compaction
-from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.errors import SourceError

@@ -8,7 +8,7 @@ import pytest
 from announcing import Died, dying_at
 
 from dbt.adapters.mzs3.csv_source import epoch as epochs
-from dbt.adapters.mzs3.csv_source.act import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing import new_objects
 from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark import persisted
+from dbt.adapters.mzs3.spark import settings as persisted
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ import pytest
 from faulty_s3 import FaultyS3
 
 from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.owner import current_owner
+from dbt.adapters.mzs3.csv_source.lock_table import current_owner
 from dbt.adapters.mzs3.csv_source.together import run_together
 from dbt.adapters.mzs3.errors import SourceError
 

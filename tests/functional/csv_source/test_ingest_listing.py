@@ -11,12 +11,13 @@ import pytest
 from faulty_s3 import FaultyS3
 from moto.s3.models import s3_backends
 
-from dbt.adapters.mzs3.csv_source import listing, scan, start
-from dbt.adapters.mzs3.csv_source.act import Action, act
+from dbt.adapters.mzs3.csv_source import listing, scan
+from dbt.adapters.mzs3.csv_source import scan as start
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.pending import Pending, read_pending
+from dbt.adapters.mzs3.csv_source.listing import Pending, read_pending
+from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 
 pytestmark = pytest.mark.spark
 

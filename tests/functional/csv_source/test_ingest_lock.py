@@ -15,12 +15,11 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import lock as lock_module
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import LockTable
-from dbt.adapters.mzs3.csv_source.owner import current_owner
-from dbt.adapters.mzs3.csv_source.unlock import unlock
+from dbt.adapters.mzs3.csv_source.lock_table import LockTable, current_owner
+from dbt.adapters.mzs3.csv_source.operation import unlock
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark

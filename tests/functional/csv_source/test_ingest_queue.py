@@ -8,8 +8,8 @@ import threading
 import pytest
 from announcing import Died, dying_at
 
-from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
+from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark

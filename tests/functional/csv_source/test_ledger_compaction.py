@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dbt.adapters.mzs3.csv_source import compaction
-from dbt.adapters.mzs3.csv_source.act import Action, act
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.csv_source.status import read_status
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 # About 1 kB a row; 5 MB is the smallest upload part there is.
 QUERY = "select id, repeat(md5(concat('{text}', id)), 31) as filler from range({rows})"

@@ -16,10 +16,10 @@ from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.watch import Audience
-from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload import steady
+from dbt.adapters.mzs3.upload import parts as steady
 
 GROUPS = 3000
 PARTS = 12

@@ -15,10 +15,9 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
 from dbt.adapters.mzs3.export.watch import Audience
-from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, unmeasured_batches
-from dbt.adapters.mzs3.rows.granted import Granted
+from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Granted, unmeasured_batches
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., WriteResult]

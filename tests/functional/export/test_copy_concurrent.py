@@ -15,7 +15,7 @@ from faulty_s3 import FaultyS3, Request
 from onlooker import MANIFEST, Location
 
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 

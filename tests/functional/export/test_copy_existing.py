@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.watch import Audience
 from dbt.adapters.mzs3.upload import parts as uploads
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., WriteResult]

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.watch import Audience
 from dbt.adapters.mzs3.upload import parts as uploads
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., WriteResult]

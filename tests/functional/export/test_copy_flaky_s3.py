@@ -11,7 +11,7 @@ from faulty_s3 import Fault, FaultyS3, Flaky, Request
 from onlooker import without_run_id
 from real_stores import STORE, objects_in
 
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., WriteResult]

@@ -12,7 +12,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.history.table import History, HistoryRow
+from dbt.adapters.mzs3.export.history_table import History, HistoryRow
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.watch import Audience
 from dbt.adapters.mzs3.spark.session import isolated_session

@@ -10,7 +10,7 @@ import pytest
 from real_stores import objects_in
 
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., WriteResult]

@@ -20,7 +20,7 @@ from standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
 from dbt.adapters.mzs3.export.watch import Audience
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 

@@ -12,12 +12,11 @@ import pytest
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
-from dbt.adapters.mzs3.shard.compact.request import parse_compaction
-from dbt.adapters.mzs3.shard.read.job import read_shard
-from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf
+from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
+from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 _numbers = itertools.count()
 

@@ -14,7 +14,7 @@ import export_on_cluster
 
 from dbt.adapters.mzs3.shard.write import parts
 from dbt.adapters.mzs3.shard.write.job import persist_shard
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 BEFORE = f"select id as k, -1D as x from range({export_on_cluster.GROUPS})"
 OTHER_EACH_TIME = """

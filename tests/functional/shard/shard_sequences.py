@@ -19,9 +19,8 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.compact import job as compaction
-from dbt.adapters.mzs3.shard.compact.request import parse_compaction
-from dbt.adapters.mzs3.shard.read.job import read_shard
-from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf
+from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
+from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf, read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import job as writing
 

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import job
-from dbt.adapters.mzs3.shard.write.upload import make_visible
+from dbt.adapters.mzs3.shard.write.parts import make_visible
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ import pytest
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import parts
-from dbt.adapters.mzs3.upload import reports
+from dbt.adapters.mzs3.upload import parts as reports
 
 pytestmark = pytest.mark.spark
 

@@ -25,7 +25,7 @@ from processes import session_members
 from shard_killed import do
 
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.shard.read.job import read_shard
+from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import STATE, StateStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]

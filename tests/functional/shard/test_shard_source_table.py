@@ -14,10 +14,13 @@ from dbt.adapters.mzs3 import shard_sources
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
-from dbt.adapters.mzs3.shard.empty_table import write_empty_table
 from dbt.adapters.mzs3.shard.read import table as module
-from dbt.adapters.mzs3.shard.read.storable import TIMES
-from dbt.adapters.mzs3.shard.read.table import source_exists, write_source_table
+from dbt.adapters.mzs3.shard.read.table import (
+    TIMES,
+    source_exists,
+    write_empty_table,
+    write_source_table,
+)
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 pytestmark = pytest.mark.spark

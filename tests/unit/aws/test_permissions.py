@@ -14,8 +14,7 @@ from dbt.adapters.mzs3.aws import client as clients
 from dbt.adapters.mzs3.aws import permissions
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.needs import Check
-from dbt.adapters.mzs3.aws.permissions import check_permissions
+from dbt.adapters.mzs3.aws.permissions import Check, check_permissions
 from dbt.adapters.mzs3.errors import S3Error
 
 CONNECTION = AwsConnection(

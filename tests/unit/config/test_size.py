@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.config.size import UNITS, format_size, parse_size
+from dbt.adapters.mzs3.config.values import UNITS, format_size, parse_size
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ _NO_ERRORS = (
     "decimals.py",
     "floats.py",
     "convert.py",
-    "show.py",
+    "pinned_definition.py",
     "report.py",
     "permissions.py",
 )

@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from dbt.adapters.mzs3.csv_source.attempts import Attempts
+from dbt.adapters.mzs3.csv_source.together import Attempts
 
 
 def test_whoever_comes_later_gets_the_outcome_of_the_first():

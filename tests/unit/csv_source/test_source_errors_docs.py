@@ -8,15 +8,14 @@ from pyspark.errors import PySparkException
 from rejecting import read_all
 
 from dbt.adapters.mzs3.csv_source.executor import sift
-from dbt.adapters.mzs3.csv_source.executor.answer import replaced, require_answer
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
+from dbt.adapters.mzs3.csv_source.executor.encoding import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
+from dbt.adapters.mzs3.csv_source.executor.stream import replaced, require_answer
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, _require_free_name
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
-from dbt.adapters.mzs3.csv_source.refused import refused_name
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations, refused_name
 
 FOUND = ("id", "amount")
 

@@ -8,13 +8,13 @@ from csv_source_helpers import parse
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Field
+from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, purified_sql, purified_yaml
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
     purify,
     purify_found,
 )
-from dbt.adapters.mzs3.csv_source.show import Purified, purified_sql, purified_yaml
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 FOUND = (Field("id", "int64", "bigint"), Field("note", "string", "string"))

@@ -4,10 +4,10 @@ import pytest
 from csv_source_helpers import DIALECT
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
+from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.problem import HeaderProblem
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 PINNED = ("id", "amount")
 

@@ -13,14 +13,15 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     LISTING_SCHEMA,
+    Piece,
     as_batch,
+    cut,
     first_page,
     iter_pages,
     list_objects,
     listed_prefix,
 )
-from dbt.adapters.mzs3.csv_source.executor.pieces import Piece, cut
-from dbt.adapters.mzs3.csv_source.folders import folders_after
+from dbt.adapters.mzs3.csv_source.scan import folders_after
 
 LOCATION = S3Location("acme-raw", "orders/")
 WHEN = datetime(2026, 1, 2, tzinfo=timezone.utc)

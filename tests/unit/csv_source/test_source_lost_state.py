@@ -8,17 +8,16 @@ import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import act as act_module
 from dbt.adapters.mzs3.csv_source import lock as lock_module
-from dbt.adapters.mzs3.csv_source import unlock as unlock_module
-from dbt.adapters.mzs3.csv_source.act import Action
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.csv_source import object_actions as act_module
+from dbt.adapters.mzs3.csv_source import operation as unlock_module
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
+from dbt.adapters.mzs3.csv_source.lock_table import Owner
+from dbt.adapters.mzs3.csv_source.object_actions import Action
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
-from dbt.adapters.mzs3.csv_source.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import (
     SourceRelations,
     foreign_views,
@@ -27,6 +26,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_views,
 )
 from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")

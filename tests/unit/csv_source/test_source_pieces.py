@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor.pieces import Piece, cut
+from dbt.adapters.mzs3.csv_source.executor.listing import Piece, cut
 
 KEYS = st.text(alphabet="ab/\x01~é\U0001f4a7", max_size=5)
 

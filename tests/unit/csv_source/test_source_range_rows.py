@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import fetch as whole
-from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout
+from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
-from dbt.adapters.mzs3.csv_source.executor.ranges import blocks as first_pass
 from dbt.adapters.mzs3.csv_source.executor.ranges import rows as second_pass
-from dbt.adapters.mzs3.csv_source.executor.ranges.plan import plan_ranges
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.executor.ranges import survey as first_pass
+from dbt.adapters.mzs3.csv_source.executor.ranges.survey import plan_ranges
 from dbt.adapters.mzs3.errors import ExecutorError
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)

@@ -6,8 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import end_of_records
-from dbt.adapters.mzs3.csv_source.executor.ranges.plan import RangePlan, plan_ranges
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import Ends, Survey
+from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
+    Ends,
+    RangePlan,
+    Survey,
+    plan_ranges,
+)
 
 QUOTE = b'"'
 FIELDS = st.one_of(

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rejecting import longest_record, model, read_all
 
-from dbt.adapters.mzs3.csv_source.executor import cut, sift
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
+from dbt.adapters.mzs3.csv_source.executor import sift
+from dbt.adapters.mzs3.csv_source.executor import sift as cut
+from dbt.adapters.mzs3.csv_source.executor.columns import Layout
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 
 S = "string"

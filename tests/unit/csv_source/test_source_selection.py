@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
-from dbt.adapters.mzs3.csv_source.hints import objects_hint, reset_hint
-from dbt.adapters.mzs3.csv_source.selection import read_wanted
+from dbt.adapters.mzs3.csv_source.object_actions import read_wanted
+from dbt.adapters.mzs3.csv_source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.errors import ConfigError
 
 LOCATION = S3Location("acme-raw", "orders/")

@@ -6,8 +6,8 @@ from csv_source_helpers import parse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, _yaml, purified_lines
 from dbt.adapters.mzs3.csv_source.purify import purify
-from dbt.adapters.mzs3.csv_source.show import Purified, _yaml, purified_lines
 
 
 def purified(found=("id", "value"), columns=(), **external):

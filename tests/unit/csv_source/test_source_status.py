@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.act import Acted, Action
+from dbt.adapters.mzs3.csv_source.object_actions import Acted, Action
 from dbt.adapters.mzs3.csv_source.status import SourceStatus, lag_text, status_table
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Field
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedColumns, convert_typed
-from dbt.adapters.mzs3.csv_source.executor.formats.types import (
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
+    TypedColumns,
     can_be_read_as,
+    convert_typed,
     misfits,
     own_type,
 )

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError
 from dbt.adapters.mzs3.export.commit.intent import StaleFilesError
 from dbt.adapters.mzs3.export.job import _Run, _with_remains
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17

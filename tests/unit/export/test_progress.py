@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.export.progress import Address, Progress, driver_address
-from dbt.adapters.mzs3.export.tally import Snapshot
+from dbt.adapters.mzs3.export.progress import Address, Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.upload.progress import Meter, ProgressTarget
 
 TOKEN = "5f" * 16

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.export.tally import Snapshot, Tally
+from dbt.adapters.mzs3.export.progress import Snapshot, Tally
 
 TOKEN = "5f" * 16
 

@@ -12,12 +12,12 @@ import pytest
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import watch as module
-from dbt.adapters.mzs3.export.history.table import HistoryRow
+from dbt.adapters.mzs3.export.history_table import HistoryRow
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.export.tally import Snapshot
+from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.export.watch import Audience, Watch
-from dbt.adapters.mzs3.rows.granted import Reason
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.rows.batches import Reason
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders",

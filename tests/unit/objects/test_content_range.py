@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.objects.content_range import begins_at
+from dbt.adapters.mzs3.objects.reader import begins_at
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.objects.object_range import MAX_RESUMES, ObjectVersion, ReplacedError
+from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ObjectVersion, ReplacedError
 
 DATA = bytes(range(256)) * 4
 

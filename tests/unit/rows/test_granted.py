@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.rows.granted import NOTHING, Granted, granted
+from dbt.adapters.mzs3.rows.batches import NOTHING, Granted, granted
 
 FLAT = T.StructType().add("a", "string")
 ALL = Granted(narrow_rows=True, distinct_hashes=True)

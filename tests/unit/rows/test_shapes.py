@@ -3,10 +3,9 @@
 import pytest
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
-from dbt.adapters.mzs3.formats.spec import ExportedColumn
-from dbt.adapters.mzs3.rows.ordering import SIGNED
-from dbt.adapters.mzs3.rows.shapes import (
+from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, Shape
+from dbt.adapters.mzs3.rows.columns import (
+    SIGNED,
     column_problems,
     exported_columns,
     parquet_problems,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.state.batch import Batch, BatchFile
 from dbt.adapters.mzs3.shard.state.evolve import Given
 from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 SPARK = {"integer": "int", "bigint": "bigint", "text": "string", "double": "double"}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.compact.job import Compacted
-from dbt.adapters.mzs3.shard.compact.killed import Aborted
-from dbt.adapters.mzs3.shard.compact.sweep import Swept
+from dbt.adapters.mzs3.shard.compact.job import Aborted, Compacted, Swept
 from dbt.adapters.mzs3.shard.describe import compaction, described
-from dbt.adapters.mzs3.shard.state.batch import Batch, BatchFile
 from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import new_shard
+from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile, new_shard
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 A = Column(0, "a", Type("integer"), "int")

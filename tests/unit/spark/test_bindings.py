@@ -1,7 +1,7 @@
 import datetime as dt
 from decimal import Decimal
 
-from dbt.adapters.mzs3.spark.bindings import bind
+from dbt.adapters.mzs3.spark.sql import bind
 
 
 def test_a_text_goes_beside_the_sql_and_not_into_it():

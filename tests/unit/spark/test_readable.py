@@ -1,7 +1,7 @@
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError, SparkJobError
-from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.failure import readable
 
 
 def test_the_plan_is_cut_from_an_analysis_error():

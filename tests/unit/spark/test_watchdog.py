@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark import SparkStageInfo
 
-from dbt.adapters.mzs3.spark import watchdog as module
+from dbt.adapters.mzs3.spark import interrupt as module
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.watchdog import Waiting, Watchdog, watch
+from dbt.adapters.mzs3.spark.interrupt import Waiting, Watchdog, watch
 
 
 class Clock:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.upload.gather import gathered
+from dbt.adapters.mzs3.upload.task import gathered
 
 
 def batch(values: list[str]) -> pa.RecordBatch:

@@ -10,8 +10,8 @@ import pytest
 from pyspark import SparkStageInfo
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.upload import steady
-from dbt.adapters.mzs3.upload.steady import has_computed_other_rows, written_at_once
+from dbt.adapters.mzs3.upload import parts as steady
+from dbt.adapters.mzs3.upload.parts import has_computed_other_rows, written_at_once
 
 
 def told(attempt: int, done: int, failed: int = 0) -> SparkStageInfo:

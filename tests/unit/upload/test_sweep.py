@@ -8,8 +8,7 @@ import pytest
 from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.export.commit.intent import claimed_uploads
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.export.commit.intent import PendingExport, claimed_uploads
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload import sweep as module

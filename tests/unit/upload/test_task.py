@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.spec import CsvSpec, ExportedColumn
-from dbt.adapters.mzs3.upload import uploader
-from dbt.adapters.mzs3.upload.resume import NOTE_PART, OpenUpload, note_of
-from dbt.adapters.mzs3.upload.spec import WriteSpec
+from dbt.adapters.mzs3.formats.format import CsvSpec, ExportedColumn
+from dbt.adapters.mzs3.upload import upload as uploader
+from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note_of
 from dbt.adapters.mzs3.upload.task import write_empty_part, write_parts
 
 CSV = "text/csv; charset=utf-8"

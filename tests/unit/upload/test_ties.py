@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.upload.ties import TiedRowsError, without_hash
+from dbt.adapters.mzs3.upload.task import TiedRowsError, without_hash
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<q", 0x7FF8000000000001))[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS, require_endpoint
@@ -19,18 +20,6 @@ from dbt.adapters.mzs3.aws.failures import (
     nothing_works,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.needs import (
-    ABORT,
-    DELETE,
-    GET,
-    LIST,
-    LIST_PARTS,
-    LIST_UPLOADS,
-    OPEN,
-    PUT,
-    Check,
-    Need,
-)
 from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error
 
@@ -166,3 +155,83 @@ class _Trial:
                 raise S3Error(f"aws_connections.{self._name}: {text}{stays}") from exc
             return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
         return Check(need)
+
+
+@dataclass(frozen=True)
+class Need:
+    """An action; without the `essential` ones not even the plainest export or ingestion works.
+
+    `used_for` says what else works with it, or what does not without.
+    """
+
+    action: str
+    permission: str
+    essential: bool
+    used_for: str
+
+
+LIST = Need("list", "s3:ListBucket", True, "every export, to see whether the location is empty")
+OPEN = Need("open an upload", "s3:PutObject", True, "every export, to write its files")
+ABORT = Need(
+    "abort an upload",
+    "s3:AbortMultipartUpload",
+    True,
+    "every export, as one that fails could not be cleaned up without it",
+)
+LIST_UPLOADS = Need(
+    "list open uploads",
+    "s3:ListBucketMultipartUploads",
+    False,
+    "on_existing: resume, and for aborting what lost tasks leave open; without it those uploads "
+    "stay, which cost storage but are not visible",
+)
+LIST_PARTS = Need(
+    "list the parts of an upload",
+    "s3:ListMultipartUploadParts",
+    False,
+    "on_existing: resume, to send only what is missing",
+)
+PUT = Need("put an object", "s3:PutObject", True, "every export, to write its manifest")
+GET = Need(
+    "get an object",
+    "s3:GetObject",
+    False,
+    "on_existing: overwrite and resume, and for finishing a commit that was interrupted; without "
+    "it an interrupted export has to be removed by hand",
+)
+DELETE = Need(
+    "delete an object",
+    "s3:DeleteObject",
+    False,
+    "on_existing: overwrite, and for taking back a commit that failed; without it such an export "
+    "has to be removed by hand, and each export leaves _committing.json beside its manifest",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A need that was tried; `problem` is None where it worked, else it says what and what for.
+
+    `denied` is False for what failed for another reason than a permission, `tried` for what could
+    not be tried, which `problem` explains.
+    """
+
+    need: Need
+    problem: str | None = None
+    denied: bool = False
+    tried: bool = True
+
+    @property
+    def line(self) -> str:
+        """One line for a user: `ok: …`, `DENIED: …`, `FAILED: …` or `not tried: …`."""
+        what = f"{self.need.action} ({self.need.permission})"
+        if self.problem is None:
+            return f"ok: {what}"
+        if not self.tried:
+            return f"not tried: {what}, {self.problem}"
+        return f"{'DENIED' if self.denied else 'FAILED'}: {what}; {self.problem}"
+
+    @property
+    def stops_all(self) -> bool:
+        """Whether even the plainest export, or ingestion, would fail of it."""
+        return self.need.essential and self.tried and self.problem is not None

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     act_on,
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
-from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.voice import Voice
+    from dbt.adapters.mzs3.csv_source.report import Voice
 
 EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""

@@ -10,15 +10,20 @@ from typing import Any
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
-from dbt.adapters.mzs3.csv_source.config.formats import read_format, untyped_problems
-from dbt.adapters.mzs3.csv_source.config.intake import Intake, read_intake
-from dbt.adapters.mzs3.csv_source.config.listing import Listing, read_listing
+from dbt.adapters.mzs3.csv_source.config.intake import (
+    Intake,
+    Listing,
+    read_format,
+    read_intake,
+    read_listing,
+    untyped_problems,
+)
 from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import COMPRESSIONS
+from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss

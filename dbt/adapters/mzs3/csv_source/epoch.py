@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched, counted_rows, fetch_rows
-from dbt.adapters.mzs3.csv_source.hints import objects_hint
 from dbt.adapters.mzs3.csv_source.ledger import (
     LISTING_IS_LOST,
     Ledger,
@@ -35,11 +33,11 @@ from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.start import listing_name
-from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
+from dbt.adapters.mzs3.csv_source.report import SILENT, Voice, objects_hint
+from dbt.adapters.mzs3.csv_source.scan import listing_name
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,21 +11,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.csv_source.executor.encoding import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
-from dbt.adapters.mzs3.csv_source.executor.ranges.unclear import unclear_object
-from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
-from dbt.adapters.mzs3.csv_source.insert import insert_partition
+from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
 from dbt.adapters.mzs3.csv_source.ranges import (
     RANGE_BYTES,
     LargeObject,
     large_objects,
     rows_in_ranges,
 )
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations, insert_partition
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
-from dbt.adapters.mzs3.spark.persisted import FEW, held
+from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:

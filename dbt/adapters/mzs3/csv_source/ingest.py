@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import OnStep, Pass, Totals
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
@@ -19,7 +18,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     read_fields,
 )
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
-from dbt.adapters.mzs3.csv_source.hints import reset_hint
 from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.purify import (
@@ -29,23 +27,21 @@ from dbt.adapters.mzs3.csv_source.purify import (
     purify,
     purify_found,
 )
-from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S
-from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
-from dbt.adapters.mzs3.csv_source.refused import refused_name
+from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     make_relations,
     make_schema,
+    own_settings,
     read_pinned,
+    refused_name,
 )
-from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.csv_source.report import SILENT, IngestReport, Voice, reset_hint
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
-from dbt.adapters.mzs3.csv_source.settings import own_settings
-from dbt.adapters.mzs3.csv_source.voice import SILENT, Voice
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:

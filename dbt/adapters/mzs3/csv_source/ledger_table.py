@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.insert import insert_partition
+from dbt.adapters.mzs3.csv_source.relations import insert_partition
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_literal
 

@@ -19,10 +19,12 @@ from dbt.adapters.mzs3.csv_source.decisions import (
     waiting_notes,
 )
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
-from dbt.adapters.mzs3.csv_source.hints import objects_hint
-from dbt.adapters.mzs3.csv_source.scan import Listed, listed_objects
-from dbt.adapters.mzs3.csv_source.start import Start, listing_start
-from dbt.adapters.mzs3.spark.persisted import held, persisted
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.report import objects_hint
+from dbt.adapters.mzs3.csv_source.scan import Listed, Start, listed_objects, listing_start
+from dbt.adapters.mzs3.spark.settings import held, persisted
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,3 +194,30 @@ def _overwritten_text(source: str, found: Any) -> str:
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
         f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Objects that are to be taken, whatever limits a run has, and their bytes in S3."""
+
+    objects: int
+    bytes: int
+
+
+def read_pending(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> Pending:
+    """What is listed now and not in the ledger as done with. Raises SourceError."""
+    ship_executor_code()
+    relations = relations_of(definition)
+    with reading(spark, definition.name):
+        if not spark.catalog.tableExists(relations.ledger):
+            listed = listed_objects(spark, definition, connection).objects
+            size = F.coalesce(F.sum("size"), F.lit(0))
+            found = listed.agg(F.count(F.lit(1)).alias("objects"), size.alias("bytes")).first()
+            return Pending(found["objects"], found["bytes"])
+        ledger = Ledger(spark, relations)
+        with new_objects(spark, definition, connection, ledger) as batch:
+            return Pending(
+                batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes
+            )

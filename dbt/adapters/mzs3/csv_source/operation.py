@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
-from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.settings import own_settings
+from dbt.adapters.mzs3.csv_source.lock import UNKNOWN, WAIT_S, SourceLock, holder_of, take_away
+from dbt.adapters.mzs3.csv_source.lock_table import LockTable
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations, own_settings
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.lock_table import Owner
 
 
 def relations_of(definition: SourceDefinition) -> SourceRelations:
@@ -62,3 +62,23 @@ def require_ledger(spark: SparkSession, relations: SourceRelations, source: str)
             f"{source}: {relations.shown('__ledger')} does not exist, so there is no object to "
             "choose"
         )
+
+
+def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
+    """Nobody has the source's lock; the process that had, or None. It commits nothing more.
+
+    Raises SourceError for what is no lock.
+    """
+    name, relations = definition.name, relations_of(definition)
+    table = LockTable(spark, relations)
+    with reading(spark, name):
+        holder = holder_of(table)
+        if holder is None:
+            return None
+        if holder == UNKNOWN:
+            raise SourceError(
+                f"{name}: {relations.shown('__lock')} is no lock that a run has taken. Drop it, "
+                "or give the source another schema or identifier"
+            )
+        take_away(table, holder.token)
+    return holder.owner

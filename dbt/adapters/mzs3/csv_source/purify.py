@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems, unmatchable_names
+from dbt.adapters.mzs3.csv_source.executor.encoding import EXACT, UTF_8
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Field
-from dbt.adapters.mzs3.csv_source.executor.formats.types import VOID, misfits
-from dbt.adapters.mzs3.csv_source.executor.layout import unmatchable_names
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import VOID, misfits
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

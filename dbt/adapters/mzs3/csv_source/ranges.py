@@ -17,21 +17,21 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.executor.columns import Layout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
+from dbt.adapters.mzs3.csv_source.executor.encoding import EXACT, UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.header import read_layout
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
-from dbt.adapters.mzs3.csv_source.executor.ranges.blocks import (
+from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
+from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
     BLOCKS_DDL,
     RANGES_DDL,
+    plan_ranges,
     read_ranges,
     survey_of,
 )
-from dbt.adapters.mzs3.csv_source.executor.ranges.plan import plan_ranges
-from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.hints import reset_hint
+from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.table_properties import (
     decoded,
     encoded,
@@ -19,7 +24,7 @@ from dbt.adapters.mzs3.spark.table_properties import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
@@ -43,6 +48,17 @@ _IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
 _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
     f"stored.{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
 )
+
+_CONDITION = "INVALID_SCHEMA_OR_RELATION_NAME"
+_TAKEN = re.compile("[A-Za-z0-9_]+")
+
+_SETTINGS = {
+    # Names of columns come out of objects: SQL must hold them as they are.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    # What is persisted is often small: without this, it has as many tasks as shuffles may have.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+}
 
 
 @dataclass(frozen=True)
@@ -232,3 +248,60 @@ def make_schema(spark: SparkSession, relations: SourceRelations) -> None:
     schema = quote_identifier(relations.schema)
     if not spark.catalog.databaseExists(schema):
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+
+
+def refused_name(exc: Exception, relations: SourceRelations) -> str | None:
+    """Which name of a source the catalog refuses, and the way out; None for any other failure.
+
+    Spark itself tells the name of whichever of the source's relations came first.
+    """
+    if not isinstance(exc, PySparkException) or exc.getCondition() != _CONDITION:
+        return None
+    key, name = "schema", relations.schema
+    if _TAKEN.fullmatch(name):
+        key, name = "identifier", relations.identifier
+    return (
+        f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "
+        f"alone. Declare another {key}"
+    )
+
+
+def insert_partition(
+    spark: SparkSession,
+    frame: DataFrame,
+    table: str,
+    partition: Mapping[str, str],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """The frame's rows are in a partition that nobody has written before; none on failure.
+
+    With `overwrite`, what a failed attempt may have left there goes.
+
+    Columns go by position. The partition appears to readers when the metastore lists it, which
+    is one step, after all of its files are in place. The frame may read the same table.
+    """
+    view = f"mzs3_{uuid.uuid4().hex}"
+    values = ", ".join(
+        f"{quote_identifier(name)} = {quote_literal(value)}" for name, value in partition.items()
+    )
+    frame.createOrReplaceTempView(view)
+    try:
+        how = "OVERWRITE" if overwrite else "INTO"
+        spark.sql(f"INSERT {how} TABLE {table} PARTITION ({values}) SELECT * FROM {view}")
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+@contextmanager
+def own_settings(spark: SparkSession) -> Iterator[None]:
+    """Nothing in a name or a literal is replaced while this lasts, and few rows take few tasks."""
+    before = {key: spark.conf.get(key) for key in _SETTINGS}
+    changed = [key for key, value in _SETTINGS.items() if before[key] != value]
+    for key in changed:
+        spark.conf.set(key, _SETTINGS[key])
+    try:
+        yield
+    finally:
+        for key in changed:
+            spark.conf.set(key, before[key])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.config.size import UNITS
+from dbt.adapters.mzs3.config.values import UNITS
 from dbt.adapters.mzs3.text import counted
 
 
@@ -50,3 +52,40 @@ def size_text(size: int) -> str:
         ((unit, factor) for unit, factor in reversed(UNITS.items()) if size >= factor), ("B", 1)
     )
     return f"{size} B" if factor == 1 else f"{size / factor:.1f} {unit}"
+
+
+def _nobody(text: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Called with one line that names the source: `warn` for what a user should look into."""
+
+    warn: Callable[[str], None] = _nobody
+    say: Callable[[str], None] = _nobody
+
+
+SILENT = Voice()
+
+
+def objects_hint(operation: str, source: str, objects: Sequence[str]) -> str:
+    """The command that does the operation to these objects of a source."""
+    listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in objects)
+    return _command(operation, f"source: {source}, objects: [{listed}]")
+
+
+def reset_hint(source: str) -> str:
+    """The command that drops all that was ingested of a source."""
+    return _command("reset_s3_source", f"source: {source}, confirm: true")
+
+
+def unlock_hint(source: str) -> str:
+    """The command that takes the source's lock away from whoever has it."""
+    return _command("unlock_s3_source", f"source: {source}")
+
+
+def _command(operation: str, arguments: str) -> str:
+    # In a shell, a single quote ends what another one began.
+    escaped = arguments.replace("'", "'\\''")
+    return f"dbt run-operation {operation} --args '{{{escaped}}}'"

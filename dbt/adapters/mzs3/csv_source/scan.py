@@ -8,28 +8,33 @@ any, folders do. Keys without folders of which the ledger knows none are one pie
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.config.listing import is_ordered
+from dbt.adapters.mzs3.aws.failures import AwsFailure
+from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder, is_ordered
+from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     KEYS_PER_PAGE,
     LISTING_DDL,
     LISTING_SCHEMA,
     FirstPage,
+    Piece,
     as_batch,
+    cut,
     first_page,
     list_objects,
     listed_prefix,
+    listing_failed,
 )
-from dbt.adapters.mzs3.csv_source.executor.pieces import Piece, cut
-from dbt.adapters.mzs3.csv_source.folders import folders_after
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.ledger import Ledger
 
 OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
 # More than there are tasks at a time, as some pieces hold more keys than others.
@@ -47,6 +53,14 @@ _PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.
 
 Sample = Callable[[], "tuple[Sequence[str], int]"]
 """Some of the keys that are known already, and of how many each is one; asked for if need be."""
+
+HOURS_AGAIN = 2
+"""What was modified in the newest hours in which anything was is listed again: so many of them."""
+
+_OPEN = 1 << 40
+_S_PER_HOUR = 3600
+
+MAX_REQUESTS = 16
 
 
 @dataclass(frozen=True)
@@ -144,3 +158,115 @@ def _listed_by_tasks(
         frame = frame.repartitionById(len(pieces), F.col("piece"))
     listing = list_objects(connection, definition.location, definition.pattern)
     return frame.select("after", "last").mapInArrow(listing, LISTING_DDL)
+
+
+@dataclass(frozen=True)
+class Start:
+    """The listing has the keys that sort after `after`; with None it has them all.
+
+    `full_since` is when it began, in seconds since 1970, if it is a full listing that is to be
+    put on record.
+    """
+
+    after: str | None = None
+    full_since: int | None = None
+
+    def limit(
+        self, objects: DataFrame, definition: SourceDefinition, beside: DataFrame | None
+    ) -> DataFrame:
+        """What is known of the objects that the listing may have, and of those `beside` it."""
+        if self.after is None:
+            return objects
+        start = F.lit(f"s3://{definition.location.bucket}/{self.after}")
+        listed = objects.where(F.col("object") > start)
+        if beside is None:
+            return listed
+        before = objects.where(F.col("object") <= start)
+        return listed.unionByName(before.join(beside.select("object"), "object", "left_semi"))
+
+
+def listing_name(definition: SourceDefinition) -> str:
+    """What is listed, as the ledger names it: the location and the pattern."""
+    return f"{definition.location.uri}{definition.pattern}"
+
+
+def listing_start(ledger: Ledger, definition: SourceDefinition) -> Start:
+    """Where a listing that is done now starts."""
+    listing = definition.listing
+    if listing.order is KeyOrder.ANY:
+        return Start()
+    now = int(time.time())
+    last = ledger.last_listing(listing_name(definition))
+    if last is None or not 0 <= now - last < listing.full_hours * _S_PER_HOUR:
+        return Start(full_since=now)
+    prefix = f"s3://{definition.location.bucket}/"
+    lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))
+    # Without its last character a key sorts before itself, and before little else.
+    return Start(None if lowest is None else lowest[len(prefix) : -1])
+
+
+def _lowest(events: DataFrame) -> str | None:
+    """The first object that is open, or of the newest hours; None without any."""
+    # No more of each object than is asked for here: there may be millions.
+    objects = events.groupBy("object").agg(
+        F.max_by(F.struct("state", "last_modified"), "place").alias("shown"),
+        F.max_by("state", F.when(F.col("counts"), F.col("place"))).alias("known"),
+    )
+    is_open = F.col("shown.state").isin(*OPEN_STATES) | F.col("known").isin(*OPEN_STATES)
+    hour = F.floor(F.unix_timestamp("shown.last_modified") / _S_PER_HOUR)
+    hours = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(hour).alias("hour"))
+    newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))
+    found = newest.limit(HOURS_AGAIN + 1).collect()
+    if found and found[0]["hour"] != _OPEN:
+        found = found[:HOURS_AGAIN]
+    return min((row["lowest"] for row in found), default=None)
+
+
+def folders_after(
+    client: S3Client,
+    bucket: str,
+    prefix: str,
+    after: str,
+    wanted: int,
+    *,
+    deep: bool,
+    max_requests: int = MAX_REQUESTS,
+) -> list[str]:
+    """Folders below the prefix that begin after a key, in order: `wanted` of them, about.
+
+    Each ends in a slash. With `deep` folders in folders too, where there are not enough. There may
+    be more of which nothing is known: at most `max_requests` requests are made. Raises S3Error.
+    """
+    found: set[str] = set()
+    # Level by level, as those of a level are about as large as each other.
+    waiting: deque[tuple[str, str | None]] = deque([(prefix, None)])
+    for _ in range(max_requests):
+        if not waiting or len(found) >= wanted:
+            break
+        folder, token = waiting.popleft()
+        # Not every store shows the folder in which the listing begins, whose folders are wanted.
+        start = None if deep else after
+        names, token = _folders(client, bucket, folder, start, token)
+        if token is not None:
+            waiting.appendleft((folder, token))
+        found.update(name for name in names if name > after)
+        if deep:
+            waiting.extend((name, None) for name in names)
+    return sorted(found)
+
+
+def _folders(
+    client: S3Client, bucket: str, folder: str, after: str | None, token: str | None
+) -> tuple[list[str], str | None]:
+    """One page of the folders that are directly in this one, and how to ask for the next page."""
+    request: dict[str, Any] = {"Bucket": bucket, "Prefix": folder, "Delimiter": "/"}
+    if after is not None:
+        request["StartAfter"] = after
+    if token is not None:
+        request["ContinuationToken"] = token
+    try:
+        page = client.list_objects_v2(**request)
+    except AwsFailure as exc:
+        raise listing_failed(exc, bucket, folder) from exc
+    names = [one["Prefix"] for one in page.get("CommonPrefixes", [])]
+    return names, page.get("NextContinuationToken") if page.get("IsTruncated") else None

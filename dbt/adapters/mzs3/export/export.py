@@ -13,25 +13,24 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.commit.manifest import build_manifest, schema_of
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
-from dbt.adapters.mzs3.export.commit.preflight import Ground
-from dbt.adapters.mzs3.export.commit.replacement import (
+from dbt.adapters.mzs3.export.commit.existing import (
     Replacement,
     plan_replacement,
     require_same_reading,
 )
+from dbt.adapters.mzs3.export.commit.intent import PendingExport
+from dbt.adapters.mzs3.export.commit.manifest import build_manifest, schema_of
+from dbt.adapters.mzs3.export.commit.preflight import Ground
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.formats.spec import CsvSpec, ParquetSpec
+from dbt.adapters.mzs3.formats.format import CsvSpec, ParquetSpec
 from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.rows.partitions import partition_indexes, partition_problems
-from dbt.adapters.mzs3.rows.plan import is_ordered
-from dbt.adapters.mzs3.rows.shapes import (
+from dbt.adapters.mzs3.rows.columns import (
     column_problems,
     exported_columns,
     parquet_problems,
     view_problems,
 )
+from dbt.adapters.mzs3.rows.plan import is_ordered, partition_indexes, partition_problems
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.upload.names import first_number_of
 from dbt.adapters.mzs3.upload.pending import PendingFile

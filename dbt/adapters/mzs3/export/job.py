@@ -22,17 +22,16 @@ from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.export.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.export.watch import Audience, Watch
-from dbt.adapters.mzs3.objects.abort import abort_all
+from dbt.adapters.mzs3.objects.concurrently import abort_all
 from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.rows.granted import Reason
+from dbt.adapters.mzs3.rows.batches import Reason
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.parts import upload_parts
+from dbt.adapters.mzs3.upload.parts import WriteResult, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.result import WriteResult
 from dbt.adapters.mzs3.upload.sweep import Sweeper
 
 

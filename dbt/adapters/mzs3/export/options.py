@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from dbt.adapters.mzs3.config.size import format_size, parse_size
+from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,
     choice,
     file_name,
     flag,
+    format_size,
     names,
     names_or_all,
+    parse_size,
     text,
     whole_number,
 )
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.contradictions import contradictions
-from dbt.adapters.mzs3.export.keys import key_problems
 from dbt.adapters.mzs3.export.object_properties import (
     ACLS,
     ENCRYPTIONS,
@@ -30,12 +31,39 @@ from dbt.adapters.mzs3.export.object_properties import (
 )
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
+from dbt.adapters.mzs3.text import did_you_mean
+from dbt.adapters.mzs3.upload.names import is_numbered
+from dbt.adapters.mzs3.upload.upload import MAX_UPLOAD_PARTS
 
 COMPRESSIONS: Mapping[str, tuple[str, ...]] = {
     "csv": ("none", "gzip", "zstd"),
     "parquet": ("snappy", "none", "gzip", "zstd", "lz4"),
 }
 _SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
+
+MIN_PART_SIZE = 5 << 20
+MAX_PART_SIZE = 5 << 30
+
+OF_CSV = ("header", "delimiter", "quote", "escape", "null", "force_quote")
+KNOWN = (
+    "location",
+    "aws_connection",
+    "format",
+    "compression",
+    "max_file_size",
+    "part_size",
+    "max_multi_part_bytes_in_memory",
+    "parts",
+    "partition_by",
+    "single_file",
+    "on_existing",
+    *OF_CSV,
+    "encryption",
+    "kms_key_id",
+    "storage_class",
+    "object_tags",
+    "acl",
+)
 
 
 @dataclass(frozen=True)
@@ -138,3 +166,92 @@ def _properties(read: ConfigReader) -> ObjectProperties:
         object_tags=read("object_tags", tag_mapping) or {},
         acl=read("acl", choice(ACLS)),
     )
+
+
+def contradictions(
+    options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
+) -> list[str]:
+    """Every one of them; `given` is the config as it was written."""
+    return [
+        *_of_where(options, given, connections),
+        *_of_names(options),
+        *_of_sizes(options),
+        *_of_layout(options, given),
+        *_of_format(options, given),
+        *options.properties.problems(),
+    ]
+
+
+def _of_where(
+    options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
+) -> Iterator[str]:
+    if given.get("location") in (None, ""):
+        yield "location is required: 's3://bucket/prefix' or a SQL expression for one"
+    if options.location.startswith(SCHEME) and ("||" in options.location):
+        yield (
+            f"location {options.location!r} is a literal, as it starts with {SCHEME}; in a SQL "
+            "expression the texts are in quotes of their own: "
+            "location=\"'s3://bucket/prefix/' || mz_now()\""
+        )
+    else:
+        yield from literal_problems(options.location)
+    if options.aws_connection not in connections:
+        yield unknown_connection("aws_connection", options.aws_connection, connections)
+
+
+def _of_names(options: CopyOptions) -> Iterator[str]:
+    if options.single_file is not None and is_numbered(options.single_file):
+        yield (
+            f"single_file can't be {options.single_file!r}: files of parts have such names; "
+            "choose another one"
+        )
+
+
+def _of_sizes(options: CopyOptions) -> Iterator[str]:
+    if options.part_size < MIN_PART_SIZE:
+        yield f"part_size must be at least 5MB, not {format_size(options.part_size)}"
+    elif options.part_size > MAX_PART_SIZE:
+        yield f"part_size can be 5GB at most, not {format_size(options.part_size)}"
+    elif (
+        options.single_file is None
+        and options.max_file_size > options.part_size * MAX_UPLOAD_PARTS
+    ):
+        yield (
+            f"max_file_size {format_size(options.max_file_size)} needs more than "
+            f"{MAX_UPLOAD_PARTS} upload parts of {format_size(options.part_size)}; raise part_size"
+        )
+    if options.max_multi_part_bytes_in_memory < 2 * options.part_size:
+        yield (
+            "max_multi_part_bytes_in_memory must be at least twice part_size, which is "
+            f"{format_size(options.part_size)}; it is "
+            f"{format_size(options.max_multi_part_bytes_in_memory)}"
+        )
+
+
+def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
+    if options.single_file is not None:
+        for key in ("parts", "partition_by", "max_file_size"):
+            if given.get(key) is not None:
+                yield f"{key} contradicts single_file, which is one file; leave out one of them"
+    twice = sorted({n for n in options.partition_by if options.partition_by.count(n) > 1})
+    if twice:
+        yield f"partition_by names {', '.join(twice)} twice; leave one of them"
+
+
+def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
+    if options.format == "csv":
+        yield from options.dialect.problems()
+        return
+    for key in OF_CSV:
+        if given.get(key) is not None:
+            yield f"{key} is an option of CSV; format is {options.format}, so leave it out"
+
+
+def key_problems(given: Mapping[str, Any]) -> list[str]:
+    """Every key that is no option, each with what may have been meant."""
+    problems = []
+    for key in given:
+        if key not in KNOWN:
+            hint = did_you_mean(key, KNOWN).rstrip() or f"known are {', '.join(KNOWN)}"
+            problems.append(f"{key} is not an option of copy_to_s3; {hint}")
+    return problems

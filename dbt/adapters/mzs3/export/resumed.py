@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import Existing
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.resume import OpenUpload
+from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 
 @dataclass(frozen=True)

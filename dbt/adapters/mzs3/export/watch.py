@@ -25,14 +25,12 @@ from dbt.adapters.mzs3.events import (
     Tell,
     tell_nobody,
 )
-from dbt.adapters.mzs3.export.history.table import TABLE, History, HistoryRow, Status
-from dbt.adapters.mzs3.export.progress import Progress, driver_address
+from dbt.adapters.mzs3.export.history_table import TABLE, History, HistoryRow, Status
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.export.resumed import TakenOver
-from dbt.adapters.mzs3.export.tally import Snapshot
-from dbt.adapters.mzs3.rows.batches import WIDEST
-from dbt.adapters.mzs3.rows.granted import Reason
+from dbt.adapters.mzs3.rows.batches import WIDEST, Reason
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

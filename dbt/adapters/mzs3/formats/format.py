@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
+
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+
+Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
+
+EVERY_COLUMN = "*"
+# Columns that travel with the rows to workers, and are no content.
+PART_COLUMN = "_mz_part"
+HASH_COLUMN = "_mz_hash"
 
 
 class Sink(Protocol):
@@ -52,3 +62,62 @@ class FileFormat(Protocol):
 
     def open(self, sink: Sink) -> OpenFile:
         """Begin a file."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One column's, or one nested value's, meaning; the wire is what Spark sends.
+
+    plain: as the Arrow type says. list: a list, `children` is its element. struct: a struct,
+    `children` are its fields. map: a list of structs `(key, value)`, sorted by key, `children`
+    are key and value. interval: a struct `(months int32, days int32, micros int64)`. variant: a
+    string that holds JSON.
+    """
+
+    kind: Kind = "plain"
+    children: tuple[Shape, ...] = ()
+
+
+PLAIN = Shape()
+
+
+@dataclass(frozen=True)
+class ExportedColumn:
+    """A column of the query: its name, and what its values mean."""
+
+    name: str
+    shape: Shape = field(default_factory=Shape)
+
+
+@dataclass(frozen=True)
+class CsvSpec:
+    """How CSV files are written; `force_quote` holds column names, or `*` for all."""
+
+    dialect: CsvDialect
+    header: bool = False
+    force_quote: tuple[str, ...] = ()
+    compression: Literal["none", "gzip", "zstd"] = "none"
+
+    @property
+    def quoted_columns(self) -> frozenset[str] | Literal["*"]:
+        """The columns whose values are quoted whatever they are."""
+        return "*" if EVERY_COLUMN in self.force_quote else frozenset(self.force_quote)
+
+
+@dataclass(frozen=True)
+class ParquetSpec:
+    """How Parquet files are written."""
+
+    compression: Literal["none", "snappy", "gzip", "zstd", "lz4"] = "snappy"
+
+
+@runtime_checkable
+class FormatMaker(Protocol):
+    """A format that is none of an export's own, as those of a shard's batches."""
+
+    def file_format(self, schema: pa.Schema, max_file_size: int) -> FileFormat:
+        """What writes rows of a schema; sizes in bytes."""
+
+
+Spec = CsvSpec | ParquetSpec | FormatMaker
+"""Any format."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.csv.file import CsvFormat
-from dbt.adapters.mzs3.formats.format import FileFormat
+from dbt.adapters.mzs3.formats.format import CsvSpec, ExportedColumn, FileFormat, FormatMaker, Spec
 from dbt.adapters.mzs3.formats.parquet.file import ParquetFormat
-from dbt.adapters.mzs3.formats.spec import CsvSpec, ExportedColumn, FormatMaker, Spec
 
 
 def format_of(

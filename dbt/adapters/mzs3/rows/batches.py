@@ -8,7 +8,9 @@ are bound enough. Whether they are is seen on their way into the shuffle, before
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -25,6 +27,9 @@ _MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NOT_MEASURED = str(2**31 - 1)  # the one value at which Spark leaves the measuring out
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
 _COLUMN_BYTES = 16  # the most that a value of fixed width, or the place of another, takes
+
+Reason = Literal["wide rows", "equal hashes", "rows computed anew"]
+_NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 def can_be_narrow(schema: T.StructType) -> bool:
@@ -58,3 +63,32 @@ def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
     fewer = str(min(rows, _ROWS) if rows > 0 else _ROWS)
     with settings(spark, {_MAX_ROWS: fewer, _MAX_BYTES: _NOT_MEASURED}):
         yield
+
+
+@dataclass(frozen=True)
+class Granted:
+    """That no row is wide, and that no two different rows have one hash."""
+
+    narrow_rows: bool = False
+    distinct_hashes: bool = False
+
+    def but_for(self, reason: Reason) -> Granted:
+        """What is left of it once a row was wide, or two rows had one hash; else all of it."""
+        return Granted(
+            narrow_rows=self.narrow_rows and reason != "wide rows",
+            distinct_hashes=self.distinct_hashes and reason != "equal hashes",
+        )
+
+
+NOTHING = Granted()
+
+
+def granted(schema: T.StructType, partition_by: Sequence[int]) -> Granted:
+    """All that rows of this schema may be taken for.
+
+    How wide a nested value is, is not cheap to tell; and a hash takes `[[1, 2], []]` and
+    `[[1], [2]]` for the same. Folders need a sort by more than a hash.
+    """
+    if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
+        return NOTHING
+    return Granted(narrow_rows=can_be_narrow(schema), distinct_hashes=not partition_by)

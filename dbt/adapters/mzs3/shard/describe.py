@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbt.adapters.mzs3.config.size import format_size
+from dbt.adapters.mzs3.config.values import format_size
 from dbt.adapters.mzs3.shard.compact.job import Compacted
-from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
 from dbt.adapters.mzs3.text import counted, shown_at
 
 

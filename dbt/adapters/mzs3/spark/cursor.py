@@ -10,11 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.bindings import bind
-from dbt.adapters.mzs3.spark.readable import readable
+from dbt.adapters.mzs3.spark.failure import readable
+from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.session import isolated_session
-from dbt.adapters.mzs3.spark.watchdog import EXECUTOR_TIMEOUT_S
-from dbt.adapters.mzs3.spark.written import rows_written
+from dbt.adapters.mzs3.spark.sql import bind
+from dbt.adapters.mzs3.spark.status import rows_written
 
 Description = tuple[str, Any, None, None, None, None, bool]
 

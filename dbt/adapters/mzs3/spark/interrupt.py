@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+from dbt.adapters.mzs3.spark.status import Scheduler, scheduler_of
+
 if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
 _POLL_S = 0.2
+
+EXECUTOR_TIMEOUT_S = 600
+
+_LOOK_S = 1.0
+# Once work was ended, what comes after it waits no longer than this until a task has run.
+_SHORT_S = 60.0
+_LOOKS_IN_VAIN = 30
+_ENDED = "cancelled as part of cancellation of all jobs"
+
+_lock = threading.Lock()
+_watched: dict[str, Watchdog] = {}
 
 
 @contextmanager
@@ -38,3 +56,101 @@ def _interrupt(spark: SparkSession, cancelled: threading.Event, ended: threading
         if cancelled.is_set():
             with suppress(Exception):  # of a Spark that is gone
                 spark.interruptAll()
+
+
+def watch(spark: SparkSession, patience: int) -> None:
+    """From now on, work ends with an error once it has waited so many seconds for an executor.
+
+    Whoever calls it first decides. Nothing is watched where `patience` is 0, where executors are
+    in this process, or where the scheduler is in another one.
+    """
+    if patience <= 0 or (scheduler := scheduler_of(spark)) is None:
+        return
+    with _lock:
+        if scheduler.application not in _watched:
+            _watched[scheduler.application] = Watchdog(scheduler, patience)
+
+
+def why_ended(failure: str) -> str | None:
+    """What to tell of a failure of Spark if it is work that a watchdog ended."""
+    if _ENDED not in failure:
+        return None
+    with _lock:
+        ended = [dog.verdict for dog in _watched.values() if dog.verdict is not None]
+    return ended[-1] if ended else None
+
+
+class Waiting:
+    """How long there have been tasks to run, of which none ran."""
+
+    def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._since = clock()
+        self._ran: Mapping[tuple[int, int], int] = {}
+        self._has_ended = False
+        self.waited = 0.0
+        """For how many seconds, when that was too long."""
+
+    def is_too_long(self, stages: Sequence[SparkStageInfo], running: int) -> bool:
+        """Whether it is, by the stages that are not done now, and by how many tasks run at all.
+
+        A slow task is one that runs. Stages tell of those of their last attempt only.
+        """
+        ran = {
+            (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
+            for stage in stages
+        }
+        lives = running > 0 or any(count > self._ran.get(stage, 0) for stage, count in ran.items())
+        self._ran = ran
+        now = self._clock()
+        if lives or not stages:
+            self._since = now
+            self._has_ended &= not lives
+            return False
+        patience = min(self._patience, _SHORT_S) if self._has_ended else self._patience
+        if now - self._since < patience:
+            return False
+        self.waited = now - self._since
+        self._since = now
+        self._has_ended = True
+        return True
+
+
+class Watchdog:
+    """A thread that looks every second, until this process or its Spark ends."""
+
+    def __init__(self, scheduler: Scheduler, patience: int) -> None:
+        self._scheduler = scheduler
+        self._patience = patience
+        self._over = threading.Event()
+        self.verdict: str | None = None
+        """Why it has ended work, once it has."""
+        self._thread = threading.Thread(target=self._run, name="executors watchdog", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)  # before Spark goes, which it would ask in vain
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        self._over.set()
+        self._thread.join(_LOOK_S)
+
+    def _run(self) -> None:
+        waiting, in_vain = Waiting(self._patience), 0
+        while not self._over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
+            try:
+                self._look(waiting)
+            except (Py4JError, OSError, AttributeError):  # once, or because Spark has ended
+                in_vain += 1
+            else:
+                in_vain = 0
+
+    def _look(self, waiting: Waiting) -> None:
+        if waiting.is_too_long(self._scheduler.stages(), self._scheduler.running_tasks()):
+            self.verdict = (
+                f"for {waiting.waited:.0f} s there was work for executors, and none ran any of "
+                "it: the cluster's workers may be gone, or have no room for executors of "
+                "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
+                "again; executor_timeout in the profile says how long to wait"
+            )
+            self._scheduler.end_all()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FEW = 10_000
+"""So many rows fit into the driver's memory, whatever their texts: some tens of MB."""
 
 
 @contextlib.contextmanager
@@ -31,3 +40,35 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
                     conf.unset(name)
                 else:
                     conf.set(name, before)
+
+
+def default_parallelism(spark: SparkSession) -> int:
+    """The cluster's default parallelism, asked in a way that works over Spark Connect too."""
+    # The one row of a range is always in its last partition.
+    [row] = spark.range(1).select(F.spark_partition_id()).collect()
+    return int(row[0]) + 1
+
+
+@contextmanager
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    """Spark holds what it computes of the frame until the end, whatever happens."""
+    held = frame.persist()
+    try:
+        yield held
+    finally:
+        held.unpersist()
+
+
+@contextmanager
+def held(spark: SparkSession, frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
+    """As `persisted`; but where `few` are expected and there are no more, the driver holds them.
+
+    That spares Spark to plan the frame anew each time when something it reads from is written
+    to. Where there are more than `FEW` after all, the frame is computed a second time.
+    """
+    here = frame.limit(FEW + 1).toArrow() if few else None
+    if here is None or here.num_rows > FEW:
+        with persisted(frame) as rows:
+            yield rows
+    else:
+        yield spark.createDataFrame(here).coalesce(1)

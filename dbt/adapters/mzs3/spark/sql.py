@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
 _PLAIN = re.compile(r"\w+")
 _ESCAPES = {
@@ -14,6 +18,8 @@ _ESCAPES = {
     "\x00": "\\u0000",
     "\x1a": "\\Z",
 }
+
+_BIGINT = 2**63
 
 
 def quote_identifier(name: str) -> str:
@@ -33,3 +39,29 @@ def quote_literal(text: str) -> str:
     `spark.sql.parser.escapedStringLiterals`.
     """
     return "'" + "".join(_ESCAPES.get(character, character) for character in text) + "'"
+
+
+def bind(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The statement with a marker for each `%s`, and the values that go to the markers.
+
+    Spark gets the values beside the SQL, so no text is ever read as SQL and every value arrives
+    exactly. Dates and times are written into the SQL as literals, because on their way as values
+    the driver's time zone would shift them.
+    """
+    marks = ["?" if not isinstance(value, dt.date) else _literal(value) for value in values]
+    passed = [_exact(value) for value in values if not isinstance(value, dt.date)]
+    return sql % tuple(marks), passed
+
+
+def _literal(value: dt.date) -> str:
+    if isinstance(value, dt.datetime):
+        return f"timestamp'{value.isoformat(' ')}'"
+    return f"date'{value.isoformat()}'"
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, int) and not -_BIGINT <= value < _BIGINT:
+        return Decimal(value)
+    if value is None or isinstance(value, (bool, int, float, Decimal, str, bytes)):
+        return value
+    return str(value)

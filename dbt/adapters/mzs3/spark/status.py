@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
 if TYPE_CHECKING:
     from pyspark import SparkContext, SparkStageInfo, StatusTracker
     from pyspark.sql import SparkSession
@@ -51,3 +54,20 @@ def scheduler_of(spark: SparkSession) -> Scheduler | None:
     context = spark.sparkContext
     alone = context.master.startswith("local") and not context.master.startswith("local-cluster")
     return None if alone else Scheduler(context)
+
+
+def rows_written(frame: DataFrame) -> int | None:
+    """The rows that the command behind `frame` wrote to files, or None where it is not known.
+
+    Reads a counter of the command's own plan; runs nothing. Only a session in this process shows
+    its plans.
+    """
+    plan = getattr(frame, "_jdf", None)
+    if plan is None:
+        return None
+    try:
+        command = plan.queryExecution().executedPlan().commandPhysicalPlan()
+        counter = command.metrics().get("numOutputRows")
+        return int(counter.get().value()) if counter.isDefined() else None
+    except Py4JError:
+        return None  # not a command, or one that writes no files

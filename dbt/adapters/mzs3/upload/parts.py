@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.rows.batches import WIDE_ROW, unmeasured_batches
-from dbt.adapters.mzs3.rows.granted import Granted, Reason, granted
+from dbt.adapters.mzs3.errors import CopyError, SparkJobError
+from dbt.adapters.mzs3.rows.batches import WIDE_ROW, Granted, Reason, granted, unmeasured_batches
+from dbt.adapters.mzs3.rows.columns import normalised
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.rows.shapes import normalised
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.spark.status import status_tracker
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.reports import files_in, reported
 from dbt.adapters.mzs3.upload.spec import WriteSpec
-from dbt.adapters.mzs3.upload.steady import COMPUTED_TWICE
-from dbt.adapters.mzs3.upload.task import write_empty_part
+from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
+
+if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
+    from pyspark.sql import SparkSession
 
 BeforeAgain = Callable[[Reason, list[tuple[str, str]]], object]
 """Told why the query runs once more, and of the uploads, by key and id, that were in vain."""
+
+_OF_TASK = ("stage", "tied")
+
+# Spark compares what it computes again with what was lost, and fails the job if they differ. All
+# versions can; up to 4.1 they do so only when asked to, and users may have switched it off.
+_CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
+_COMPARED = {
+    f"{_CHECKSUMS}.enabled": "true",
+    f"{_CHECKSUMS}.enableFullRetryOnMismatch": "true",
+}
+_OTHER_ROWS = (
+    "shuffle map stage with indeterminate output was failed and retried",
+    "indeterminate results from old attempt succeeded",
+    "cannot rollback",
+)
+# What the scheduler says of a stage comes a little later than the stage's rows.
+_LATE_S = 60.0
+_LOOK_S = 0.02
+
+_UNTOLD = (
+    "all files were written, but Spark does not tell whether their rows were computed once: "
+    f"after {_LATE_S:.0f} s its scheduler knows nothing more of stage {{}}. It forgets stages "
+    "beyond spark.ui.retainedStages (1000 unless set) and drops what it has no time for "
+    "(spark.scheduler.listenerbus.eventqueue.capacity); raise them and run it again"
+)
+COMPUTED_TWICE = (
+    "Spark lost rows while files were written, and computed them anew, which need not give the "
+    "same rows: so it was when all was begun again, too. Run it again when the cluster keeps its "
+    "executors, or let shuffled rows outlive them (spark.shuffle.service.enabled, or "
+    "spark.decommission.enabled and spark.storage.decommission.enabled)"
+)
 
 
 @dataclass(frozen=True)
@@ -122,3 +158,96 @@ def check_count(written: int, counted: int) -> None:
             f"workers wrote {written} rows, but Spark counted {counted}; "
             "this is a defect of the export, please report it"
         )
+
+
+@dataclass(frozen=True)
+class Reports:
+    """A report of each file that was uploaded; in vain if something was `refuted`.
+
+    Of a job that failed there are none, and its tasks may have uploads open that nobody knows.
+    """
+
+    files: list[dict[str, Any]]
+    refuted: Reason | None = None
+
+
+def files_in(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The reports that are of files, without what a task says of itself."""
+    return [
+        {name: value for name, value in report.items() if name not in _OF_TASK}
+        for report in reports
+        if report["key"] is not None
+    ]
+
+
+def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
+    """Every row of `parts`, as `in_parts` makes them, is in one of the files, unless `refuted`.
+
+    Raises what Spark raises.
+    """
+    spark = parts.sparkSession
+    # What a task knows of itself is pyspark's, which workers have.
+    write = write_parts(spec, TaskContext.get)
+    try:
+        with compared_shuffles(spark):
+            found = [row.asDict() for row in parts.mapInArrow(write, REPORT_DDL).collect()]
+    except SPARK_FAILURES as exc:
+        if has_computed_other_rows(exc):
+            return Reports([], "rows computed anew")
+        raise
+    tasks = [report for report in found if report["key"] is None]
+    files = files_in(found)
+    if any(task["tied"] for task in tasks):
+        return Reports(files, "equal hashes")
+    if not written_at_once(spark, {task["stage"] for task in tasks}, len(tasks)):
+        return Reports(files, "rows computed anew")
+    return Reports(files)
+
+
+def compared_shuffles(spark: SparkSession) -> AbstractContextManager[None]:
+    """While it lasts, a job of this session fails once Spark computes other rows than before."""
+    return settings(spark, _COMPARED)
+
+
+def has_computed_other_rows(failure: Exception) -> bool:
+    """Whether that is why the job failed."""
+    return any(text in str(failure) for text in _OTHER_ROWS)
+
+
+def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) -> bool:
+    """Whether so many tasks of a stage were all part of its first attempt.
+
+    Spark makes another attempt only where rows that the stage reads were lost: then not all of
+    its tasks have read the same. Yes where the scheduler is in another process, which can't be
+    asked: `compared_shuffles` has to do. Raises SparkJobError if the scheduler does not tell.
+    """
+    tracker = status_tracker(spark)
+    if tracker is None or not stages:
+        return True
+    [stage] = stages
+    return _first_attempt(tracker.getStageInfo, stage, tasks)
+
+
+def _first_attempt(look: Callable[[int], SparkStageInfo | None], stage: int, tasks: int) -> bool:
+    deadline = time.monotonic() + _LATE_S
+    while True:
+        info = look(stage)
+        if info is not None and info.currentAttemptId > 0:
+            return False
+        if info is not None and info.numCompletedTasks >= tasks:
+            return True
+        if time.monotonic() > deadline:
+            raise SparkJobError(_UNTOLD.format(stage))
+        time.sleep(_LOOK_S)
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """A committed export, or a shard's batch: its files are visible by way of the `manifest`."""
+
+    rows: int
+    location: str
+    manifest: str
+    files: int
+    bytes: int
+    as_of: int

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import FileFormat, OpenFile
 from dbt.adapters.mzs3.formats.registry import format_of
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
-from dbt.adapters.mzs3.upload.gather import gathered
 from dbt.adapters.mzs3.upload.progress import Meter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
-from dbt.adapters.mzs3.upload.ties import TiedRowsError, without_hash
-from dbt.adapters.mzs3.upload.upload import FileUpload
-from dbt.adapters.mzs3.upload.uploader import Uploader
+from dbt.adapters.mzs3.upload.upload import FileUpload, Uploader
 
 REPORT_DDL = (
     "part int, number int, folder string, key string, upload_id string, etags array<string>, "
@@ -42,6 +41,9 @@ _REPORT_SCHEMA = pa.schema(
 _CLOSED = 64
 
 Batches = Iterator[pa.RecordBatch]
+
+_ROWS = 8_192
+_BYTES = 4 << 20
 
 
 class TaskContext(Protocol):
@@ -224,3 +226,85 @@ class _NumberedFile:
         """A row of the reports; waits until S3 has the file."""
         place = {"part": self.part, "number": self.number, "folder": self.folder}
         return {**place, **self.upload.report(), "rows": self.rows}
+
+
+class TiedRowsError(Exception):
+    """Two rows that are not alike have one hash: it is not enough to sort by."""
+
+
+_HASH = 1  # index of the column; the part is before it
+
+
+def without_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches without their second column, the hash, by which each part is sorted.
+
+    Nothing in them is nested. Rows of one hash are alike bit by bit, but for the bits of a NaN,
+    so any order of them is the same; raises TiedRowsError if two are not. Memory beside the batch:
+    twice its rows of one hash.
+    """
+    before: pa.RecordBatch | None = None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        if before is not None:
+            _require_alike(before, batch.slice(0, 1))
+        hashes = batch.column(_HASH)
+        same = pc.equal(hashes.slice(0, batch.num_rows - 1), hashes.slice(1))
+        if pc.any(same).as_py():
+            first = pc.indices_nonzero(same)
+            _require_alike(batch.take(first), batch.take(pc.add(first, 1)))
+        before = batch.take(pa.array([batch.num_rows - 1]))  # lets go of the rest
+        yield batch.select([i for i in range(batch.num_columns) if i != _HASH])
+
+
+def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
+    """Raises if a row on the left has the hash of the one on the right, and is another."""
+    if left.column(_HASH).equals(right.column(_HASH)) and not _all_alike(left, right):
+        raise TiedRowsError
+
+
+def _all_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
+    return all(
+        _bits(mine).equals(_bits(other))
+        for mine, other in zip(left.columns, right.columns, strict=True)
+    )
+
+
+def _bits(column: pa.Array) -> pa.Array:
+    """Floats as what is stored of them: 0.0 is unlike -0.0. All NaNs are alike, as in files."""
+    if not pa.types.is_floating(column.type):
+        return column
+    one_nan = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
+    return one_nan.view(pa.int64() if pa.types.is_float64(column.type) else pa.int32())
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order; small batches are joined, large ones come as they are.
+
+    Memory beside the batches that come: less than 8 MiB held back, and as much again while they
+    are joined.
+    """
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.nbytes >= _BYTES:
+            yield from _joined(held)
+            yield batch
+            rows = size = 0
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield from _joined(held)
+            rows = size = 0
+    yield from _joined(held)
+
+
+def _joined(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The batches that were held as one, or none; they are held no more."""
+    if not held:
+        return []
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(held).combine_chunks().to_batches()
+    held.clear()
+    return joined

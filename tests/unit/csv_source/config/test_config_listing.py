@@ -3,7 +3,7 @@
 import pytest
 from csv_source_helpers import parse
 
-from dbt.adapters.mzs3.csv_source.config.listing import KeyOrder, Listing
+from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder, Listing
 from dbt.adapters.mzs3.errors import ConfigError
 
 

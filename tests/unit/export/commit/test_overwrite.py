@@ -12,14 +12,17 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing, require_ours
-from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.existing import (
+    Existing,
+    plan_replacement,
+    read_existing,
+    require_ours,
+    require_same_reading,
+)
+from dbt.adapters.mzs3.export.commit.intent import CommitError, PendingExport, StaleFilesError
 from dbt.adapters.mzs3.export.commit.manifest import to_json
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
-from dbt.adapters.mzs3.export.commit.preflight import prepare
+from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.export.commit.recover import recover
-from dbt.adapters.mzs3.export.commit.replacement import plan_replacement, require_same_reading
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.pending import PendingFile
 

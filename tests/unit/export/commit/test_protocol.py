@@ -11,10 +11,14 @@ from urllib3.exceptions import SSLError
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError, read_intent
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
+from dbt.adapters.mzs3.export.commit.intent import (
+    CommitError,
+    PendingExport,
+    StaleFilesError,
+    read_intent,
+)
+from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.export.commit.recover import Recovered, recover
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.pending import PendingFile
 

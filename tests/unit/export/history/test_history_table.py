@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbt.adapters.mzs3.export.history.table import history_table
+from dbt.adapters.mzs3.export.history_table import history_table
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,8 @@ import pytest
 from memory_s3 import failure
 from readable_s3 import PREFIX, Body, ReadableS3
 
+from dbt.adapters.mzs3.export.object_content import CHUNK_BYTES, Layout, ObjectFile, content_of
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.export.verify.content import CHUNK_BYTES, content_of
-from dbt.adapters.mzs3.export.verify.layout import Layout
-from dbt.adapters.mzs3.export.verify.object_file import ObjectFile
 
 TEXT = b'id,note\n1,"two\nlines"\n2,\n3,"a ""b"""\n'
 

@@ -10,8 +10,8 @@ from readable_s3 import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
-from dbt.adapters.mzs3.export.verify import verify as module
-from dbt.adapters.mzs3.export.verify.verify import verify, verify_copy
+from dbt.adapters.mzs3.export import verify_copy as module
+from dbt.adapters.mzs3.export.verify_copy import verify, verify_copy
 
 FILES = {f"part-000{part}-0001.csv": (b"%d,x\n" % part * 3, 3) for part in range(4)}
 FIRST, SECOND, THIRD, FOURTH = (f"s3://b/{PREFIX}{name}" for name in FILES)

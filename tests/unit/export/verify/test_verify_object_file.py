@@ -5,7 +5,7 @@ import io
 import pytest
 from readable_s3 import PREFIX, ReadableS3
 
-from dbt.adapters.mzs3.export.verify.object_file import MAX_RESUMES, ObjectFile, ReplacedError
+from dbt.adapters.mzs3.export.object_content import MAX_RESUMES, ObjectFile, ReplacedError
 
 CONTENT = bytes(range(256)) * 4
 KEY = PREFIX + "x"

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.export.verify import records
-from dbt.adapters.mzs3.export.verify.records import RecordCounter
+from dbt.adapters.mzs3.export import object_content as records
+from dbt.adapters.mzs3.export.object_content import RecordCounter
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
 
 DIALECTS = {
     "default": CsvDialect(),

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.csv.compress import CompressedCsvFile
-from dbt.adapters.mzs3.formats.csv.lines import Lines
+from dbt.adapters.mzs3.formats.csv.values import Lines
 
 
 class Bytes:

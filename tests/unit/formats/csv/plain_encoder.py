@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, Shape
 
 DAY = 86_400_000_000
 

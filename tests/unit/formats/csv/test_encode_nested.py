@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.formats.csv.values import value_text
-from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, Shape
 
 HOUR = 3_600_000_000
 INTERVAL_TYPE = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])

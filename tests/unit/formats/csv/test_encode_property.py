@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from plain_encoder import plain_line
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
-from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.format import PLAIN, Shape
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(

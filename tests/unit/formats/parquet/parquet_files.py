@@ -5,9 +5,8 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dbt.adapters.mzs3.formats.format import PLAIN, ParquetSpec
 from dbt.adapters.mzs3.formats.parquet.file import ParquetFormat
-from dbt.adapters.mzs3.formats.shape import PLAIN
-from dbt.adapters.mzs3.formats.spec import ParquetSpec
 
 
 class Bytes:

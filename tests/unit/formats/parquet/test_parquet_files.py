@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parquet_files import Bytes, cut, files_of, format_of, opened, orders, read
 
 from dbt.adapters.mzs3.formats.parquet import file as parquet_file
-from dbt.adapters.mzs3.formats.parquet.sizes import row_ends
+from dbt.adapters.mzs3.formats.parquet.file import row_ends
 
 # What Parquet adds to a row group's values: page headers, levels, statistics, its part of the
 # footer; and the dictionaries of values that turned out not to repeat.

@@ -9,9 +9,8 @@ import pytest
 from parquet_files import files_of, format_of, opened, read
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.parquet.cast import file_columns
-from dbt.adapters.mzs3.formats.parquet.types import distinct, file_schema
-from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.parquet.types import distinct, file_columns, file_schema
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.int8())]))

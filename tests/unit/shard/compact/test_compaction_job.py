@@ -11,12 +11,12 @@ from shard_states import batch, column
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.shard.compact import job, sweep
+from dbt.adapters.mzs3.shard.compact import job
+from dbt.adapters.mzs3.shard.compact import job as sweep
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
-from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
+from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import Shelf
-from dbt.adapters.mzs3.shard.state.batch import Retired
-from dbt.adapters.mzs3.shard.state.state import new_shard
+from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 
 CONNECTION = AwsConnection(access_key_id="a", secret_access_key="b", region="us-east-1")

@@ -9,10 +9,12 @@ import pytest
 from shard_states import batch, column
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.shard.compact.plan import compaction_plan
-from dbt.adapters.mzs3.shard.compact.request import CompactionRequest, parse_compaction
-from dbt.adapters.mzs3.shard.state.batch import BatchFile
-from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.compact.plan import (
+    CompactionRequest,
+    compaction_plan,
+    parse_compaction,
+)
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState, new_shard
 
 A, B, C = column(0, "a"), column(1, "b"), column(2, "c")
 

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.shard.compact import killed
-from dbt.adapters.mzs3.shard.compact.killed import Aborted, abort_killed
+from dbt.adapters.mzs3.shard.compact import job as killed
+from dbt.adapters.mzs3.shard.compact.job import Aborted, abort_killed
 
 HOUR_MS = 3_600_000
 KEYS = ("orders/batches/5-a/part-0000-0001.parquet", "orders/x", "others/batches/5-a/part")

@@ -12,12 +12,11 @@ from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.shard.compact import sweep as module
-from dbt.adapters.mzs3.shard.compact.sweep import sweep
-from dbt.adapters.mzs3.shard.state.batch import BatchFile
-from dbt.adapters.mzs3.shard.state.state import new_shard
+from dbt.adapters.mzs3.shard.compact import job as module
+from dbt.adapters.mzs3.shard.compact.job import sweep
+from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
-from dbt.adapters.mzs3.shard.write.commit import remove_uncommitted
+from dbt.adapters.mzs3.shard.write.clean_up import remove_uncommitted
 
 HOUR_MS = 3_600_000
 LOCATION = parse_location("s3://acme/orders")

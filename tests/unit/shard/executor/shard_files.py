@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from shard_values import wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, TaggedColumn
 from dbt.adapters.mzs3.shard.executor.batch.read import Wanted, read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout, TaggedColumn
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 

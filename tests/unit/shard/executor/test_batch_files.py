@@ -20,14 +20,14 @@ from shard_values import columns, same, wire_array
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.parquet.file import ROW_GROUPS_PER_FILE
-from dbt.adapters.mzs3.shard.executor.batch.layout import (
+from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,
     BatchLayout,
     Encoding,
     TaggedColumn,
     layout_of,
 )
-from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, Wanted, read_batch
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM, Type, list_of, map_of, record_of
 

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shard_values import columns, every_scalar, same, types, values_of, wire_array
 
-from dbt.adapters.mzs3.shard.executor.codec.cursor import DamagedError
-from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.decode import (
+    DamagedError,
+    decoded_rows,
+    values_of_datums,
+)
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums, encoded_rows
 from dbt.adapters.mzs3.shard.types.kind import Type, list_of, record_of
 from dbt.adapters.mzs3.shard.types.storage import wire_type

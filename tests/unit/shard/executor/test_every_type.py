@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from shard_files import batch_of, opened, read, tagged, written
 from shard_values import every_type, extremes_of, nullable, same, wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, BatchLayout, Encoding
 from dbt.adapters.mzs3.shard.executor.batch.read import Wanted
+from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.decode import unstored

@@ -9,13 +9,14 @@ from botocore.exceptions import ClientError
 from shard_files import rows_of, tagged, written
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout
-from dbt.adapters.mzs3.shard.executor.batch.object_file import (
+from dbt.adapters.mzs3.shard.executor.batch.read import (
     TAIL_BYTES,
     StoredFile,
+    Wanted,
     open_file,
+    read_batch,
 )
-from dbt.adapters.mzs3.shard.executor.batch.read import Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 

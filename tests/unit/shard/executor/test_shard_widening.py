@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shard_values import numerics, same, values_of, wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.widen import widened
-from dbt.adapters.mzs3.shard.types.kind import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.executor.batch.read import widened
+from dbt.adapters.mzs3.shard.types.kind import Type, is_wider, list_of, map_of, record_of
 from dbt.adapters.mzs3.shard.types.storage import wire_type
-from dbt.adapters.mzs3.shard.types.widening import is_wider
 
 NAMES = ("tinyint", "smallint", "integer", "bigint", "uint4", "uint8", "real", "double")
 plain = st.sampled_from([Type(name) for name in NAMES]) | numerics

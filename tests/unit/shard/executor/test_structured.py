@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
 from dbt.adapters.mzs3.shard.executor.structured.encode import stored
-from dbt.adapters.mzs3.shard.executor.structured.numerics import nearest_doubles
+from dbt.adapters.mzs3.shard.executor.structured.scalars import nearest_doubles
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import storage_type
 from dbt.adapters.mzs3.shard.types.table import SCALARS

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.shard.read import job
+from dbt.adapters.mzs3.shard.read import rows as job
 from dbt.adapters.mzs3.shard.read.rows import spread
 
 

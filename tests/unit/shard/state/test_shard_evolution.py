@@ -19,17 +19,16 @@ from dbt.adapters.mzs3.shard.state.evolve import (
     evolved,
     first_columns,
 )
-from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.spark_types import parsed
+from dbt.adapters.mzs3.shard.state.schema import Column, parsed
 from dbt.adapters.mzs3.shard.types.kind import (
     UINT8,
     Type,
+    is_wider,
     list_of,
     map_of,
     range_of,
     record_of,
 )
-from dbt.adapters.mzs3.shard.types.widening import is_wider
 
 NODE = "model.acme.orders"
 INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.shard.write.check import checked_frame, sort_problems, type_problems
+from dbt.adapters.mzs3.shard.write.model_rows import checked_frame, sort_problems, type_problems
 
 NODE = "model.acme.orders"
 

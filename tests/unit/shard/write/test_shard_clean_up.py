@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
-from dbt.adapters.mzs3.shard.write.upload import make_visible
+from dbt.adapters.mzs3.shard.write.parts import make_visible
 from dbt.adapters.mzs3.upload import sweep
 from dbt.adapters.mzs3.upload.pending import PendingFile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.shard.write.clock import clock_warning
+from dbt.adapters.mzs3.shard.write.job import clock_warning
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000

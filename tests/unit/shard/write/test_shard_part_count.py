@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.shard.state.batch import Batch, BatchFile
+from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
 from dbt.adapters.mzs3.shard.write.parts import part_count
 
 MB = 1 << 20

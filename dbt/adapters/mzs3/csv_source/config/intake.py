@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbt.adapters.mzs3.config.size import parse_size
-from dbt.adapters.mzs3.csv_source.config.values import one_of, whole_number
+from dbt.adapters.mzs3.config.values import parse_size
+from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
+from dbt.adapters.mzs3.csv_source.config.reading import one_of, whole_number
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, FORMATS
+
+CSV_KEYS = (
+    "column_count",
+    "delimiter",
+    "quote",
+    "escape",
+    "null",
+    "encoding",
+    "compression",
+    "on_bad_row",
+    "max_rejects",
+)
+
+FULL_LISTING_HOURS = 24
+# What S3 Express calls its directory buckets, whose listings are in no order.
+_UNORDERED_BUCKETS = "--x-s3"
 
 
 class OnOverwrite(Enum):
@@ -55,3 +74,75 @@ def _max_bytes(given: Mapping[str, Any], problems: list[str]) -> int | None:
     except ValueError as exc:
         problems.append(f"external.max_bytes_per_run {exc}")
         return None
+
+
+def read_format(given: Mapping[str, Any], problems: list[str]) -> tuple[str, dict[str, Any]]:
+    """The format that `given` says, and what it says beside that of such objects.
+
+    Keys that are of CSV alone are wrong with another format; all that is wrong goes to
+    `problems`.
+    """
+    name = given.get("format", CSV)
+    if name not in FORMATS:
+        problems.append(f"external.format must be one of {', '.join(FORMATS)}, not {name!r}")
+        name = CSV
+    if name == CSV:
+        return CSV, dict(given)
+    wrong = [key for key in CSV_KEYS if key in given]
+    problems += [f"external.{key} is for CSV, but external.format is {name}" for key in wrong]
+    rest = {key: value for key, value in given.items() if key not in wrong}
+    if rest.get("header") is False:
+        problems.append(
+            f"external.header is false, but objects of the format {name} name their fields; "
+            "leave it out, or list the names"
+        )
+        del rest["header"]
+    return name, rest
+
+
+def untyped_problems(columns: Sequence[Column], names: Sequence[str]) -> list[str]:
+    """What is missing where `header` lists the names, so that no object tells their types."""
+    listed = "external.header lists the names, so no object is read for their types"
+    if not columns:
+        return [f"{listed}: declare `columns` with the data_type of each ({', '.join(names)})"]
+    return [
+        f"{listed}: declare the data_type of column {column.name}"
+        for column in columns
+        if not column.data_type
+    ]
+
+
+class KeyOrder(Enum):
+    """Where the keys of new objects sort."""
+
+    ANY = "any"
+    ASCENDING = "ascending"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """With ASCENDING, a run lists the end of the keys; all of them once the last time that was
+    done is `full_hours` ago."""
+
+    order: KeyOrder = KeyOrder.ANY
+    full_hours: int = FULL_LISTING_HOURS
+
+
+def is_ordered(bucket: str) -> bool:
+    """Whether S3 lists the bucket in the order of its keys."""
+    return not bucket.endswith(_UNORDERED_BUCKETS)
+
+
+def read_listing(given: Mapping[str, Any], discovery: Discovery, problems: list[str]) -> Listing:
+    """What `key_order` and `full_listing_hours` declare; what is wrong goes to `problems`."""
+    order = one_of(given, "key_order", KeyOrder.ANY, problems)
+    if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
+        problems.append(f"external.key_order: ascending needs {SCAN} in external.discover")
+    hours = whole_number(given, "full_listing_hours", 1, problems, FULL_LISTING_HOURS)
+    any_order = given.get("key_order", KeyOrder.ANY.value) == KeyOrder.ANY.value
+    if "full_listing_hours" in given and any_order:
+        problems.append(
+            "external.full_listing_hours needs key_order: ascending beside it; without, every "
+            "listing is full"
+        )
+    return Listing(order, hours or FULL_LISTING_HOURS)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES
 from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
-from dbt.adapters.mzs3.csv_source.executor.strict import has_stray_quote
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -161,3 +168,113 @@ def _fill(read: Read, held: bytes, wanted: int) -> bytes:
         parts.append(data)
         missing -= len(data)
     return b"".join(parts)
+
+
+def is_plain(data: bytes, delimiter: bytes, quote: bytes, *, one_column: bool) -> bool:
+    """Whether whole records have only what pyarrow reads as PostgreSQL does.
+
+    False for: NUL bytes; a quote inside a field that does not start with one; text behind a
+    closing quote; a quoted field that is not closed; a carriage return outside quotes that no
+    newline follows; a blank line where there is more than one column. What makes it false is
+    for `locate` to find. A few passes over the bytes in C, none over records.
+    """
+    if b"\0" in data:
+        return False
+    outside = data
+    if quote in data:
+        pieces = data.split(quote)
+        if len(pieces) % 2 == 0:
+            return False
+        outside = _outside(pieces, quote)
+        if _has_stray_quote(outside, delimiter, quote):
+            return False
+    if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
+        return False
+    return one_column or not _has_blank_line(outside)
+
+
+def has_stray_quote(data: bytes, delimiter: bytes, quote: bytes) -> bool:
+    """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    pieces = data.split(quote)
+    outside = _outside(pieces, quote)
+    if len(pieces) % 2 == 0:
+        # The last piece is inside, so a quote follows the last one outside.
+        outside += quote
+    return _has_stray_quote(outside, delimiter, quote)
+
+
+def _outside(pieces: list[bytes], quote: bytes) -> bytes:
+    # Every second piece is outside quotes; the pieces inside are left out.
+    return quote.join(pieces[::2])
+
+
+def _has_stray_quote(outside: bytes, delimiter: bytes, quote: bytes) -> bool:
+    # A quoted field stands between delimiters and line ends, and two quotes that touch are one
+    # quote in a field, so what is outside and not empty starts and ends with one of these.
+    # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
+    # A carriage return begins a line's end, so it can only be behind a field.
+    none_of = re.escape(delimiter + quote)
+    before_text = re.compile(re.escape(quote) + b"[^\r\n" + none_of + b"]")
+    behind_text = re.compile(re.escape(quote) + b"[^\n" + none_of + b"]")
+    return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
+
+
+def _has_blank_line(outside: bytes) -> bool:
+    if outside.startswith((b"\n", b"\r\n")):
+        return True
+    # pyarrow's search is several times faster than Python's for two newlines in a row.
+    return bool(pc.match_substring_regex(pa.scalar(outside), r"\n\r?\n").as_py())
+
+
+def parse(
+    data: bytes,
+    layout: Layout,
+    types: Sequence[pa.DataType],
+    dialect: CsvDialect,
+    *,
+    ragged: list[int] | None = None,
+) -> pa.RecordBatch:
+    """The records' columns, in the order of `types`; fields of no column are left out.
+
+    Raises ValueError for what pyarrow does not read. With `ragged`, records with another number
+    of fields are left out, and their numbers, from 0, appended.
+    """
+    # The fields go by number, so that no name of theirs can matter.
+    names = [str(field) for field in range(layout.width)]
+    wanted = [str(field) for field in layout.fields]
+    if data.startswith(BOM):
+        # A record may start with this character; pyarrow drops one from what it reads.
+        data = BOM + data
+    if not data.endswith(b"\n"):
+        # Without it pyarrow takes an empty last field for quoted if the one before it is.
+        data += b"\n"
+
+    def skip(row: Any) -> str:
+        assert ragged is not None
+        ragged.append(row.number - 1)
+        return "skip"
+
+    table = csv.read_csv(
+        pa.py_buffer(data),
+        csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=dialect.quote,
+            double_quote=True,
+            newlines_in_values=True,
+            ignore_empty_lines=False,
+            invalid_row_handler=None if ragged is None else skip,
+        ),
+        csv.ConvertOptions(
+            check_utf8=True,
+            column_types=dict(zip(wanted, types, strict=True)),
+            null_values=[dialect.null],
+            true_values=TRUE_VALUES,
+            false_values=FALSE_VALUES,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            include_columns=None if layout.is_in_order else wanted,
+        ),
+    )
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)

@@ -7,6 +7,8 @@ refuses though PostgreSQL writes or reads it.
 from __future__ import annotations
 
 import contextlib
+import decimal
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +17,98 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
 from dbt.adapters.mzs3.csv_source.executor.datetimes import to_date, to_timestamp
-from dbt.adapters.mzs3.csv_source.executor.decimals import to_decimal
-from dbt.adapters.mzs3.csv_source.executor.floats import to_float
+
+# pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
+# reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
+# Below these many digits nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
+_DIGITS = 38
+_WIDE_DIGITS = 76
+
+# What a decimal256 of any scale to 38 holds. The number is reckoned as an integer of, at most,
+# its digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
+_USUAL_REGEX = (
+    r"^[+-]?(?:[0-9]{0,38}(?:\.[0-9]{0,38})?"
+    r"|[0-9]{0,9}(?:\.[0-9]{0,18})?[eE][+-]?0*[0-2]?[0-9])$"
+)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+# A number too large comes back as infinity, one too small as zero, and `nan(1)` as NaN.
+_SPECIAL_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
 
 _TRUE = ("t", "true", "y", "yes", "on", "1")
 _FALSE = ("f", "false", "n", "no", "off", "0")
+
+
+def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Each text's number exactly: `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
+
+    Raises ValueError for a number with more digits before the point than precision less scale,
+    and for one with a digit other than 0 behind the scale: PostgreSQL would round it, and what
+    the object says would be lost. `NaN` and `Infinity`, which no decimal of Spark's holds, are
+    refused too.
+    """
+    longest = pc.max(pc.binary_length(text)).as_py() or 0
+    if not _may_have_exponents(text):
+        # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
+        # integer of at most n digits and the scale.
+        if longest <= _DIGITS - kind.scale:
+            return pc.cast(text, kind)
+        if longest <= _WIDE_DIGITS - kind.scale:
+            return _through_wide(text, kind)
+    return _by_form(text, kind)
+
+
+def _may_have_exponents(text: pa.Array) -> bool:
+    """Whether there is an `e` in the texts; True too if there is one only beside the slice."""
+    buffer = text.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()
+    return b"e" in data or b"E" in data
+
+
+def _through_wide(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    # The second cast checks the precision.
+    return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, kind.scale)), kind)
+
+
+def _by_form(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """pyarrow for the texts that it is right about, Python once for each other distinct one."""
+    usual = pc.match_substring_regex(text, _USUAL_REGEX)
+    values = _through_wide(pc.if_else(usual, text, pa.scalar(None, pa.string())), kind)
+    rare = pc.unique(pc.filter(text, pc.invert(usual)))
+    read = pa.array([_read_rare(value, kind) for value in rare.to_pylist()], kind)
+    return pc.coalesce(values, pc.take(read, pc.index_in(text, value_set=rare)))
+
+
+def _read_rare(text: str, kind: pa.DataType) -> decimal.Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a decimal")
+    exact = decimal.Context(prec=kind.precision, traps=[decimal.InvalidOperation, decimal.Inexact])
+    try:
+        # The constructor keeps every digit; to quantize is to check precision and scale.
+        number = decimal.Decimal(text, exact)
+        return number.quantize(decimal.Decimal(1).scaleb(-kind.scale, exact), context=exact)
+    except decimal.DecimalException as exc:
+        raise ValueError("not a number of the decimal's precision and scale") from exc
+
+
+def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Each text's number, rounded to the nearest; `NaN`, `inf` and `Infinity` in any case.
+
+    Raises ValueError for a number out of range as PostgreSQL does: too large for the type, or
+    not 0 but too small to be told from it. NULL stays NULL.
+    """
+    values = pc.cast(text, kind)
+    special = is_special(values)
+    if pc.any(special).as_py():
+        written = pc.unique(pc.filter(text, special))
+        if not pc.all(pc.match_substring_regex(written, _SPECIAL_REGEX)).as_py():
+            raise ValueError("a number out of range")
+    return values
+
+
+def is_special(values: pa.Array) -> pa.Array:
+    """Which values pyarrow may have made of something else: infinities, NaN and zeros."""
+    return pc.or_(pc.invert(pc.is_finite(values)), pc.equal(values, pa.scalar(0, values.type)))
 
 
 def spellings(words: tuple[str, ...]) -> list[str]:

@@ -8,17 +8,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.convert import convert
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, is_plain, parse
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.convert import convert, is_special
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
-from dbt.adapters.mzs3.csv_source.executor.floats import is_special
+from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
-from dbt.adapters.mzs3.csv_source.executor.parse import parse
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import Sifter
-from dbt.adapters.mzs3.csv_source.executor.strict import is_plain
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, RecordTooLarge
+from dbt.adapters.mzs3.csv_source.executor.columns import Layout, layout_by_name, name_difference
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, plain_reader
-from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout, layout_by_name, name_difference
+from dbt.adapters.mzs3.csv_source.executor.encoding import (
+    EXACT,
+    UTF_8,
+    Reading,
+    utf8_reader,
+    width_in,
+)
 from dbt.adapters.mzs3.csv_source.executor.problem import (
     FIX_OBJECT,
     HeaderProblem,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, UTF_8, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import records
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect

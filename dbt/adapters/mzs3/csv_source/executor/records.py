@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.csv_source.executor.encoding import encoding_name, invalid_byte
-from dbt.adapters.mzs3.csv_source.executor.reading import UTF_8
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, encoding_name, invalid_byte
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 

@@ -7,33 +7,46 @@ lost.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.cancel import Cancellation
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo
 from dbt.adapters.mzs3.csv_source.queue.events import (
     Kind,
     ObjectEvent,
+    Scope,
     newest_of_each_key,
     parse_message,
 )
-from dbt.adapters.mzs3.csv_source.queue.held import VISIBILITY_S, Held
-from dbt.adapters.mzs3.csv_source.queue.look import look_up
-from dbt.adapters.mzs3.csv_source.queue.scope import Scope
-from dbt.adapters.mzs3.csv_source.queue.sqs import Message, Queue
-from dbt.adapters.mzs3.csv_source.voice import Voice
+from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
+from dbt.adapters.mzs3.csv_source.report import Voice
+from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 MAX_MESSAGES = 10_000
 """What one run receives at most; the rest waits for the next one."""
 WAIT_S = 2
+
+VISIBILITY_S = 300
+"""How long SQS hides a message after the run last asked it to: what a killed run costs."""
+
+THREADS = 16
+# So many are asked for between two looks at whether the user has cancelled.
+_AT_A_TIME = 64
 
 
 class Inbox:
@@ -179,3 +192,161 @@ def open_inbox(
     queue = Queue(connection, definition.discovery.queue)
     with Inbox(definition, connection, queue, cancellation, voice) as inbox:
         yield inbox
+
+
+class Held:
+    """The ids of the messages that were taken from a queue and are neither deleted nor back.
+
+    From the first message on a thread keeps them hidden, until `stop`. Raises nothing: what goes
+    wrong loses nothing, and is told to `voice`.
+    """
+
+    def __init__(self, source: str, queue: Queue, voice: Voice) -> None:
+        self._source = source
+        self._queue = queue
+        self._voice = voice
+        self._handles: dict[str, str] = {}
+        self._done = threading.Event()
+        self._hiding = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._handles))
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._handles
+
+    def take(self, message: Message) -> None:
+        """Hold the message; of one that came before, its new handle counts."""
+        self._handles[message.message_id] = message.handle
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
+            self._thread.start()
+
+    def delete(self, messages: Sequence[str]) -> None:
+        """These are gone for good; the thread must have been stopped."""
+        try:
+            undone = self._queue.delete([self._handles[message] for message in messages])
+        except S3Error as exc:
+            undone = Undone(len(messages), str(exc))
+        for message in messages:
+            del self._handles[message]
+        if undone.count:
+            self._voice.warn(
+                f"{self._of_queue(undone.count)} could not be deleted ({undone.reason}). They "
+                "come again, and nothing is ingested twice"
+            )
+
+    def give_back(self, messages: Iterable[str]) -> None:
+        """Others get these at once."""
+        with self._hiding:
+            handles = [self._handles.pop(message) for message in messages]
+        try:
+            undone = self._queue.hide(handles, 0)
+        except S3Error as exc:
+            undone = Undone(len(handles), str(exc))
+        if undone.count:
+            self._voice.warn(
+                f"{self._source}: {counted(undone.count, 'message')} could not be given back to "
+                f"the queue {self._queue.name} at once ({undone.reason}). They come back by "
+                f"themselves within {VISIBILITY_S} s"
+            )
+
+    def stop(self) -> None:
+        """The thread has ended; safe to repeat."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _keep_hidden(self) -> None:
+        told = False
+        while not self._done.wait(VISIBILITY_S / 3):
+            undone = self._hide_all()
+            if undone.count and not told and not self._done.is_set():
+                told = True
+                self._voice.warn(
+                    f"{self._of_queue(undone.count)} could not be kept from others while this run "
+                    f"works ({undone.reason}). Another run may get them too; nothing is ingested "
+                    "twice"
+                )
+
+    def _hide_all(self) -> Undone:
+        """How many messages could not be hidden for longer, and why the last of them."""
+        failed = Undone()
+        messages = list(self._handles.copy())
+        for start in range(0, len(messages), BATCH):
+            # What is given back meanwhile must not be hidden again.
+            with self._hiding:
+                batch = messages[start : start + BATCH]
+                some = [self._handles[m] for m in batch if m in self._handles]
+                if self._done.is_set():
+                    break
+                try:
+                    undone = self._queue.hide(some, VISIBILITY_S)
+                except S3Error as exc:
+                    return Undone(len(messages) - start, str(exc))
+            if undone.count:
+                failed = Undone(failed.count + undone.count, undone.reason)
+        return failed
+
+    def _of_queue(self, count: int) -> str:
+        return f"{self._source}: {counted(count, 'message')} of the queue {self._queue.name}"
+
+
+def look_up(
+    client: S3Client, bucket: str, keys: Iterable[str], check: Callable[[], None]
+) -> Iterator[tuple[str, ObjectInfo | None]]:
+    """Every key with the object that is there now, None if there is none; in the keys' order.
+
+    One HEAD for each, `THREADS` at a time; `check` is called every so often and may raise. Raises
+    S3Error for what is neither there nor missing, and where the whole bucket is missing.
+    """
+
+    def look(key: str) -> tuple[str, ObjectInfo | None]:
+        return key, _head(client, bucket, key)
+
+    waiting = iter(keys)
+    bucket_seen = False
+    with ThreadPoolExecutor(THREADS) as pool:
+        while some := list(islice(waiting, _AT_A_TIME)):
+            check()
+            for key, found in pool.map(look, some):
+                if found is None and not bucket_seen:
+                    _require_bucket(client, bucket, key)
+                    bucket_seen = True
+                yield key, found
+
+
+def _require_bucket(client: S3Client, bucket: str, key: str) -> None:
+    """A HEAD does not tell a missing key from a missing bucket; the answer to a GET does."""
+    try:
+        client.get_object(Bucket=bucket, Key=key)["Body"].close()
+    except AwsFailure as exc:
+        if error_code(exc) == "NoSuchBucket":
+            doing = f"looking for s3://{bucket}/{key}"
+            raise S3Error(
+                f"{describe(exc, doing)}. The messages that announced its objects stay in the "
+                "queue; check the bucket, and the endpoint of the AWS connection"
+            ) from exc
+
+
+def _head(client: S3Client, bucket: str, key: str) -> ObjectInfo | None:
+    try:
+        answer = client.head_object(Bucket=bucket, Key=key)
+    except AwsFailure as exc:
+        if is_missing(exc):
+            return None
+        text = describe(exc, f"looking for s3://{bucket}/{key}", "s3:GetObject")
+        if is_denied(exc):
+            text += (
+                ". If the object is gone, this needs s3:ListBucket too: without it S3 does not "
+                "tell what is missing from what is denied"
+            )
+        raise S3Error(text) from exc
+    return ObjectInfo(
+        key, answer["ETag"].strip('"'), answer["ContentLength"], answer["LastModified"]
+    )

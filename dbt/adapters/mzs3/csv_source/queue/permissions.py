@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import is_denied, nothing_works
-from dbt.adapters.mzs3.aws.needs import Check, Need
+from dbt.adapters.mzs3.aws.permissions import Check, Need
 from dbt.adapters.mzs3.csv_source.queue.sqs import Queue
 from dbt.adapters.mzs3.errors import S3Error
 

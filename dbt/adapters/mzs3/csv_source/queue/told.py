@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.csv_source.events import (
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
-from dbt.adapters.mzs3.spark.persisted import persisted
+from dbt.adapters.mzs3.spark.settings import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.queue.events import ObjectEvent
     from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
-    from dbt.adapters.mzs3.csv_source.voice import Voice
+    from dbt.adapters.mzs3.csv_source.report import Voice
 
 _OBJECTS = pa.schema(
     [

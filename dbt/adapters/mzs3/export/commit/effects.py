@@ -11,11 +11,14 @@ from typing import Any
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import require_empty
-from dbt.adapters.mzs3.export.commit.intent import COMMITTING, NO_CONDITIONS_CODES, REFUSED_CODES
+from dbt.adapters.mzs3.export.commit.intent import (
+    COMMITTING,
+    NO_CONDITIONS_CODES,
+    REFUSED_CODES,
+    PendingExport,
+)
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, to_json
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
-from dbt.adapters.mzs3.objects.abort import abort_all, delete_all
-from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, each
 from dbt.adapters.mzs3.objects.prefix import Listed, Place
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete, multipart_etag
 

@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
+from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.sweep import UnknownClaimError
 
 COMMITTING = "_committing.json"
@@ -224,3 +224,40 @@ def _require_keys_below(place: Place, pending: PendingExport) -> None:
         url.startswith(place.uri) for url in urls
     ):
         raise ValueError("it names files elsewhere")
+
+
+@dataclass(frozen=True)
+class PendingExport:
+    """Everything a commit needs, so that any run can finish it.
+
+    `replaces` is the ETag of the manifest that `manifest` takes the place of, None where there is
+    none; `stale` are the keys that only the old manifest names. `in_place` is set if the one
+    file has the name of one that the old manifest names: to that one's ETag.
+    """
+
+    files: tuple[PendingFile, ...]
+    manifest: Mapping[str, Any]
+    replaces: str | None = None
+    stale: tuple[str, ...] = ()
+    in_place: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `from_dict` reads them back."""
+        return {
+            "files": [file.as_dict() for file in self.files],
+            "manifest": dict(self.manifest),
+            "replaces": self.replaces,
+            "stale": list(self.stale),
+            "in_place": self.in_place,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PendingExport:
+        """What `as_dict` wrote; raises KeyError or TypeError for anything else."""
+        return cls(
+            files=tuple(PendingFile.from_dict(file) for file in values["files"]),
+            manifest=values["manifest"],
+            replaces=values.get("replaces"),
+            stale=tuple(values.get("stale", ())),
+            in_place=values.get("in_place"),
+        )

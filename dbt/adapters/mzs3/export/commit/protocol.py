@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     ChangedError,
     CommitError,
     CommitIntent,
+    PendingExport,
     StaleFilesError,
     State,
     UnansweredError,
@@ -26,7 +27,6 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.export.commit.pending import PendingExport
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.names import UsedNames
 

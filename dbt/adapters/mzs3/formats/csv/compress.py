@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.csv.lines import Lines
+from dbt.adapters.mzs3.formats.csv.values import Lines
 from dbt.adapters.mzs3.formats.format import Sink
 
 # How much text is compressed between two looks at the size; each look costs some ten bytes.

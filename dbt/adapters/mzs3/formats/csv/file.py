@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.compress import CompressedCsvFile
-from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
-from dbt.adapters.mzs3.formats.csv.lines import Lines
-from dbt.adapters.mzs3.formats.format import OpenFile, Sink
-from dbt.adapters.mzs3.formats.shape import Shape
-from dbt.adapters.mzs3.formats.spec import CsvSpec
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.quoting import (
+    TextBytes,
+    appended,
+    either,
+    nulls_as,
+    quoted,
+    text_scalar,
+)
+from dbt.adapters.mzs3.formats.csv.scalars import Form, NotUtf8
+from dbt.adapters.mzs3.formats.csv.values import Lines, form_of
+from dbt.adapters.mzs3.formats.format import PLAIN, CsvSpec, OpenFile, Shape, Sink
 
 _SUFFIXES = {"none": ".csv", "gzip": ".csv.gz", "zstd": ".csv.zst"}
 _CONTENT_TYPES = {
@@ -20,6 +31,12 @@ _CONTENT_TYPES = {
     "gzip": "application/gzip",
     "zstd": "application/zstd",
 }
+
+# Large enough for Arrow's speed, small enough for a worker's memory.
+PIECE_BYTES = 8 << 20
+# PostgreSQL before 18 takes a line of only this for the end of the data.
+END_OF_DATA = "\\."
+ANY_TEXT = Form(lambda values: values, None)
 
 
 class CsvFormat:
@@ -81,3 +98,89 @@ class CsvFile:
 
     def close(self) -> None:
         """Nothing: a CSV file ends with its last line."""
+
+
+@dataclass(frozen=True)
+class CsvEncoder:
+    """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
+
+    `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
+    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted. `shapes`
+    are what the columns mean, in order; None: what their types say. Can be pickled; has no state.
+    """
+
+    schema: pa.Schema
+    dialect: CsvDialect
+    force_quote: frozenset[str] | Literal["*"] = frozenset()
+    shapes: tuple[Shape, ...] | None = None
+
+    def encode(self, batch: pa.RecordBatch) -> pa.Array:
+        """The lines of a batch, one `large_string` with its `\\n` per row, in order.
+
+        The array's data buffer is the text of the file; the array starts at offset 0 and has no
+        NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
+        times the text. Raises ExecutorError if a text is not UTF-8.
+        """
+        shapes = (PLAIN,) * len(self.schema) if self.shapes is None else self.shapes
+        columns = zip(self.schema.names, batch.columns, shapes, strict=True)
+        fields = [self._field(name, values, shape) for name, values, shape in columns]
+        if not fields:
+            return pa.repeat(text_scalar("\n"), batch.num_rows)
+        texts = [nulls_as(field, self.dialect.null) for field in fields]
+        texts[-1] = appended(texts[-1], "\n")
+        # No text is NULL, so none is skipped: it is the fastest way that Arrow has to join.
+        delimiter = text_scalar(self.dialect.delimiter)
+        return pc.binary_join_element_wise(*texts, delimiter, null_handling="skip")
+
+    def encode_in_pieces(self, batch: pa.RecordBatch) -> Iterator[pa.Array]:
+        """`encode` of as many slices as it takes to bound memory, however wide the rows are.
+
+        Memory beside the batch: a few times PIECE_BYTES, or a few times the largest row.
+        """
+        if batch.num_rows > 1 and batch.nbytes > PIECE_BYTES:
+            half = batch.num_rows // 2
+            yield from self.encode_in_pieces(batch.slice(0, half))
+            yield from self.encode_in_pieces(batch.slice(half))
+        else:
+            yield self.encode(batch)
+
+    def header(self) -> bytes:
+        """The line of column names with its newline; quoted where needed, never by force."""
+        names = pa.array(self.schema.names, pa.large_string())
+        texts = self._quoted_where_needed(names, ANY_TEXT).to_pylist()
+        return (self.dialect.delimiter.join(texts) + "\n").encode()
+
+    def _field(self, name: str, values: pa.Array, shape: Shape) -> pa.Array:
+        form = form_of(values.type, shape)
+        if form is None:
+            raise ExecutorError(
+                f"column {name}: CSV has no text for values of type {values.type}; leave it out, "
+                "or select it as another type, such as string"
+            )
+        try:
+            text = form.write(values)
+        except NotUtf8 as error:
+            raise ExecutorError(
+                f"column {name} holds text that is not valid UTF-8, which CSV can't carry. "
+                "Select make_valid_utf8() of it, or cast it to binary."
+            ) from error
+        if self.force_quote == "*" or name in self.force_quote:
+            return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
+        return self._quoted_where_needed(text, form)
+
+    def _quoted_where_needed(self, text: pa.Array, form: Form) -> pa.Array:
+        dialect = self.dialect
+        if not (
+            form.may_hold(dialect.delimiter)
+            or form.may_hold(dialect.quote)
+            or form.may_be(dialect.null)
+        ):
+            return text
+        known = TextBytes(text)
+        mask = either(
+            known.holding(dialect.delimiter + dialect.quote + "\n\r"),
+            known.equal_to(dialect.null),
+        )
+        if len(self.schema) == 1:
+            mask = either(mask, known.equal_to(END_OF_DATA))
+        return text if mask is None else quoted(text, mask, dialect.quote, dialect.escape)

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Sequence
 
-from dbt.adapters.mzs3.formats.csv.arrays import array_text
-from dbt.adapters.mzs3.formats.csv.intervals import INTERVAL_ALPHABET, interval_text
-from dbt.adapters.mzs3.formats.csv.maps import map_text
-from dbt.adapters.mzs3.formats.csv.records import record_text
-from dbt.adapters.mzs3.formats.csv.scalars import Form, NotUtf8, scalar_form
-from dbt.adapters.mzs3.formats.shape import PLAIN, Shape
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.formats.csv.quoting import (
+    WHITESPACE,
+    TextBytes,
+    concatenated,
+    either,
+    quoted,
+    quoted_doubling,
+    text_scalar,
+)
+from dbt.adapters.mzs3.formats.csv.scalars import (
+    INTERVAL_ALPHABET,
+    Form,
+    NotUtf8,
+    interval_text,
+    scalar_form,
+)
+from dbt.adapters.mzs3.formats.format import PLAIN, Shape
 
 __all__ = ["NotUtf8", "form_of", "value_text"]
+
+# What makes PostgreSQL put quotes around an element, beside the empty text and the word NULL.
+ARRAY_SPECIAL = '{},"\\' + WHITESPACE
+
+# What makes Materialize put quotes around a key or a value, beside what does in arrays.
+MAP_SPECIAL = ARRAY_SPECIAL + "=>"
+
+# What makes PostgreSQL put quotes around a field, beside the empty text.
+RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
 def form_of(data_type: pa.DataType, shape: Shape = PLAIN) -> Form | None:
@@ -87,3 +110,95 @@ def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
 def _is_list(data_type: pa.DataType) -> bool:
     """Whether the type is a list of either offset width."""
     return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
+
+
+def array_text(lists: pa.Array, element: Form) -> pa.Array:
+    """A list array as `large_string`; `element` is the form of what is in the lists.
+
+    PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
+    are written by the same rules, `{{1},{2,3},NULL}`.
+    """
+    elements = lists.flatten()  # of this slice, and nothing from under NULL lists
+    return in_braces(lists, element_text(elements, element, ARRAY_SPECIAL))
+
+
+def element_text(values: pa.Array, form: Form, special: str) -> pa.Array:
+    """The text of values between braces, the word NULL for NULL.
+
+    Quoted are the empty text, the word NULL in any case, and what holds one of the characters
+    `special`; what is in braces itself stays as it is.
+    """
+    texts = form.write(values)
+    if not form.nests:
+        texts = _quoted_elements(texts, special)
+    return pc.fill_null(texts, text_scalar("NULL"))
+
+
+def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
+    """`{a,b}` for each list; `texts` are those of the elements of all lists that are not NULL."""
+    lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), 0)
+    ends = pc.cumulative_sum(lengths)
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    joined = pc.binary_join(pa.LargeListArray.from_arrays(offsets, texts), text_scalar(","))
+    # A NULL list became an empty one.
+    return pc.if_else(
+        lists.is_valid(), concatenated("{", joined, "}"), pa.scalar(None, joined.type)
+    )
+
+
+def _quoted_elements(texts: pa.Array, special: str) -> pa.Array:
+    known = TextBytes(texts)
+    mask = either(known.holding(special), known.equal_to(""))
+    if known.has_text_in_any_case("null"):
+        mask = either(mask, pc.equal(pc.ascii_upper(known.values), text_scalar("NULL")))
+    return texts if mask is None else quoted(texts, mask, '"', "\\")
+
+
+def map_text(maps: pa.Array, key: Form, value: Form) -> pa.Array:
+    """Lists of structs `(key, value)` as `large_string`, the entries in the order they are in.
+
+    Keys and values are quoted as the elements of arrays are, and if they hold `=` or `>`. Arrays
+    and maps among them stay as they are: `{a=>{1,2}}`.
+    """
+    keys, values = maps.flatten().flatten()
+    entries = concatenated(
+        element_text(keys, key, MAP_SPECIAL), "=>", element_text(values, value, MAP_SPECIAL)
+    )
+    return in_braces(maps, entries)
+
+
+def record_text(structs: pa.Array, forms: Sequence[Form]) -> pa.Array:
+    """A struct array as `large_string`; `forms` are those of the fields, in order.
+
+    A NULL field is nothing at all between its commas, an empty text is `""`.
+    """
+    if not forms:
+        fields = pa.repeat(text_scalar(""), len(structs))
+    else:
+        # Of this slice; what is under a NULL struct is NULL.
+        columns = zip(structs.flatten(), forms, strict=True)
+        texts = [_quoted_field(form.write(values)) for values, form in columns]
+        fields = pc.binary_join_element_wise(
+            *texts, text_scalar(","), null_handling="replace", null_replacement=""
+        )
+    return pc.if_else(
+        structs.is_valid(), concatenated("(", fields, ")"), pa.scalar(None, pa.large_string())
+    )
+
+
+def _quoted_field(texts: pa.Array) -> pa.Array:
+    known = TextBytes(texts)
+    mask = either(known.holding(RECORD_SPECIAL), known.equal_to(""))
+    return texts if mask is None else quoted_doubling(texts, mask, '"\\')
+
+
+class Lines:
+    """`data[offsets[i]:offsets[i + 1]]` is line i, its newline included."""
+
+    def __init__(self, lines: pa.Array) -> None:
+        _, offsets, data = lines.buffers()
+        self.offsets = memoryview(offsets).cast("q")[: len(lines) + 1]
+        self.data = memoryview(data) if data is not None else memoryview(b"")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,30 +13,35 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.clock import s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.objects.concurrently import abort_all, each
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.compact.killed import Aborted, abort_killed
-from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, compaction_plan
-from dbt.adapters.mzs3.shard.compact.request import CompactionRequest
-from dbt.adapters.mzs3.shard.compact.sweep import Swept, sweep
+from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, CompactionRequest, compaction_plan
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in, keys_in
-from dbt.adapters.mzs3.shard.rows.changes import consolidated
-from dbt.adapters.mzs3.shard.rows.runs import (
+from dbt.adapters.mzs3.shard.rows.changes import (
     MOST_PARTS_OF_A_RUN,
     SAMPLES_OF_A_PART,
+    consolidated,
     run_bounds,
     sorted_runs,
 )
-from dbt.adapters.mzs3.shard.state.batch import Batch
-from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
-from dbt.adapters.mzs3.shard.write.commit import committing
-from dbt.adapters.mzs3.shard.write.parts import part_count
-from dbt.adapters.mzs3.shard.write.spec import batch_spec
-from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
+from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up, committing
+from dbt.adapters.mzs3.shard.write.parts import (
+    BATCHES,
+    batch_spec,
+    make_visible,
+    part_count,
+    upload,
+)
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.spark.settings import default_parallelism
+
+# Of a run that is not killed, no upload is open for a week.
+LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
+
+_NEWEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -162,3 +168,91 @@ class _Compaction:
         every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
         sample = keys_in(self.spark, self.shelf, plan.old, plan.sort_by, keys, every)
         return run_bounds(sample, keys, parts)
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """How many uploads are gone, and what could not be done."""
+
+    uploads: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def abort_killed(place: Place, keep_ms: int) -> Aborted:
+    """Abort uploads of batches that were begun `keep_ms` ago, and too long for a run to go on.
+
+    A compaction can do without: what fails is told, not raised.
+    """
+    try:
+        oldest = s3_now(place.client, place.location) - max(keep_ms, LONGEST_UPLOAD_MS)
+        old = list(place.uploads(place.key(BATCHES), begun_by=oldest))
+    except AwsFailure as exc:
+        doing = f"looking for uploads that killed runs left open below {place.uri}"
+        return Aborted(0, (describe(exc, doing, "s3:ListBucketMultipartUploads"),))
+    problems = abort_all(place, old)
+    return Aborted(len(old) - len(problems), tuple(problems))
+
+
+@dataclass(frozen=True)
+class Swept:
+    """How many files were removed, their bytes, and the shard after it."""
+
+    files: int
+    bytes: int
+    state: ShardState
+
+
+@dataclass(frozen=True)
+class _Found:
+    name: str
+    size: int
+    modified: int  # ms since the epoch
+
+
+def sweep(place: Place, store: StateStore, keep_ms: int) -> Swept:
+    """Remove files below the shard that no batch names, of crashed runs and of compacted batches.
+
+    A file stays for `keep_ms` after it was written or, of a compacted batch, after that: a reader
+    may be at it. None of a run that still writes is ever taken, however long it takes: the state
+    is changed before anything is removed, and so the run begins again. Raises S3Error, ShardError.
+    """
+    before = store.existing()
+    try:
+        # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
+        oldest = s3_now(place.client, place.location) - keep_ms if keep_ms else _NEWEST
+        doomed = _doomed(before.state, list(_files(place)), oldest)
+        past = {file.name for file in before.state.retired if file.at <= oldest}
+        if not doomed and not past:
+            return Swept(0, 0, before.state)
+        names = past | {file.name for file in doomed}
+        after = store.change(lambda state: state.swept(names)).state
+        # What was committed between the two reads of the state is the shard's now.
+        removed = [file for file in doomed if file.name not in after.file_names]
+        each(removed, lambda file: place.delete(place.key(file.name)))
+    except AwsFailure as exc:
+        needed = "s3:ListBucket and s3:DeleteObject"
+        raise S3Error(describe(exc, f"removing files of {place.uri}", needed)) from exc
+    return Swept(len(removed), sum(file.size for file in removed), after)
+
+
+def _doomed(state: ShardState, found: list[_Found], oldest: int) -> list[_Found]:
+    named = state.file_names
+    retired = {file.name: file.at for file in state.retired}
+    return [
+        file
+        for file in found
+        if file.name not in named
+        and file.modified <= oldest
+        and retired.get(file.name, oldest) <= oldest
+    ]
+
+
+def _files(place: Place) -> Iterator[_Found]:
+    pages = place.client.get_paginator("list_objects_v2").paginate(
+        Bucket=place.location.bucket, Prefix=place.key(BATCHES)
+    )
+    for page in pages:
+        for entry in page.get("Contents", []):
+            name = entry["Key"].removeprefix(place.location.prefix)
+            modified = int(entry["LastModified"].timestamp() * 1000)
+            yield _Found(name, entry["Size"], modified)

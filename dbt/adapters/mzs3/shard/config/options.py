@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
-from dbt.adapters.mzs3.config.size import format_size, parse_size
-from dbt.adapters.mzs3.config.values import IGNORED, ConfigReader, choice, text, whole_number
+from dbt.adapters.mzs3.config.values import (
+    IGNORED,
+    ConfigReader,
+    choice,
+    format_size,
+    parse_size,
+    text,
+    whole_number,
+)
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
-from dbt.adapters.mzs3.shard.executor.batch.layout import ENCODINGS, Encoding
+from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.parse import parse_type
@@ -152,3 +160,24 @@ def _types_by_name(value: Any) -> dict[str, Type]:
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
         raise ValueError(f"must be a mapping of columns to types, not {value!r}")
     return {folded(str(name)): parse_type(kind) for name, kind in value.items()}
+
+
+class Problems:
+    """What is wrong with the configuration of one model or operation, in the order it is found."""
+
+    def __init__(self, subject: str, known: Iterable[str] = ()) -> None:
+        self._subject = subject
+        self.found = list(known)
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Put around what raises ConfigError: its problems are noted, and the rest goes on."""
+        try:
+            yield
+        except ConfigError as exc:
+            self.found += exc.problems
+
+    def raise_if_any(self) -> None:
+        """Raises ConfigError with all that was found."""
+        if self.found:
+            raise ConfigError(self._subject, self.found)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, Wanted
 from dbt.adapters.mzs3.shard.executor.batch.task import FILES_DDL, ReadSpec, read_files
 from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
 from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
-from dbt.adapters.mzs3.shard.state.batch import Batch
-from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.schema import Column, Schema
+from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
+from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
@@ -150,3 +152,39 @@ def spread(sizes: Sequence[int], most: int) -> list[int]:
 def _are_mixed(batches: Sequence[Batch]) -> bool:
     """Whether something that one change added may be taken away by another."""
     return any(batch.retractions for batch in batches)
+
+
+def read_shard(
+    spark: SparkSession,
+    connection: AwsConnection,
+    location: S3Location,
+    *,
+    as_of: int | None = None,
+    names: Sequence[str] | None = None,
+    comparison: Comparison | None = None,
+) -> DataFrame:
+    """A shard's rows as of a time in ms since the epoch, or as of its last one.
+
+    `names` are the columns that are fetched, of those that the shard had at that time; None is
+    all of them. With a `comparison`, both encodings are decoded and compared. Raises ShardError.
+    """
+    state = StateStore(s3_client(connection), location).existing().state
+    moment = state.upper - 1 if as_of is None else as_of
+    state.batches_until(moment)  # a time that can't be read is why it may lack a column
+    columns = _columns(state.schema_at(moment), names)
+    shelf = Shelf(connection, location)
+    return rows_at(spark, shelf, state, moment, columns, comparison=comparison)
+
+
+def _columns(schema: Schema, names: Sequence[str] | None) -> tuple[Column, ...]:
+    if names is None:
+        return schema.columns
+    found: Mapping[str, Column | None] = {name: schema.find(name) for name in names}
+    missing = [name for name, column in found.items() if column is None]
+    if missing:
+        raise ShardError(
+            f"the shard had no column {', '.join(missing)} at that time; it had "
+            f"{', '.join(column.name for column in schema.columns)}. List those under the "
+            "source's columns, or give another as_of"
+        )
+    return tuple(column for column in found.values() if column is not None)

@@ -11,16 +11,17 @@ import contextlib
 import re
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config.source import ShardSource
-from dbt.adapters.mzs3.shard.read.job import read_shard
-from dbt.adapters.mzs3.shard.read.rows import Comparison
-from dbt.adapters.mzs3.shard.read.storable import require_storable
+from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
+from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.table_properties import properties_sql, read_properties
@@ -31,6 +32,8 @@ UNUSED = "unused_since"
 # tell.
 LONGEST_RUN_MS = 24 * 60 * 60 * 1000
 _OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
+
+TIMES = "spark.sql.timeType.enabled"
 
 
 def write_source_table(
@@ -241,3 +244,69 @@ def _mark(spark: SparkSession, names: _Names, name: str) -> None:
     since = properties_sql(PROPERTY, {UNUSED: str(_now())})
     with contextlib.suppress(*SPARK_FAILURES):
         spark.sql(f"alter table {names.quoted(name)} set tblproperties {since}")
+
+
+def require_storable(spark: SparkSession, schema: T.StructType) -> None:
+    """Raise ShardError with the columns that Spark can't write to a table, and why."""
+    has_times = str(spark.conf.get(TIMES, "false")).strip().lower() == "true"
+    wrong = [field for field in schema.fields if not _is_storable(field.dataType, has_times)]
+    if wrong:
+        listed = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in wrong)
+        raise ShardError(
+            "Spark's tables hold no calendar intervals, no structs without fields, and times only "
+            f"with {TIMES}: true. List the columns to read under `columns`, without {listed}"
+        )
+
+
+def _is_storable(kind: T.DataType, has_times: bool) -> bool:
+    if isinstance(kind, T.ArrayType):
+        inside = [kind.elementType]
+    elif isinstance(kind, T.MapType):
+        inside = [kind.keyType, kind.valueType]
+    elif isinstance(kind, T.StructType):
+        inside = [field.dataType for field in kind.fields]
+        if not inside:
+            return False
+    else:
+        is_time = isinstance(kind, T.TimeType)
+        return not isinstance(kind, T.CalendarIntervalType) and (has_times or not is_time)
+    return all(_is_storable(inner, has_times) for inner in inside)
+
+
+def write_empty_table(
+    spark: SparkSession,
+    source: ShardSource,
+    connection: AwsConnection,
+    columns: Sequence[tuple[str, str | None]],
+    schema: str,
+    identifier: str,
+    *,
+    if_missing: bool = False,
+) -> None:
+    """The source `schema.identifier` has no rows, and the columns of the shard.
+
+    With `if_missing` it keeps the rows that it has, if it is there by then.
+
+    Where there is no shard yet, as in a new project of which `--empty` has not written it either,
+    it has those declared: `columns`, names and types in SQL. Raises S3Error, or ShardError: if
+    there are none, if one has no type, or where the name is another relation's.
+    """
+    with contextlib.suppress(NoShardError):
+        place = (schema, identifier)
+        write_source_table(spark, source, connection, *place, empty=True, if_missing=if_missing)
+        return
+    untyped = [name for name, kind in columns if not kind]
+    if untyped or not columns:
+        what = f"give a data_type to {', '.join(untyped)}" if untyped else "declare the columns"
+        raise ShardError(
+            f"there is no shard at {source.location.uri} yet, and a table without rows is made of "
+            f"the declared columns: {what} under the source's columns, or run the model that "
+            "writes the shard first"
+        )
+    ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
+    try:
+        rows = spark.createDataFrame([], ddl)
+        target = Target.of(spark, schema, identifier)
+        replace_source(spark, target, rows, source.keep_ms, if_missing=if_missing)
+    except SPARK_FAILURES as exc:
+        raise explain(exc) from exc

@@ -8,8 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.rows.intervals import INTERVALS
-from dbt.adapters.mzs3.rows.nested import Change
+from dbt.adapters.mzs3.rows.columns import INTERVALS, Change
 from dbt.adapters.mzs3.shard.executor.wire import with_times
 from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types.kind import Type

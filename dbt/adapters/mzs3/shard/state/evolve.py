@@ -8,11 +8,9 @@ from typing import Literal
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.shard.executor.batch.widen import widened_datum
-from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.spark_types import differing_fields, holding_both, parsed
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.widening import is_wider
+from dbt.adapters.mzs3.shard.executor.batch.read import widened_datum
+from dbt.adapters.mzs3.shard.state.schema import Column, differing_fields, holding_both, parsed
+from dbt.adapters.mzs3.shard.types.kind import Type, is_wider
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 POLICIES: tuple[OnSchemaChange, ...] = (

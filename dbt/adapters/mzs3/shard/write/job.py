@@ -17,14 +17,12 @@ from dbt.adapters.mzs3.events import CopyWarning, Tell, tell_nobody
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
-from dbt.adapters.mzs3.shard.config.problems import Problems
+from dbt.adapters.mzs3.shard.config.options import Problems, ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
+from dbt.adapters.mzs3.shard.rows.changes import sorted_inside
 from dbt.adapters.mzs3.shard.rows.kinds import given_columns
-from dbt.adapters.mzs3.shard.rows.runs import sorted_inside
-from dbt.adapters.mzs3.shard.state.batch import Batch
 from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns
-from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import Batch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
     Read,
@@ -32,22 +30,27 @@ from dbt.adapters.mzs3.shard.state.store import (
     UnknownWriteError,
     pause,
 )
-from dbt.adapters.mzs3.shard.write.check import checked_frame, sort_problems, type_problems
-from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
-from dbt.adapters.mzs3.shard.write.clock import clock_warning
-from dbt.adapters.mzs3.shard.write.commit import committing
-from dbt.adapters.mzs3.shard.write.model_rows import added, changed, default_datums, model_rows
-from dbt.adapters.mzs3.shard.write.parts import parts_of_changes
-from dbt.adapters.mzs3.shard.write.spec import batch_spec
-from dbt.adapters.mzs3.shard.write.upload import make_visible, upload
+from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up, committing
+from dbt.adapters.mzs3.shard.write.model_rows import (
+    added,
+    changed,
+    checked_frame,
+    default_datums,
+    model_rows,
+    sort_problems,
+    type_problems,
+)
+from dbt.adapters.mzs3.shard.write.parts import batch_spec, make_visible, parts_of_changes, upload
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.result import WriteResult
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 # A compaction at the same time changes the state twice.
 _ATTEMPTS = 8
+
+MOST_AHEAD_MS = 10 * 60_000
 
 
 def persist_shard(
@@ -232,3 +235,29 @@ def _write(store: StateStore, before: Read | None, state: ShardState) -> None:
         store.create(state)
     else:
         store.replace(before, state)
+
+
+def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
+    """What is odd about the time of a run, or of the shard's last batch; None if nothing is.
+
+    All in ms since the epoch; `upper` is the first time that the shard has not reached.
+    """
+    if s3_time is None:
+        return None
+    if as_of - s3_time > MOST_AHEAD_MS:
+        return (
+            f"the clock of this host is {_minutes(as_of - s3_time)} minutes ahead of S3's: the "
+            "changes of this run get that time, and those of later runs no earlier one; set the "
+            "clock"
+        )
+    if upper - s3_time > MOST_AHEAD_MS:
+        return (
+            f"the last batch of the shard is of a time {_minutes(upper - s3_time)} minutes ahead "
+            "of S3's clock, as the clock of the host that wrote it was; until that time has come, "
+            "the changes of each run are 1 ms after those of the one before, not of its own time"
+        )
+    return None
+
+
+def _minutes(ms: int) -> int:
+    return ms // 60_000

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.formats.spec import PART_COLUMN
-from dbt.adapters.mzs3.rows.ordering import order_keys
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.formats.format import PART_COLUMN, ExportedColumn
+from dbt.adapters.mzs3.objects.concurrently import abort_all, each
+from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.rows.columns import order_keys
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.rows.runs import sorted_inside
-from dbt.adapters.mzs3.shard.state.batch import Batch
-from dbt.adapters.mzs3.spark.parallelism import default_parallelism
+from dbt.adapters.mzs3.shard.executor.batch.task import BatchSpec
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, Encoding, TaggedColumn
+from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.rows.changes import DIFF, sorted_inside
+from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
+from dbt.adapters.mzs3.shard.write.clean_up import left_by_tasks
+from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.upload.parts import COMPUTED_TWICE, check_count, reported
+from dbt.adapters.mzs3.upload.pending import PendingFile, complete
+from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 # A task writes as much in seconds; smaller files cost readers more than they gain them.
 ROWS_OF_A_PART = 100_000
 BYTES_OF_A_PART = 32 << 20  # in files
+
+BATCHES = "batches/"
 
 
 def part_count(rows: int, batches: Sequence[Batch], most: int) -> int:
@@ -69,3 +87,110 @@ def _in_counted_parts(changes: DataFrame, rows_of_a_part: int, most: int) -> Dat
     part = F.pmod(F.xxhash64(*keys, *nulls), parts).cast("int")
     spread = shuffled.select(part.alias(PART_COLUMN), "*")
     return spread.repartitionById(most, F.col(PART_COLUMN))
+
+
+class Sizes(Protocol):
+    """How large files, upload parts, and what a worker holds may be; in bytes."""
+
+    @property
+    def max_file_size(self) -> int:
+        """Of each file."""
+
+    @property
+    def part_size(self) -> int:
+        """Of each part of an upload."""
+
+    @property
+    def max_multi_part_bytes_in_memory(self) -> int:
+        """Of what waits for S3 in one worker."""
+
+
+def batch_spec(
+    shelf: Shelf, columns: Sequence[Column], encoding: Encoding, moment: int, sizes: Sizes
+) -> WriteSpec:
+    """For rows `t`, `d`, c0, c1, … of these columns; in a folder that no other batch has."""
+    tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
+    names = tuple(column.name for column in columns)
+    folder = f"{BATCHES}{moment}-{uuid.uuid4().hex[:12]}/"
+    return WriteSpec(
+        connection=shelf.connection,
+        bucket=shelf.location.bucket,
+        prefix=shelf.location.key(folder),
+        columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
+        format=BatchSpec(BatchLayout(tagged, encoding), names),
+        max_file_size=sizes.max_file_size,
+        part_size=sizes.part_size,
+        max_bytes_in_memory=sizes.max_multi_part_bytes_in_memory,
+    )
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """Open uploads of a batch's files, and how many rows they add and take away."""
+
+    files: tuple[PendingFile, ...]
+    additions: int
+    retractions: int
+
+
+def upload(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded:
+    """The files of changes `t`, `d`, c0, c1, … in parts; no file where there is no change.
+
+    The first column is the part, as `in_parts` makes it. Where rows were computed anew while
+    others were written, all is uploaded once more. Raises what Spark raises, and ShardError.
+    """
+    ship_executor_code()
+    for _ in range(2):
+        uploaded = _attempt(place, changes, spec)
+        if uploaded is not None:
+            return uploaded
+        left_by_tasks(place, spec.prefix)  # what is still there costs storage, and no more
+    raise ShardError(COMPUTED_TWICE)
+
+
+def _attempt(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
+    """None if rows were computed anew; then the uploads that were reported are aborted."""
+    counted = Observation()
+    diff = F.col(DIFF)
+    none = F.lit(0).cast("bigint")
+    observed = changes.observe(
+        counted,
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(F.when(diff > 0, diff).otherwise(none)).alias("additions"),
+        F.sum(F.when(diff < 0, -diff).otherwise(none)).alias("retractions"),
+    )
+    reports = reported(observed, spec)
+    if reports.refuted is not None:
+        abort_all(place, [(report["key"], report["upload_id"]) for report in reports.files])
+        return None
+    files = tuple(map(PendingFile.from_dict, reports.files))
+    check_count(sum(file.rows for file in files), int(counted.get["rows"]))
+    return Uploaded(
+        files, int(counted.get["additions"] or 0), int(counted.get["retractions"] or 0)
+    )
+
+
+def make_visible(place: Place, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
+    """Every upload as an object; raises ShardError, with none left open, if one can't be."""
+
+    def one(file: PendingFile) -> BatchFile:
+        if not complete(place, file):
+            raise ShardError(
+                f"the upload of {place.uri_of(file.key)} is gone: something else than this run "
+                "has aborted it, such as a lifecycle rule of the bucket; run again"
+            )
+        found = place.find(file.key)
+        if found is None:
+            raise ShardError(
+                f"{place.uri_of(file.key)} is gone right after it was written: something else "
+                "than this run has removed it; run again"
+            )
+        name = file.key.removeprefix(place.location.prefix)
+        return BatchFile(name, file.bytes, found.etag, file.rows)
+
+    try:
+        return tuple(each(files, one))
+    except AwsFailure as exc:
+        abort_all(place, [(file.key, file.upload_id) for file in files])
+        doing = f"completing the files of a batch at {place.uri}"
+        raise ShardError(describe(exc, doing, "s3:PutObject and s3:ListBucket")) from exc

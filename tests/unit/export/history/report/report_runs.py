@@ -3,7 +3,7 @@
 import random
 from datetime import datetime, timedelta, timezone
 
-from dbt.adapters.mzs3.export.history.report.run import ReportedRun
+from dbt.adapters.mzs3.export.report.summary import ReportedRun
 
 NOW = datetime(2026, 11, 21, 19, 50, tzinfo=timezone.utc)
 DENIED = (

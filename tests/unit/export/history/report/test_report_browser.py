@@ -9,7 +9,7 @@ from html import escape, unescape
 import pytest
 from report_runs import NOW, failed, run, weeks_of_runs
 
-from dbt.adapters.mzs3.export.history.report.page import render_report
+from dbt.adapters.mzs3.export.report.page import render_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (360, 768, 1280)

@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.export.history.report.markup import Markup, join, tag, text
+from dbt.adapters.mzs3.export.report.plots import Markup, join, tag, text
 
 
 @given(st.text(st.characters()), st.text(st.characters()))

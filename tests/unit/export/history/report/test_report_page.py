@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pytest
 from report_runs import NOW, failed, run, weeks_of_runs
 
-from dbt.adapters.mzs3.export.history.report.page import render_report
-from dbt.adapters.mzs3.export.history.report.units import NBSP
+from dbt.adapters.mzs3.export.report.page import render_report
+from dbt.adapters.mzs3.export.report.units import NBSP
 
 EVIL = "</title></pre></style><script>alert(1)</script><img src=x onerror=alert(2)>&\"'\x00"
 

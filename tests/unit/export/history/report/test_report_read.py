@@ -8,9 +8,8 @@ from pyspark.sql import Row
 from report_runs import NOW
 
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
-from dbt.adapters.mzs3.export.history.report.read import read_runs, write_report
-from dbt.adapters.mzs3.export.history.report.request import ReportRequest
-from dbt.adapters.mzs3.export.history.report.run import ReportedRun
+from dbt.adapters.mzs3.export.report.read import ReportRequest, read_runs, write_report
+from dbt.adapters.mzs3.export.report.summary import ReportedRun
 
 STARTED = NOW - timedelta(hours=3, microseconds=1)
 ROW = Row(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.history.report.request import ReportRequest
+from dbt.adapters.mzs3.export.report.read import ReportRequest
 
 
 def problems(*arguments):

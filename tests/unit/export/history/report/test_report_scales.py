@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.export.history.report.scales import (
+from dbt.adapters.mzs3.export.report.scales import (
     BYTES,
     COUNT,
     SECONDS,

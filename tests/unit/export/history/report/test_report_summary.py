@@ -3,8 +3,8 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 from report_runs import NOW, failed, run
 
-from dbt.adapters.mzs3.export.history.report import summary as module
-from dbt.adapters.mzs3.export.history.report.summary import (
+from dbt.adapters.mzs3.export.report import summary as module
+from dbt.adapters.mzs3.export.report.summary import (
     FAILURES,
     MAX_BUCKETS,
     STRIP,

@@ -2,7 +2,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dbt.adapters.mzs3.export.history.report import units
+from dbt.adapters.mzs3.export.report import units
 
 
 def plain(text):

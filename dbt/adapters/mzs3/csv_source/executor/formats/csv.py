@@ -14,8 +14,9 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     Chunks,
     RecordTooLarge,
 )
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
+from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import (
     FIRST_READ_BYTES,
@@ -24,8 +25,6 @@ from dbt.adapters.mzs3.csv_source.executor.header import (
     too_large,
     without_header,
 )
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import oversized
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect

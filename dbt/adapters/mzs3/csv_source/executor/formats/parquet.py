@@ -11,15 +11,17 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.encoding import SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.random_access import open_object
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedColumns
-from dbt.adapters.mzs3.csv_source.executor.formats.types import own_type
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedColumns, own_type
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
-from dbt.adapters.mzs3.csv_source.executor.reading import SUBSET, Reading
+from dbt.adapters.mzs3.objects.reader import RandomAccessFile
 
 # Of each column this much is held as it is in the file, and not the rest of its row group.
 COLUMN_BYTES = 1024 * 1024
+
+# What one request fetches at least; smaller objects are fetched whole.
+WINDOW_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,9 @@ def _values(
         return [batch.column(position) for position in positions]
     # To pyarrow, `a.b` is also the field b of a column a.
     return [batch.column(batch.schema.get_field_index(name)) for name in names]
+
+
+def open_object(stored: StoredObject) -> RandomAccessFile:
+    """The object; all parts of it are of the version that was listed, or reading it raises
+    CsvProblem. Holds what was fetched last."""
+    return RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
+from dbt.adapters.mzs3.csv_source.executor.columns import Layout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.layout import Layout
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
-from dbt.adapters.mzs3.csv_source.executor.ranges.plan import RangePlan
-from dbt.adapters.mzs3.csv_source.executor.ranges.unclear import unclear
+from dbt.adapters.mzs3.csv_source.executor.ranges.survey import RangePlan, unclear
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
-from dbt.adapters.mzs3.csv_source.executor.strict import has_stray_quote
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
 if TYPE_CHECKING:

@@ -8,11 +8,42 @@ a range is surveyed for both cases, and the driver knows afterwards which of the
 
 from __future__ import annotations
 
+import contextlib
+import json
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 NEWLINE = b"\n"
+
+BLOCK_BYTES = 2 * 1024 * 1024
+RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
+BLOCKS_DDL = "object int, `range` int, data binary, survey string"
+_BLOCKS = pa.schema(
+    [
+        ("object", pa.int32()),
+        ("range", pa.int32()),
+        ("data", pa.large_binary()),
+        ("survey", pa.string()),
+    ]
+)
+
+Batches = Iterator[pa.RecordBatch]
+
+_UNCLEAR = "dbt-mzs3: this object can't be read in ranges and is read again by one task: "
 
 
 @dataclass(frozen=True)
@@ -86,3 +117,118 @@ def _offset(pieces: list[bytes], first: int, position: int) -> int:
     within = position - (lengths[index - 1] if index else 0)
     piece = first + 2 * index
     return sum(map(len, pieces[:piece])) + piece + within
+
+
+def read_ranges(
+    connection: AwsConnection, source: str, bucket: str, quote: bytes
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over rows of `RANGES_DDL`: each range's bytes, then its survey.
+
+    A row of `BLOCKS_DDL` for each block, in order, and a last one that has the survey, as JSON,
+    instead of data. One GET for each range; holds one block. Raises ExecutorError, that of
+    `unclear` for what a task that reads the whole object must tell of.
+    """
+
+    def read(ranges: Batches) -> Batches:
+        try:
+            client = s3_client(connection)
+        except S3Error as exc:
+            raise ExecutorError(f"{source}: {exc}") from exc
+        for batch in ranges:
+            for one in batch.to_pylist():
+                try:
+                    yield from _range(client, bucket, quote, one)
+                except CsvProblem as problem:
+                    raise unclear(one["key"]) from problem
+
+    return read
+
+
+def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> Batches:
+    span = (one["start"], one["end"])
+    survey = Survey()
+    reader = ObjectReader(client, bucket, one["key"], one["etag"], span=span)
+    with contextlib.closing(reader):
+        while data := reader.read(BLOCK_BYTES):
+            survey = survey.extended(data, quote)
+            yield _row(one, data, None)
+    yield _row(one, None, json.dumps(asdict(survey)))
+
+
+def survey_of(text: str) -> Survey:
+    """The survey in the last row of a range."""
+    value = json.loads(text)
+    value["outside"] = Ends(**value["outside"])
+    value["inside"] = Ends(**value["inside"])
+    return Survey(**value)
+
+
+def _row(one: dict[str, Any], data: bytes | None, survey: str | None) -> pa.RecordBatch:
+    values = [[one["object"]], [one["range"]], [data], [survey]]
+    arrays = [pa.array(value, field.type) for value, field in zip(values, _BLOCKS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_BLOCKS)
+
+
+@dataclass(frozen=True)
+class RangePlan:
+    """The records that one range reads: whole ones, and each record is of exactly one range.
+
+    They are the object's bytes from `start` to `end`. The range itself ends at `range_end`; what
+    is behind that, the end of its last record, is in the ranges that follow. `line` and `record`
+    count the lines and the records before `start`, a header included. A range in which no record
+    ends has none of its own: `start` is `end`.
+    """
+
+    start: int
+    range_end: int
+    end: int
+    line: int = 0
+    record: int = 0
+
+
+def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
+    """A plan for each range of one object, whose surveys these are, in order."""
+    begun: list[RangePlan] = []  # each without its `end`
+    inside = False
+    offset = line = record = 0
+    for survey in surveys:
+        ends = survey.ends(inside=inside)
+        range_end = offset + survey.size
+        if not begun:
+            begun.append(RangePlan(0, range_end, range_end))
+        elif ends.first is None:
+            begun.append(RangePlan(range_end, range_end, range_end))
+        else:
+            start = offset + ends.first
+            begun.append(
+                RangePlan(start, range_end, range_end, line + ends.first_line, record + 1)
+            )
+        inside ^= survey.quotes % 2 == 1
+        offset, line, record = range_end, line + survey.newlines, record + ends.count
+    return _with_ends(begun, offset)
+
+
+def _with_ends(begun: list[RangePlan], size: int) -> list[RangePlan]:
+    """A range's last record ends where the records of the next one that has any begin."""
+    plans: list[RangePlan] = []
+    end = size
+    for index in range(len(begun) - 1, -1, -1):
+        plan = begun[index]
+        if index == 0 or plan.record:
+            plans.append(replace(plan, end=end))
+            end = plan.start
+        else:
+            plans.append(plan)
+    return plans[::-1]
+
+
+def unclear(key: str) -> ExecutorError:
+    """The error of a task that can't read a range of the object."""
+    return ExecutorError(f"{_UNCLEAR}{key}")
+
+
+def unclear_object(message: str | None) -> str | None:
+    """The object of which a task's error says so; None for any other error."""
+    if message is None or not message.startswith(_UNCLEAR):
+        return None
+    return message.removeprefix(_UNCLEAR)

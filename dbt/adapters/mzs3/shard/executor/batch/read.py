@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.floats import float_bits
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
-from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout, layout_of
-from dbt.adapters.mzs3.shard.executor.batch.widen import widened
+from dbt.adapters.mzs3.aws.failures import (
+    READS_OBJECT,
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+)
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.objects.reader import ObjectVersion, RandomAccessFile, ReplacedError
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import (
     EXTENSION_KEY,
     extension_name,
     storage_fields_inside,
+    wire_type,
 )
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 COMPARED = "compared"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
+
+# Of the end, where the footer is, as much is fetched at once as pyarrow asks for first.
+TAIL_BYTES = 64 * 1024
+_CHANGED = frozenset({"PreconditionFailed", "412"})
 
 
 class BatchError(ValueError):
@@ -209,3 +226,58 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
     name = (field.metadata or {}).get(EXTENSION_KEY, b"").decode()
     inside = storage_fields_inside(field.type, kind)
     return name == extension_name(kind) and all(_is_known(f, k) for f, k in inside)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as the shard's state names it; the size in bytes."""
+
+    key: str
+    size: int
+    etag: str
+
+
+def open_file(client: S3Client, bucket: str, file: StoredFile) -> RandomAccessFile:
+    """The file, to be read anywhere; ranges come from S3 as they are asked for, the end once.
+
+    Reading raises ExecutorError, which names the object, if it is gone, is another one than the
+    state names, or can't be fetched.
+    """
+    version = ObjectVersion(client, bucket, file.key, file.etag)
+    return RandomAccessFile(file.size, _fetch_from(version), tail=TAIL_BYTES)
+
+
+def _fetch_from(version: ObjectVersion) -> Callable[[int, int], bytes]:
+    uri = f"s3://{version.bucket}/{version.key}"
+
+    def fetch(start: int, end: int) -> bytes:
+        try:
+            return version.part(start, end)
+        except (*AwsFailure, ReplacedError, OSError) as exc:
+            if isinstance(exc, ReplacedError) or is_missing(exc) or error_code(exc) in _CHANGED:
+                raise ExecutorError(
+                    f"{uri} is not the file that the shard's state named. If compact_shard has "
+                    "removed it since this run began, run again, and have it keep files for more "
+                    "hours; else something other than dbt-mzs3 removed or replaced it: restore it"
+                ) from exc
+            raise ExecutorError(describe(exc, f"reading {uri}", READS_OBJECT)) from exc
+
+    return fetch
+
+
+def widened(values: pa.Array, kind: Type, target: Type) -> pa.Array:
+    """Wire values of `kind` as those of `target`, each the same value.
+
+    Raises ArrowInvalid for a value that `target` does not have.
+    """
+    if kind == target:
+        return values
+    return values.cast(wire_type(target))
+
+
+def widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
+    """The message `Datum` of a value of `kind` as that of the same value of `target`."""
+    if not message:
+        return message
+    [one] = datums(widened(values_of_datums(pa.array([message]), kind), kind, target), target)
+    return bytes(one.as_py())

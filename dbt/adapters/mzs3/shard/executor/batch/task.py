@@ -10,10 +10,15 @@ import pyarrow as pa
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.executor.batch.layout import BatchLayout
-from dbt.adapters.mzs3.shard.executor.batch.object_file import StoredFile, open_file
-from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, BatchError, Wanted, read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat
+from dbt.adapters.mzs3.shard.executor.batch.read import (
+    COMPARED,
+    BatchError,
+    StoredFile,
+    Wanted,
+    open_file,
+    read_batch,
+)
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.executor.wire import for_spark
 
 FILES_DDL = "task int, key string, size bigint, etag string"

@@ -7,8 +7,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.arrow.buffers import reinterpreted
 from dbt.adapters.mzs3.arrow.lists import empty_records, list_offsets
 from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
-from dbt.adapters.mzs3.shard.executor.structured.numerics import numeric_of
-from dbt.adapters.mzs3.shard.executor.structured.scalars import interval_of, time_of
+from dbt.adapters.mzs3.shard.executor.structured.scalars import interval_of, numeric_of, time_of
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import wire_type
 from dbt.adapters.mzs3.shard.types.table import RECORDS

@@ -9,8 +9,11 @@ from dbt.adapters.mzs3.arrow.buffers import fixed_width, reinterpreted
 from dbt.adapters.mzs3.arrow.floats import with_one_nan
 from dbt.adapters.mzs3.arrow.lists import list_offsets
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.executor.structured.numerics import stored_numeric
-from dbt.adapters.mzs3.shard.executor.structured.scalars import stored_interval, stored_time
+from dbt.adapters.mzs3.shard.executor.structured.scalars import (
+    stored_interval,
+    stored_numeric,
+    stored_time,
+)
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.storage import storage_type
 from dbt.adapters.mzs3.shard.types.table import RECORDS

@@ -9,18 +9,35 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.buffers import (
     big_endian,
+    data_of,
     fixed_width,
     from_big_endian,
+    from_raw,
     joined,
     null_where,
+    raw_bytes,
     reinterpreted,
 )
-from dbt.adapters.mzs3.shard.types.table import INTERVAL_PARTS
+from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE
+from dbt.adapters.mzs3.shard.types.table import DIGITS, INTERVAL_PARTS
 
 _SECOND = 1_000_000_000  # nanoseconds
 _SIGN = 1 << 63
 _LOW = (1 << 32) - 1
 _SIGN_OF_32 = 1 << 31
+
+_EXACT_DIGITS = 15  # a double holds every integer of so many
+# The first byte of a number that is not negative and has no digits before the point.
+_ZERO = 0x80
+# After the last digit of a negative number: of two that begin alike, the shorter one is larger.
+_END = pa.scalar(b"\xff", pa.binary())
+
+_HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(DIGITS + 1)], pa.binary())
+# By the first byte of a number without its sign; what is none of them is no number.
+_EXPONENTS = pa.array(
+    [b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + DIGITS else b"?" for head in range(256)],
+    pa.binary(),
+)
 
 
 def stored_time(times: pa.Array) -> pa.Array:
@@ -83,3 +100,96 @@ def _flipped_64(words: pa.Array) -> pa.Array:
 
 def _word(value: int) -> Any:
     return pa.scalar(value, pa.uint64())
+
+
+def stored_numeric(numbers: pa.Array) -> pa.Array:
+    """Decimals as the double next to each, and bytes that are exact.
+
+    The bytes of a number that is not negative: 128 and the count of its digits before the point,
+    these digits in ASCII, of which the first is not 0, and those after the point, of which the
+    last is not 0. Of a negative one: those of its opposite with each bit turned over, and 255.
+    So numbers of any precision and scale are equal, and sort, as their bytes do.
+    """
+    opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
+    actual = _digits(pc.abs(numbers))
+    if opposites.true_count:
+        negative = joined(_turned_over(actual.filter(opposites)), _END)
+        actual = pc.replace_with_mask(actual, opposites, negative)
+    return pa.StructArray.from_arrays(
+        [nearest_doubles(numbers), actual], fields=list(NUMERIC_STORAGE), mask=numbers.is_null()
+    )
+
+
+def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """What `stored_numeric` was given, in a decimal type.
+
+    Raises ValueError for bytes that it can't have made, ArrowInvalid, which is one, for a number
+    that does not fit in the type.
+    """
+    _, actual = stored.flatten()
+    opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
+    if opposites.true_count:
+        negative = _turned_over(actual.filter(opposites))
+        _require(pc.ends_with(negative, b"\0"))
+        negative = pc.binary_slice(negative, 0, -1)
+        _require(pc.not_equal(negative, _HEADS[0]))  # there is no negative zero
+        actual = pc.replace_with_mask(actual, opposites, negative)
+    heads = reinterpreted(fixed_width(pc.binary_slice(actual, 0, 1), 1), pa.uint8())
+    # Without an end, `binary_slice` of pyarrow 26 fails.
+    digits = pc.binary_slice(actual, 1, 2 + DIGITS)
+    _require_digits(heads, digits)
+    signs = pc.if_else(opposites, _binary(b"-0."), _binary(b"0."))
+    texts = joined(signs, digits, _EXPONENTS.take(heads))
+    return texts.cast(pa.string()).cast(data_type)
+
+
+def nearest_doubles(numbers: pa.Array) -> pa.Array:
+    """The double next to each decimal, so a larger decimal never has a smaller double."""
+    data_type = numbers.type
+    if data_type.precision > _EXACT_DIGITS:
+        return numbers.cast(pa.string()).cast(pa.float64())
+    # Both are exact as doubles, so their quotient is rounded once.
+    unscaled = reinterpreted(numbers, pa.decimal128(data_type.precision, 0))
+    return pc.divide(unscaled.cast(pa.int64()).cast(pa.float64()), 10.0**data_type.scale)
+
+
+def _digits(numbers: pa.Array) -> pa.Array:
+    """The bytes of numbers that are not negative."""
+    precision, scale = numbers.type.precision, numbers.type.scale
+    unscaled = reinterpreted(numbers, pa.decimal128(precision, 0)).cast(pa.string())
+    padded = pc.ascii_lpad(unscaled, scale, "0")
+    whole = pc.ascii_ltrim(pc.utf8_slice_codeunits(padded, 0, -scale) if scale else padded, "0")
+    heads = _HEADS.take(pc.binary_length(whole))
+    if not scale:
+        return joined(heads, whole.cast(pa.binary()))
+    after = pc.ascii_rtrim(pc.utf8_slice_codeunits(padded, -scale), "0")
+    return joined(heads, whole.cast(pa.binary()), after.cast(pa.binary()))
+
+
+def _require_digits(heads: pa.Array, digits: pa.Array) -> None:
+    """Raise ValueError where the bytes are not the only ones of their number."""
+    whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
+    count = pc.binary_length(digits)
+    _require(pc.less_equal(whole, count))
+    _require(pc.less_equal(count, DIGITS))
+    _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
+    _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
+
+
+def _require(holds: pa.Array) -> None:
+    if not pc.all(holds, min_count=0).as_py():
+        raise ValueError("a value has not the bytes of a numeric")
+
+
+def _turned_over(values: pa.Array) -> pa.Array:
+    """`binary` values, at least one and no NULLs, with each bit turned over."""
+    data = data_of(values)
+    bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))
+    offsets = from_raw(pa.int32(), values.buffers()[1].slice(4 * values.offset), len(values) + 1)
+    offsets = pc.subtract(offsets, offsets[0])
+    buffers = [None, raw_bytes(offsets, 4), raw_bytes(bits, 1)]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def _binary(value: bytes) -> pa.Scalar:
+    return pa.scalar(value, pa.binary())

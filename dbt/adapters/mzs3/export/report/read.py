@@ -1,0 +1,129 @@
+"""From the table of past exports to the page in a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.export.history_table import Status as Ending
+from dbt.adapters.mzs3.export.history_table import history_table
+from dbt.adapters.mzs3.export.report.page import render_report
+from dbt.adapters.mzs3.export.report.summary import MAX_RUNS, ReportedRun, Status
+from dbt.adapters.mzs3.spark.failure import explain
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_STATUSES: dict[Ending, Status] = {"rows": "ok", "error": "error", "cancelled": "cancelled"}
+
+MOST_DAYS = 3660
+_FILE = "copy_report.html"
+
+
+def write_report(
+    spark: SparkSession, request: ReportRequest, *, now: datetime | None = None
+) -> Path:
+    """The page that was asked for, whole, at its path; where that is.
+
+    A file that is there is replaced; folders on the way are made. A schema without a history gets
+    a page that says so. Raises ConfigError for a path that can't be written, and an Mzs3Error
+    where Spark can't read the table.
+    """
+    now = now or datetime.now(timezone.utc)
+    since = now - timedelta(days=request.days)
+    page = render_report(
+        read_runs(spark, request.schema, since=since),
+        now=now,
+        since=since,
+        subject=f"Schema {request.schema}",
+    )
+    return _replace(request.path, page)
+
+
+def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[ReportedRun]:
+    """The runs that started at `since` or later, newest first; none where there is no table.
+
+    At most MAX_RUNS and one more, which tells that there are more. Raises an Mzs3Error where
+    Spark can't read them.
+    """
+    table = history_table(schema)
+    try:
+        if not spark.catalog.tableExists(table):
+            return
+        rows = spark.sql(_query(table, since)).toLocalIterator(prefetchPartitions=False)
+        yield from map(_run, rows)
+    except PySparkException as exc:
+        raise explain(exc) from exc
+
+
+def _query(table: str, since: datetime) -> str:
+    # Times travel as numbers: Python would read them in the time zone of its machine.
+    micros = (since - _EPOCH) // timedelta(microseconds=1)
+    return f"""
+        select model, location, as_of, status, rows, bytes, files, invocation_id, format,
+          on_existing, error,
+          unix_micros(started) as started, unix_micros(ended) as ended
+        from {table}
+        where day >= '{since.astimezone(timezone.utc).date()}'
+          and started >= timestamp_micros({micros})
+        order by started desc
+        limit {MAX_RUNS + 1}
+    """
+
+
+def _run(row: Any) -> ReportedRun:
+    values = row.asDict()
+    values["started"] = _EPOCH + timedelta(microseconds=values["started"])
+    if values["ended"] is not None:
+        values["ended"] = _EPOCH + timedelta(microseconds=values["ended"])
+    values["status"] = _STATUSES[values["status"]]
+    return ReportedRun(**values)
+
+
+def _replace(path: Path, page: str) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # At once, so that who has it open never reloads half a page.
+        whole = path.with_name(f".{path.name}.{os.getpid()}")
+        whole.write_text(page, encoding="utf-8")
+        whole.replace(path)
+    except (OSError, ValueError) as exc:  # the latter of a name that no file can have
+        problem = f"path {str(path)!r} can't be written: {exc}"
+        raise ConfigError("copy_report", [problem]) from exc
+    return path
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """The exports of the last `days` days, of the history in `schema`; the page goes to `path`."""
+
+    schema: str
+    path: Path
+    days: int
+
+    @classmethod
+    def of(cls, schema: Any, path: Any, days: Any) -> ReportRequest:
+        """From a user's arguments. Raises ConfigError with all that is wrong with them."""
+        problems = []
+        if not isinstance(schema, str) or not all(part.strip() for part in schema.split(".")):
+            problems.append(
+                f"schema must be a name such as analytics or catalog.schema, not {schema!r}"
+            )
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
+            problems.append(f"days must be a whole number from 1 to {MOST_DAYS}, not {days!r}")
+        if not isinstance(path, str) or not path.strip():
+            problems.append(f"path must name a file, such as target/{_FILE}, not {path!r}")
+        elif path.endswith("/") or os.path.isdir(path):  # noqa: PTH112 - False for what can't be a path
+            problems.append(
+                f"path must name a file, and {path!r} is a directory; a file in it would be "
+                f"{str(Path(path) / _FILE)!r}"
+            )
+        if problems:
+            raise ConfigError("copy_report", problems)
+        return cls(schema, Path(path), days)

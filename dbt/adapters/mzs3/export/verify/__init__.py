@@ -1,1 +1,0 @@
-"""Reads what an export has written, and compares it with its manifest."""

@@ -1,0 +1,226 @@
+"""Every object that a manifest names, compared with what the manifest says of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.named import named_target
+from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.export.object_content import Layout, ObjectFile, ReplacedError, content_of
+from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.text import counted, shown_bytes
+
+_THREADS = 8
+
+_REPLACED = "it was replaced while it was read; verify again"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found; the totals are the manifest's, whose files are all there without problems.
+
+    `problems` are lines, each of one object; `strangers` are the URIs of objects that are no part
+    of the export, and that readers of the whole location would take for it.
+    """
+
+    uri: str
+    files: int
+    rows: int
+    bytes: int
+    problems: tuple[str, ...]
+    strangers: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line: the totals, and whether they are so."""
+        files, rows = counted(self.files, "file"), counted(self.rows, "row")
+        found = "all as the manifest says"
+        if self.problems:
+            found = counted(len(self.problems), "problem")
+        return f"{self.uri}: {files}, {rows}, {shown_bytes(self.bytes)}: {found}"
+
+
+def verify_copy(
+    connections: Mapping[str, AwsConnection], name: str, location: str | None
+) -> Verification:
+    """Reads the export at `location`, a literal `s3://…`, back through the connection `name`.
+
+    The location's manifest may stand for it, as that is what a run's response names.
+    Raises ConfigError for a connection or location that is none, both at once; LocationError
+    where there is no manifest of ours, and S3Error where it can't be read.
+    """
+    connection, place = named_target("verify_copy", connections, "aws_connection", name, location)
+    return verify(Place(s3_client(connection), _folder(place)))
+
+
+def verify(place: Place) -> Verification:
+    """As `verify_copy`; each object is read once, streamed, some at a time."""
+    existing = _export_at(place)
+    layout, entries = _told(place, existing)
+    listed, strangers = _listed(place, existing)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            found = pool.map(lambda e: check_object(place, layout, e, listed.get(e.name)), entries)
+            problems = [problem for one in found for problem in one]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    _require_unchanged(place, existing)
+    rows, size = sum(e.rows for e in entries), sum(e.bytes for e in entries)
+    totals = {"content_length": size, "record_count": rows}
+    if existing.manifest.get("meta") != totals:
+        problems.append(
+            f"{place.uri_of(place.key(MANIFEST))}: totals: its files add up to {totals}, "
+            f"it says {existing.manifest.get('meta')}"
+        )
+    return Verification(place.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
+
+
+def _folder(named: S3Location) -> S3Location:
+    """What has the manifest, where it is the manifest that is named."""
+    above, _, name = named.prefix.rstrip("/").rpartition("/")
+    return replace(named, prefix=f"{above}/" if above else "") if name == MANIFEST else named
+
+
+def _export_at(place: Place) -> Existing:
+    uri = place.uri_of(place.key(MANIFEST))
+    try:
+        existing = read_existing(place)
+    except LocationError as exc:
+        raise LocationError(
+            f"{uri} is not a manifest that dbt-mzs3 writes ({exc.__cause__}), so there is nothing "
+            "to compare the files with"
+        ) from exc
+    if existing is not None:
+        return existing
+    begun = ""
+    try:
+        if place.find(place.key(COMMITTING)) is not None and not _is_closed(place):
+            begun = (
+                f" {COMMITTING} is there: an export is being committed, or was cut off while it "
+                "was; then its next run finishes it"
+            )
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    raise LocationError(
+        f"there is no {uri}: no export to {place.uri} has been committed.{begun}".rstrip(".")
+    )
+
+
+def _is_closed(place: Place) -> bool:
+    """Whether the commit that the location knows of has ended, without an export."""
+    with contextlib.suppress(ValueError, *AwsFailure):
+        version = read_intent(place)
+        return version is None or version.intent.state == "closed"
+    return False
+
+
+def _told(place: Place, existing: Existing) -> tuple[Layout, list[Entry]]:
+    try:
+        layout = Layout.of(existing.manifest.get("options", {}))
+        entries = [Entry.of(name, entry["meta"]) for name, entry in existing.entries.items()]
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        uri = place.uri_of(place.key(MANIFEST))
+        raise LocationError(
+            f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
+            "changed it. Export again"
+        ) from exc
+    return layout, entries
+
+
+def _listed(place: Place, existing: Existing) -> tuple[dict[str, Listed], list[str]]:
+    """The files by name, and the URIs of what else a reader of the location would read."""
+    names = existing.entries.keys()
+    files: dict[str, Listed] = {}
+    strangers = []
+    try:
+        for found in place.objects():
+            name = found.key.removeprefix(place.location.prefix)
+            if name in names:
+                files[name] = found
+            elif not name.endswith("/") and not name.split("/")[-1].startswith(("_", ".")):
+                strangers.append(place.uri_of(found.key))
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    return files, strangers
+
+
+def _require_unchanged(place: Place, existing: Existing) -> None:
+    """Raises LocationError if another export has taken this one's place meanwhile."""
+    key = place.key(MANIFEST)
+    try:
+        found = place.find(key)
+    except AwsFailure as exc:
+        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+    if found is None or found.etag != existing.etag:
+        raise LocationError(
+            f"{place.uri_of(key)} was replaced while its files were read; verify again"
+        )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the manifest says of a file; `name` is relative to the location."""
+
+    name: str
+    bytes: int
+    rows: int
+    sha256: str
+
+    @classmethod
+    def of(cls, name: str, meta: Mapping[str, Any]) -> Entry:
+        """From a manifest's `meta`; raises KeyError, TypeError or ValueError for another's."""
+        size, rows = int(meta["content_length"]), int(meta["record_count"])
+        return cls(name, size, rows, str(meta["sha256"]))
+
+
+def check_object(place: Place, layout: Layout, entry: Entry, listed: Listed | None) -> list[str]:
+    """The problems of the object, a line each; `listed` is None where there is none.
+
+    A request that fails is one of them.
+    """
+    uri = place.uri_of(place.key(entry.name))
+    if listed is None:
+        return [f"{uri}: expected {entry.bytes} bytes, {entry.rows} rows; found no object"]
+    return [f"{uri}: {problem}" for problem in _differences(place, layout, entry, listed)]
+
+
+def _differences(place: Place, layout: Layout, entry: Entry, listed: Listed) -> Iterator[str]:
+    if listed.size != entry.bytes:
+        yield f"size: expected {entry.bytes} bytes, found {listed.size}"
+    file = ObjectFile(place, listed)
+    try:
+        content = content_of(file, entry.name, layout)
+    except ReplacedError:
+        yield _REPLACED
+        return
+    except (*AwsFailure, OSError) as exc:
+        yield _unreadable(exc)
+        return
+    finally:
+        file.close()
+    if content.sha256 != entry.sha256:
+        yield f"SHA-256: expected {entry.sha256}, found {content.sha256}"
+    if content.rows is None:
+        yield f"rows: expected {entry.rows}, found none that can be counted: {content.reason}"
+    elif content.rows != entry.rows:
+        yield f"rows: expected {entry.rows}, found {content.rows}"
+
+
+def _unreadable(exc: Exception) -> str:
+    if error_code(exc) in ("PreconditionFailed", "412"):
+        return _REPLACED
+    if is_missing(exc):
+        return "it was removed while it was read; verify again"
+    return describe(exc, "reading it", "s3:GetObject")
