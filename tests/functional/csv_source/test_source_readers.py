@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.relations import insert_partition
+from dbt.adapters.mzs3.csv_source.partitions import insert_partition
 
 pytestmark = pytest.mark.spark
 

@@ -31,8 +31,9 @@ from dbt.adapters.mzs3.csv_source.ledger import (
 )
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.partitions import list_partition
 from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import SILENT, Voice, objects_hint
 from dbt.adapters.mzs3.csv_source.scan import listing_name
 from dbt.adapters.mzs3.csv_source.together import Cancellation
@@ -86,7 +87,7 @@ class Pass:
         for dead in unfinished_epochs(epochs):
             # Its plan counts no more: the source may be declared otherwise since, and objects
             # may be corrected or removed.
-            self._step("void", partial(ledger.write_void, dead))
+            self._step("void", partial(self._void, ledger, dead))
         if is_due(epochs):
             self._step("compact", partial(self._compact, ledger))
         told = self._told(ledger)
@@ -172,6 +173,11 @@ class Pass:
             raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
         fetched = self._step("commit", lambda: self._commit(ledger, epoch, plan, batch.objects))
         return Totals(**asdict(fetched), **waiting)
+
+    def _void(self, ledger: Ledger, epoch: str) -> None:
+        ledger.write_void(epoch)
+        # What a killed run has left of its rows: a compaction drops it with what else nobody sees.
+        list_partition(self.spark, self.relations.rows, {EPOCH_COLUMN: epoch})
 
     def _compact(self, ledger: Ledger) -> None:
         compact(self.spark, self.relations, ledger, require_lock=self.lock.require)

@@ -14,13 +14,14 @@ from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.encoding import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
+from dbt.adapters.mzs3.csv_source.partitions import insert_partition
 from dbt.adapters.mzs3.csv_source.ranges import (
     RANGE_BYTES,
     LargeObject,
     large_objects,
     rows_in_ranges,
 )
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations, insert_partition
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
@@ -59,7 +60,7 @@ def fetch_rows(
     while True:
         try:
             with _rows(spark, spec, objects, count, size, large) as rows:
-                insert_partition(spark, rows, relations.rows, partition, overwrite=again)
+                insert_partition(spark, rows, relations.rows, partition)
         except SPARK_FAILURES as exc:
             key = unclear_object(executor_message(exc))
             if key is None:

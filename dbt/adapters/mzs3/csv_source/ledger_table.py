@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.relations import insert_partition
+from dbt.adapters.mzs3.csv_source.partitions import location_of, partition_sql
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
@@ -38,8 +38,8 @@ class LedgerTable:
         return found
 
     def insert(self, epoch: str, phase: str, events: DataFrame) -> None:
-        """The events are in this partition, which may be there already."""
-        insert_partition(self._spark, events, self._name, {"epoch": epoch, "phase": phase})
+        """The events are in this partition, unless it was there already."""
+        publish(self, epoch, phase, self.stage(epoch, events))
 
     def stage(self, epoch: str, events: DataFrame) -> str:
         """The events are in a folder of their own, which nobody reads; its name."""
@@ -50,15 +50,15 @@ class LedgerTable:
     def add(self, epoch: str, phase: str, folder: str) -> None:
         """The partition is there, with what is in the folder. Raises if it is there already."""
         place = quote_literal(self._path(epoch, folder))
-        self._spark.sql(
-            f"ALTER TABLE {self._name} ADD {_partition(epoch, phase)} LOCATION {place}"
-        )
+        partition = _partition(epoch, phase)
+        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
 
     def folder(self, epoch: str, phase: str) -> str | None:
         """The folder of a partition; None if there is no such partition."""
         if phase not in self.epochs().get(epoch, ()):
             return None
-        return self._location(_partition(epoch, phase)).rpartition("/")[2]
+        named = {"epoch": epoch, "phase": phase}
+        return location_of(self._spark, self._name, named).rpartition("/")[2]
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
         """These pairs of epoch and phase are gone, files and all; safe to repeat."""
@@ -66,15 +66,7 @@ class LedgerTable:
         self._spark.sql(f"ALTER TABLE {self._name} DROP IF EXISTS {named}")
 
     def _path(self, epoch: str, folder: str) -> str:
-        return f"{self._location()}/epoch={epoch}/{folder}"
-
-    def _location(self, partition: str = "") -> str:
-        rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self._name} {partition}").collect()
-        names = [row["col_name"] for row in rows]
-        # A column may have that name too; columns come first. Of a partition, the table's follows.
-        detailed = next(n for n, name in enumerate(names) if name.startswith("# Detailed"))
-        place: str = rows[names.index("Location", detailed)]["data_type"]
-        return place.rstrip("/")
+        return f"{location_of(self._spark, self._name)}/epoch={epoch}/{folder}"
 
 
 def publish(table: LedgerTable, epoch: str, phase: str, folder: str) -> bool:
@@ -104,4 +96,4 @@ def close(table: LedgerTable, epoch: str, phase: str) -> bool:
 
 
 def _partition(epoch: str, phase: str) -> str:
-    return f"PARTITION (epoch = {quote_literal(epoch)}, phase = {quote_literal(phase)})"
+    return partition_sql({"epoch": epoch, "phase": phase})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.table_properties import (
     decoded,
     encoded,
@@ -24,7 +23,7 @@ from dbt.adapters.mzs3.spark.table_properties import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
@@ -264,33 +263,6 @@ def refused_name(exc: Exception, relations: SourceRelations) -> str | None:
         f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "
         f"alone. Declare another {key}"
     )
-
-
-def insert_partition(
-    spark: SparkSession,
-    frame: DataFrame,
-    table: str,
-    partition: Mapping[str, str],
-    *,
-    overwrite: bool = False,
-) -> None:
-    """The frame's rows are in a partition that nobody has written before; none on failure.
-
-    With `overwrite`, what a failed attempt may have left there goes.
-
-    Columns go by position. The partition appears to readers when the metastore lists it, which
-    is one step, after all of its files are in place. The frame may read the same table.
-    """
-    view = f"mzs3_{uuid.uuid4().hex}"
-    values = ", ".join(
-        f"{quote_identifier(name)} = {quote_literal(value)}" for name, value in partition.items()
-    )
-    frame.createOrReplaceTempView(view)
-    try:
-        how = "OVERWRITE" if overwrite else "INTO"
-        spark.sql(f"INSERT {how} TABLE {table} PARTITION ({values}) SELECT * FROM {view}")
-    finally:
-        spark.catalog.dropTempView(view)
 
 
 @contextmanager

@@ -1,0 +1,63 @@
+"""Partitions of tables that several runs may write at once, each into a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def insert_partition(
+    spark: SparkSession, frame: DataFrame, table: str, partition: Mapping[str, str]
+) -> None:
+    """The frame's rows are all there is in a partition that only this run writes.
+
+    Columns go by position. Readers see the partition once the metastore lists it, which is one
+    step, after all of its files are in place. The frame may read the same table.
+
+    It is no INSERT: those stage what they write in one folder of the table, which the first one
+    to end removes, with what the others have in it. Of two runs, one that has lost the source's
+    lock would so take rows from the other, which Spark does not notice.
+    """
+    names = [*partition]
+    schema = spark.table(table).drop(*names).schema
+    rows = frame.toDF(*(field.name for field in schema)).to(schema)
+    rows.write.mode("overwrite").parquet(partition_folder(spark, table, partition))
+    list_partition(spark, table, partition)
+
+
+def list_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:
+    """The metastore lists the partition, whatever is in its folder; safe to repeat."""
+    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {partition_sql(partition)}")
+
+
+def partition_sql(partition: Mapping[str, str]) -> str:
+    """The partition as statements of Spark's name it."""
+    values = (f"{quote_identifier(name)} = {quote_literal(of)}" for name, of in partition.items())
+    return f"PARTITION ({', '.join(values)})"
+
+
+def partition_folder(spark: SparkSession, table: str, partition: Mapping[str, str]) -> str:
+    """Where Spark looks for a partition that was listed without a place.
+
+    Its values are of letters, digits and `-`: no others go into a path as they are.
+    """
+    path = "/".join(f"{name}={value}" for name, value in partition.items())
+    return f"{location_of(spark, table)}/{path}"
+
+
+def location_of(
+    spark: SparkSession, table: str, partition: Mapping[str, str] | None = None
+) -> str:
+    """The folder of a table, or of a partition that the metastore lists."""
+    named = partition_sql(partition) if partition else ""
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table} {named}").collect()
+    names = [row["col_name"] for row in rows]
+    # A column may have that name too; columns come first. Of a partition, the table's follows.
+    detailed = next(n for n, name in enumerate(names) if name.startswith("# Detailed"))
+    place: str = rows[names.index("Location", detailed)]["data_type"]
+    return place.rstrip("/")
