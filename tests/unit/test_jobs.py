@@ -1,13 +1,14 @@
 """The compiled job: readable, and the query in it is the model's, whatever is in it."""
 
+import ast
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3 import api
 from dbt.adapters.mzs3.export.watch import Audience
-from dbt.adapters.mzs3.jobs import render_copy_job
+from dbt.adapters.mzs3.jobs import render_copy_job, render_shard_job
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
@@ -16,7 +17,7 @@ def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
     def record(spark: Any, query: str, **kwargs: Any) -> None:
         monkeypatch_calls.append((spark, query, kwargs))
 
-    original, job.copy_to_s3 = job.copy_to_s3, record
+    original, api.copy_to_s3 = api.copy_to_s3, record
     try:
         provided = {
             "spark": "SPARK",
@@ -29,7 +30,7 @@ def run(source: str, monkeypatch_calls: list[tuple[Any, ...]]) -> None:
         }
         exec(compile(source, "job.py", "exec"), provided)
     finally:
-        job.copy_to_s3 = original
+        api.copy_to_s3 = original
 
 
 @given(TEXT, st.dictionaries(TEXT, TEXT | st.integers() | st.booleans() | st.lists(TEXT)))
@@ -66,3 +67,20 @@ def test_the_job_reads_well() -> None:
     assert "    'location': 's3://b/p',\n" in source
     assert "    full_refresh=True,\n" in source
     assert "        schema='analytics',\n        identifier='orders',\n" in source
+
+
+def test_jobs_import_the_api_and_nothing_else_of_ours() -> None:
+    assert api.__all__ == ["Audience", "copy_to_s3", "persist_shard"]
+    assert all(hasattr(api, name) for name in api.__all__)
+    copy = render_copy_job("m", "select 1", {}, schema="a", identifier="m")
+    shard = render_shard_job("m", "select 1", {})
+    assert imports(copy) == [("dbt.adapters.mzs3.api", ["Audience", "copy_to_s3"])]
+    assert imports(shard) == [("dbt.adapters.mzs3.api", ["persist_shard"])]
+
+
+def imports(source: str) -> list[tuple[str | None, list[str]]]:
+    return [
+        (node.module, [alias.name for alias in node.names])
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+    ]

@@ -12,8 +12,7 @@ _EXPORT = '''\
 # epoch), `cancelled` (an event), `tell` (called with what happens),
 # `scrub` (which takes secrets out of a text) and `invocation_id`.
 # It names an AWS connection of the profile, and no secret.
-from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.api import Audience, copy_to_s3
 
 QUERY = """
 {query}
@@ -45,7 +44,7 @@ _SHARD = '''\
 # Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
 # epoch), `cancelled` (an event) and `tell` (called with what a user should look into). It names an
 # AWS connection of the profile, and no secret.
-from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.api import persist_shard
 
 QUERY = """
 {query}

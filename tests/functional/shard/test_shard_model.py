@@ -159,5 +159,5 @@ class TestShardModel:
     def test_the_compiled_job_has_no_secret(self, project: Any, aws_connection: Any) -> None:
         [job] = Path(project.project_root, "target/run").rglob("orders.*")
         text = job.read_text()
-        assert "from dbt.adapters.mzs3.shard.write.job import persist_shard" in text
+        assert "from dbt.adapters.mzs3.api import persist_shard" in text
         assert aws_connection["secret_access_key"] not in text
