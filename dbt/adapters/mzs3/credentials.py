@@ -11,7 +11,7 @@ from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
-from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 
@@ -128,6 +128,15 @@ class Mzs3Credentials(SparkCredentials):
         }
         given = ", ".join(f"{key}={value!r}" for key, value in shown.items() if value is not None)
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
+
+
+def require_session(method: str | None, what: str) -> None:
+    """Raises SparkJobError unless the profile's method is the one that this needs."""
+    if method != Mzs3ConnectionMethod.SESSION:
+        raise SparkJobError(
+            f"{what} needs `method: session` in the profile; `method: {method}` runs SQL only in "
+            "this version of dbt-mzs3"
+        )
 
 
 def _parameter(value: Any) -> str:

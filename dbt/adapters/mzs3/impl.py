@@ -20,23 +20,22 @@ from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
 from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.mzs3 import run_operations, source_operations
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
-from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.object_actions import Action
-from dbt.adapters.mzs3.declarations import check_declarations
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.freshness import freshness_from_s3
 from dbt.adapters.mzs3.jobs import render_copy_job
+from dbt.adapters.mzs3.operations import locations, sources
+from dbt.adapters.mzs3.project.declarations import check_declarations, compile_shard_job
+from dbt.adapters.mzs3.project.freshness import freshness_from_s3
+from dbt.adapters.mzs3.project.shard_sources import make_shard_relation, read_shards_for_node
+from dbt.adapters.mzs3.project.source_runs import is_empty_run
+from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
-from dbt.adapters.mzs3.shard_jobs import compile_shard_job
-from dbt.adapters.mzs3.shard_sources import make_shard_relation, read_shards_for_node
-from dbt.adapters.mzs3.sources_of_node import is_empty_run
 from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.staging import make_source_relation, stage_for_node, who_ingests
 
 if TYPE_CHECKING:
     import agate
@@ -211,13 +210,8 @@ class Mzs3Adapter(SparkAdapter):
                 f"copy_to_s3 is turned off for this project by the flag {COPY_FLAG} in "
                 f"dbt_project.yml; to export {node}, set it to true there, or remove it"
             )
-        method = self.config.credentials.method
-        if method != Mzs3ConnectionMethod.SESSION:
-            raise DbtRuntimeError(
-                f"{node}: copy_to_s3 needs `method: session` in the profile; `method: {method}` "
-                "runs SQL only in this version of dbt-mzs3"
-            )
         try:
+            require_session(self.config.credentials.method, f"{node}: copy_to_s3")
             parse_options(node, options, self.config.credentials.connections)
             return render_copy_job(
                 node,
@@ -247,57 +241,57 @@ class Mzs3Adapter(SparkAdapter):
     @available.parse_none
     def validate_aws_connection(self, name: Any, location: Any, queue: Any) -> None:
         """Try what exports need on a prefix, and sources on a queue."""
-        run_operations.validate(self, name, location, queue)
+        locations.validate(self, name, location, queue)
 
     @available.parse_none
     def verify_copy(self, location: Any, aws_connection: Any) -> None:
         """Compare an export with its manifest."""
-        run_operations.verify(self, location, aws_connection)
+        locations.verify(self, location, aws_connection)
 
     @available.parse_none
     def describe_shard(self, location: Any, aws_connection: Any) -> None:
         """Print a shard's columns and batches."""
-        run_operations.describe_shard(self, location, aws_connection)
+        locations.describe_shard(self, location, aws_connection)
 
     @available.parse_none
     def compact_shard(self, location: Any, aws_connection: Any, how: Any) -> None:
         """Make one batch of those up to a time, and remove files that no batch names."""
-        run_operations.compact(self, location, aws_connection, how)
+        locations.compact(self, location, aws_connection, how)
 
     @available.parse_none
     def copy_report(self, schema: Any, path: Any, days: Any) -> None:
         """Write a page about the exports of the last days."""
-        run_operations.report(self, schema, path, days)
+        locations.report(self, schema, path, days)
 
     @available.parse_none
     def ingest_s3_sources(self, select: Any) -> None:
         """Ingest the named sources, or all."""
-        run_operations.ingest(self, select)
+        sources.ingest(self, select)
 
     @available.parse_none
     def s3_source_status(self, select: Any) -> None:
         """A table of how the named sources stand, or all."""
-        source_operations.show_status(self, select)
+        sources.show_status(self, select)
 
     @available.parse_none
     def purify_s3_sources(self, select: Any) -> None:
         """Show the purified definitions of the named sources, or of all."""
-        source_operations.show_purified(self, select)
+        sources.show_purified(self, select)
 
     @available.parse_none
     def act_on_s3_objects(self, operation: str, source: Any, objects: Any) -> None:
         """Retry, skip or retract objects, by the name of the operation."""
-        source_operations.act_on_objects(self, Action(operation), source, objects)
+        sources.act_on_objects(self, Action(operation), source, objects)
 
     @available.parse_none
     def reset_s3_source(self, source: Any, confirm: Any) -> None:
         """Drop all that was ingested of a source."""
-        source_operations.reset(self, source, confirm)
+        sources.reset(self, source, confirm)
 
     @available.parse_none
     def unlock_s3_source(self, source: Any) -> None:
         """Take the lock of one source away from whoever has it."""
-        source_operations.unlock_source(self, source)
+        sources.unlock_source(self, source)
 
     # --- S3 CSV sources --------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from spark_values import EVERY_TYPE, texts
 
-from dbt.adapters.mzs3 import shard_sources
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.project import shard_sources
 from dbt.adapters.mzs3.shard.config.source import ShardSource
 from dbt.adapters.mzs3.shard.read import table as module
 from dbt.adapters.mzs3.shard.read.table import (

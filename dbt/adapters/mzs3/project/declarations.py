@@ -9,12 +9,14 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_session
+from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.jobs import render_shard_job
+from dbt.adapters.mzs3.project.shard_sources import is_shard, shard_source
+from dbt.adapters.mzs3.project.sources import is_csv_source, source_definition
 from dbt.adapters.mzs3.shard.config.options import parse_shard_options
-from dbt.adapters.mzs3.shard_jobs import shard_options
-from dbt.adapters.mzs3.shard_sources import is_shard, shard_source
-from dbt.adapters.mzs3.source_nodes import is_csv_source, source_definition
 
 logger = AdapterLogger("mzs3")
 
@@ -62,3 +64,28 @@ def _check_of(node: Any, connections: Collection[str]) -> Callable[[], object] |
     if node.config.materialized == "persist_shard":
         return partial(parse_shard_options, node.unique_id, shard_options(node), connections)
     return None
+
+
+def shard_options(node: Any) -> dict[str, Any]:
+    """The options in a model's config, those among them that dbt knows too, if they are given.
+
+    dbt has defaults of its own for these: `on_schema_change: ignore`, and no `column_types`.
+    """
+    given = dict(node.config.extra)
+    if "on_schema_change" in node.unrendered_config:
+        given["on_schema_change"] = node.config.on_schema_change
+    if node.config.column_types:
+        given["column_types"] = node.config.column_types
+    return given
+
+
+def compile_shard_job(credentials: Mzs3Credentials, node: Any, query: str) -> str:
+    """The job's source; creates nothing. Raises DbtRuntimeError with all that is wrong."""
+    name = node.unique_id
+    given = shard_options(node)
+    try:
+        require_session(credentials.method, f"{name}: persist_shard")
+        parse_shard_options(name, given, credentials.connections)
+        return render_shard_job(name, query, given)
+    except Mzs3Error as exc:
+        raise as_dbt_error(exc) from exc

@@ -7,10 +7,11 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import sources_of_node, staging
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.project import source_runs
+from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.remains import Remains
 
 
@@ -65,7 +66,7 @@ def adapter(cancelled):
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
     monkeypatch.setattr(
-        sources_of_node, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int)
+        source_runs, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int)
     )
 
     def put(action):
@@ -126,7 +127,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(sources_of_node, "isolated_session", lambda *_: session)
+    monkeypatch.setattr(source_runs, "isolated_session", lambda *_: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled
@@ -170,7 +171,7 @@ def test_an_interrupted_run_operation_says_what_it_has_left(
     def action(session, name, options):
         raise SourceError(f"{name}: cancelled")
 
-    monkeypatch.setattr(sources_of_node, "run_together", interrupted)
+    monkeypatch.setattr(source_runs, "run_together", interrupted)
     ingest(action)
     with pytest.raises(DbtRuntimeError, match=r"lake\.orders: cancelled"):
         staging.ingest_sources(adapter, "lake.orders")

@@ -13,6 +13,7 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.csv_source.operation import changing, unlock
@@ -21,18 +22,17 @@ from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
-from dbt.adapters.mzs3.source_nodes import (
+from dbt.adapters.mzs3.project.sources import (
     declared_external,
     selected_sources,
     source_definition,
     source_name,
 )
+from dbt.adapters.mzs3.project.staging import ingest_sources
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.impl import Mzs3Adapter
 
 logger = AdapterLogger("mzs3")
 
@@ -41,7 +41,12 @@ _A_SOURCE = "a source or a table of one, such as lake or lake.orders"
 _A_TABLE = "a table of a source, such as lake.orders"
 
 
-def show_status(adapter: Mzs3Adapter, select: Any) -> None:
+def ingest(adapter: Any, select: Any) -> None:
+    """Ingest the named sources, or all; fails with the errors of all that failed."""
+    ingest_sources(adapter, selection("ingest_s3_sources", select))
+
+
+def show_status(adapter: Any, select: Any) -> None:
     """A table of the selected sources, or of all."""
     names = selection("s3_source_status", select)
     sources = selected_sources(adapter.get_macro_resolver(), names)
@@ -57,7 +62,7 @@ def show_status(adapter: Mzs3Adapter, select: Any) -> None:
             _say(line)
 
 
-def show_purified(adapter: Mzs3Adapter, select: Any) -> None:
+def show_purified(adapter: Any, select: Any) -> None:
     """The purified definition of the selected sources, or of all."""
     names = selection("purify_s3_sources", select)
 
@@ -71,7 +76,7 @@ def show_purified(adapter: Mzs3Adapter, select: Any) -> None:
     _each(selected_sources(adapter.get_macro_resolver(), names), show)
 
 
-def act_on_objects(adapter: Mzs3Adapter, action: Action, source: Any, objects: Any) -> None:
+def act_on_objects(adapter: Any, action: Action, source: Any, objects: Any) -> None:
     """Retry, skip or retract objects of one source."""
     with _our_errors():
         table, names = _table_and_objects(action.value, source, objects)
@@ -81,7 +86,7 @@ def act_on_objects(adapter: Mzs3Adapter, action: Action, source: Any, objects: A
     _say(acted.line())
 
 
-def reset(adapter: Mzs3Adapter, source: Any, confirm: Any) -> None:
+def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     with _our_errors():
         if problem := _table_problem(source):
@@ -100,7 +105,7 @@ def reset(adapter: Mzs3Adapter, source: Any, confirm: Any) -> None:
     _say(f"{name}: reset; the next run ingests {then}")
 
 
-def unlock_source(adapter: Mzs3Adapter, source: Any) -> None:
+def unlock_source(adapter: Any, source: Any) -> None:
     """Take the lock of one source away from whoever has it."""
     with _our_errors():
         if problem := _table_problem(source):
@@ -147,7 +152,7 @@ def _table_problem(source: Any) -> str | None:
     return None if isinstance(source, str) else f"source must be {_A_TABLE}, not {source!r}"
 
 
-def _one_source(adapter: Mzs3Adapter, table: str) -> Any:
+def _one_source(adapter: Any, table: str) -> Any:
     found = selected_sources(adapter.get_macro_resolver(), [table])
     if [source_name(node) for node in found] == [table]:
         return found[0]
@@ -155,23 +160,12 @@ def _one_source(adapter: Mzs3Adapter, table: str) -> Any:
     raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {names}")
 
 
-def _session_and_definition(
-    adapter: Mzs3Adapter, node: Any
-) -> tuple[SparkSession, SourceDefinition]:
+def _session_and_definition(adapter: Any, node: Any) -> tuple[SparkSession, SourceDefinition]:
     credentials = adapter.config.credentials
     definition = source_definition(node, credentials.connections)
-    require_session(credentials.method, definition.name, TYPE)
+    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
     session = isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
     return session, definition
-
-
-def require_session(method: str | None, source: str, kind: str) -> None:
-    """Raises SourceError unless the profile's method is the one sources of the type work with."""
-    if method != "session":
-        raise SourceError(
-            f"{source}: sources with type: {kind} need `method: session` in the profile in this "
-            "version"
-        )
 
 
 def _each(sources: Sequence[Any], action: Callable[[Any], _Result]) -> list[_Result]:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.named import named_target
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.named import named_location, named_target, unknown_connection
+from dbt.adapters.mzs3.aws.permissions import Check, check_permissions
 from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
+from dbt.adapters.mzs3.credentials import require_session
+from dbt.adapters.mzs3.csv_source.config.discovery import queue_name, queue_problem
+from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
@@ -25,19 +31,15 @@ from dbt.adapters.mzs3.shard.config.options import Problems
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import Shelf
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.source_operations import selection
-from dbt.adapters.mzs3.staging import ingest_sources
-from dbt.adapters.mzs3.validation import OPERATION, identify, validate_connection
-
-if TYPE_CHECKING:
-    from dbt.adapters.mzs3.impl import Mzs3Adapter
 
 logger = AdapterLogger("mzs3")
 
 _T = TypeVar("_T")
 
+OPERATION = "validate_aws_connection"
 
-def validate(adapter: Mzs3Adapter, name: Any, location: Any, queue: Any = None) -> None:
+
+def validate(adapter: Any, name: Any, location: Any, queue: Any = None) -> None:
     """Try what exports need on a prefix, and sources on a queue; fails of what is essential.
 
     Without either, say who the connection is.
@@ -55,7 +57,7 @@ def validate(adapter: Mzs3Adapter, name: Any, location: Any, queue: Any = None) 
         raise DbtRuntimeError("\n".join(errors))
 
 
-def verify(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
+def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
     """Compare an export with its manifest; fails with all that differs."""
     with _operation("verify_copy", location=location, aws_connection=aws_connection):
         connections = adapter.config.credentials.connections
@@ -70,15 +72,10 @@ def verify(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
     logger.info(f"  {found.summary}")
 
 
-def report(adapter: Mzs3Adapter, schema: Any, path: Any, days: Any) -> None:
+def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
     """Write a page about the exports of the last days, from their history in the schema."""
-    method = adapter.config.credentials.method
-    if method != Mzs3ConnectionMethod.SESSION:
-        raise DbtRuntimeError(
-            "copy_report needs `method: session` in the profile, as copy_to_s3 does; "
-            f"`method: {method}` runs SQL only in this version of dbt-mzs3"
-        )
     with _operation("copy_report"):
+        require_session(adapter.config.credentials.method, "copy_report")
         request = ReportRequest.of(schema, path, days)
     with adapter.connections.exception_handler("writing the report of exports"):
         session = adapter.connections.get_thread_connection().handle.session
@@ -86,7 +83,7 @@ def report(adapter: Mzs3Adapter, schema: Any, path: Any, days: Any) -> None:
     logger.info(f"  the exports of the last {days} days: {written}")
 
 
-def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> None:
+def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     """Print a shard's columns and batches."""
     operation = "describe_shard"
     with _operation(operation, location=location, aws_connection=aws_connection):
@@ -99,16 +96,11 @@ def describe_shard(adapter: Mzs3Adapter, location: Any, aws_connection: Any) -> 
         logger.info(f"  {line}")
 
 
-def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) -> None:
+def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
     """Make one batch of those up to a time, and remove what no batch names."""
     operation = "compact_shard"
-    method = adapter.config.credentials.method
-    if method != Mzs3ConnectionMethod.SESSION:
-        raise DbtRuntimeError(
-            f"{operation} needs `method: session` in the profile, as persist_shard does; "
-            f"`method: {method}` runs SQL only in this version of dbt-mzs3"
-        )
     with _operation(operation, location=location, aws_connection=aws_connection):
+        require_session(adapter.config.credentials.method, operation)
         connections = adapter.config.credentials.connections
         problems = Problems(operation)
         target = request = None
@@ -131,11 +123,6 @@ def compact(adapter: Mzs3Adapter, location: Any, aws_connection: Any, how: Any) 
             )
     for line in compaction(place.uri, done):
         logger.info(f"  {line}")
-
-
-def ingest(adapter: Mzs3Adapter, select: Any) -> None:
-    """Ingest the named sources, or all; fails with the errors of all that failed."""
-    ingest_sources(adapter, selection("ingest_s3_sources", select))
 
 
 def _to_its_end(work: Callable[[], _T], cancelled: threading.Event) -> _T:
@@ -163,3 +150,55 @@ def _operation(operation: str, **texts: Any) -> Iterator[None]:
         yield
     except Mzs3Error as exc:
         raise as_dbt_error(exc) from exc
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was tried in one place; `cannot` is the user's loss if something essential fails."""
+
+    cannot: str
+    checks: list[Check]
+
+    @property
+    def error(self) -> str | None:
+        """The essential ones that fail, under what can't work without them; None without any."""
+        failed = [check.line for check in self.checks if check.stops_all]
+        return "\n".join([f"{self.cannot}:", *failed]) if failed else None
+
+
+def identify(connections: Mapping[str, AwsConnection], name: str) -> str:
+    """Who the connection is, and where; nothing but its credentials is tried.
+
+    Raises ConfigError for what is no connection, and S3Error if it does not work.
+    """
+    if name not in connections:
+        raise ConfigError(OPERATION, [unknown_connection("name", name, connections)])
+    return check_connection(connections[name])
+
+
+def validate_connection(
+    connections: Mapping[str, AwsConnection], name: str, location: str | None, queue: Any
+) -> list[Tried]:
+    """What the connection may do below the location, and with the queue; either may be None.
+
+    Nothing is left there. Raises ConfigError for what is no connection, location or queue, all at
+    once; and S3Error, one clear line, for what lets nothing work.
+    """
+    problems: list[str] = []
+    if name not in connections:
+        problems.append(unknown_connection("name", name, connections))
+    place = None
+    if location is not None:
+        place = named_location(location, problems)
+    if queue is not None and (problem := queue_problem(queue)) is not None:
+        problems.append(f"queue {problem}")
+    if problems:
+        raise ConfigError(OPERATION, problems)
+    tried = []
+    if place is not None:
+        checks = check_permissions(connections[name], place)
+        tried.append(Tried(f"exports to {location} can't work", checks))
+    if queue is not None:
+        checks = check_queue(connections[name], queue)
+        tried.append(Tried(f"sources can't ingest from the queue {queue_name(queue)}", checks))
+    return tried

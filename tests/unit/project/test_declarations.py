@@ -12,14 +12,14 @@ from dbt_common.exceptions import CompilationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3 import declarations
 from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
-from dbt.adapters.mzs3.declarations import check_declarations
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import KNOWN, parse_options
+from dbt.adapters.mzs3.project import declarations
+from dbt.adapters.mzs3.project.declarations import check_declarations
+from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.config.source import parse_shard_source
-from dbt.adapters.mzs3.source_nodes import source_definition
 
 CONNECTIONS = ["default", "lake"]
 

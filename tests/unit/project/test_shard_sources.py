@@ -11,9 +11,10 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import shard_sources, sources_of_node
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.project import shard_sources
+from dbt.adapters.mzs3.project import source_runs
 
 
 def source(table: str, kind: str = "persist_shard") -> Any:
@@ -48,7 +49,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(sources_of_node, "isolated_session", lambda *_: session)
+    monkeypatch.setattr(source_runs, "isolated_session", lambda *_: session)
     monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(

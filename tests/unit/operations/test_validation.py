@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3 import validation
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.permissions import LIST, LIST_PARTS, Check
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.validation import Tried, identify, validate_connection
+from dbt.adapters.mzs3.operations import locations as validation
+from dbt.adapters.mzs3.operations.locations import Tried, identify, validate_connection
 
 LAKE = AwsConnection("lake")
 CONNECTIONS = {"default": AwsConnection(), "lake": LAKE}

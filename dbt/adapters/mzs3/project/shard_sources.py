@@ -9,18 +9,18 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
-from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
-from dbt.adapters.mzs3.source_nodes import (
+from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.project.sources import (
     declared_external,
     is_or_resembles,
     needed_sources,
     source_name,
     source_of,
 )
-from dbt.adapters.mzs3.source_operations import require_session
-from dbt.adapters.mzs3.sources_of_node import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
+from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 
 logger = AdapterLogger("mzs3")
@@ -82,7 +82,7 @@ def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
 def _error_of(run: SourcesOfNode, node: Any, how: _How) -> str | None:
     name = source_name(node)
     try:
-        require_session(run.credentials.method, name, TYPE)
+        require_session(run.credentials.method, f"{name}: a source of type {TYPE}")
         source = shard_source(node, run.credentials.connections)
     except Mzs3Error as exc:  # which names the source
         return str(exc)

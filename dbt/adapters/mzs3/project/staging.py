@@ -12,22 +12,27 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.report import Voice
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.full_listing import listed_in_full, sources_to_list
-from dbt.adapters.mzs3.full_refresh import VARIABLE, is_full_refresh, sources_to_refresh
-from dbt.adapters.mzs3.source_nodes import (
+from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.project.sources import (
     needed_sources,
     selected_sources,
     source_definition,
     source_name,
     source_of,
 )
-from dbt.adapters.mzs3.source_operations import require_session
-from dbt.adapters.mzs3.sources_of_node import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.project.variables import (
+    REFRESH_VARIABLE,
+    is_full_refresh,
+    listed_in_full,
+    sources_to_list,
+    sources_to_refresh,
+)
 
 logger = AdapterLogger("mzs3")
 _NOTHING_READ = "{}: no object is read, as --empty says; a run without it ingests what waits"
@@ -97,7 +102,7 @@ class _Staging:
         definition = source_definition(source, credentials.connections)
         if source.unique_id in self._in_full:
             definition = listed_in_full(definition)
-        require_session(credentials.method, definition.name, TYPE)
+        require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
         session = self.run.session()
         afresh = not self._create_only and source.unique_id in self._afresh
         if self._told_to_refresh and not afresh:
@@ -142,5 +147,5 @@ def _kept_text(definition: SourceDefinition) -> str:
     source, then = definition.name, ingested_after_reset(definition.discovery)
     return (
         f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest "
-        f"{then}, set the variable too: --vars '{{{VARIABLE}: [{source}]}}'"
+        f"{then}, set the variable too: --vars '{{{REFRESH_VARIABLE}: [{source}]}}'"
     )

@@ -8,7 +8,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.source_nodes import (
+from dbt.adapters.mzs3.project.sources import (
     needed_sources,
     selected_sources,
     source_definition,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3 import run_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest
+from dbt.adapters.mzs3.operations import locations, sources
 
 SESSION: Any = object()
 
@@ -50,7 +50,7 @@ def refused(operation: Any, *arguments: Any) -> list[str]:
 
 
 def test_a_report_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
-    problems = refused(run_operations.report, adapter, "lake.", ".", "7")
+    problems = refused(locations.report, adapter, "lake.", ".", "7")
     assert [problem.split()[0] for problem in problems] == ["schema", "days", "path"]
     assert adapter.connections.opened == 0
 
@@ -60,7 +60,7 @@ def test_a_path_that_no_system_takes_is_left_to_the_writing() -> None:
 
 
 def test_an_empty_selection_of_sources_is_refused(adapter: Any) -> None:
-    [problem] = refused(run_operations.ingest, adapter, [])
+    [problem] = refused(sources.ingest, adapter, [])
     assert problem == "select is empty; leave it out for all sources"
 
 
@@ -71,18 +71,18 @@ def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> 
         asked.extend(arguments)
         return Path("r.html")
 
-    monkeypatch.setattr(run_operations, "write_report", write)
-    run_operations.report(adapter, "lake.sales", "r.html", 7)
+    monkeypatch.setattr(locations, "write_report", write)
+    locations.report(adapter, "lake.sales", "r.html", 7)
     assert asked == [SESSION, ReportRequest("lake.sales", Path("r.html"), 7)]
 
 
 def test_a_report_needs_a_session(adapter: Any) -> None:
     adapter.config.credentials.method = "thrift"
     with pytest.raises(DbtRuntimeError, match="copy_report needs `method: session`"):
-        run_operations.report(adapter, "s", "r.html", 7)
+        locations.report(adapter, "s", "r.html", 7)
 
 
-@pytest.mark.parametrize("operation", [run_operations.verify, run_operations.validate])
+@pytest.mark.parametrize("operation", [locations.verify, locations.validate])
 def test_names_and_locations_are_texts(adapter: Any, operation: Any) -> None:
     problems = refused(operation, adapter, 5, ["s3://b/x"])
     assert len(problems) == 2
@@ -90,7 +90,7 @@ def test_names_and_locations_are_texts(adapter: Any, operation: Any) -> None:
 
 
 def test_a_location_that_is_none(adapter: Any) -> None:
-    assert refused(run_operations.verify, adapter, "b/_manifest.json", "lake") == [
+    assert refused(locations.verify, adapter, "b/_manifest.json", "lake") == [
         "aws_connection 'lake' is not in the profile; it has default",
         "location must start with s3://, not 'b/_manifest.json'",
     ]
@@ -104,14 +104,14 @@ def test_sources_are_selected_by_a_name_or_a_list(
     adapter: Any, monkeypatch: pytest.MonkeyPatch, select: Any, names: Any
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(run_operations, "ingest_sources", lambda _, chosen: asked.append(chosen))
-    run_operations.ingest(adapter, select)
+    monkeypatch.setattr(sources, "ingest_sources", lambda _, chosen: asked.append(chosen))
+    sources.ingest(adapter, select)
     assert asked == [names]
 
 
 @pytest.mark.parametrize("select", [5, True, 1.5, {"lake": "orders"}])
 def test_a_selection_that_is_no_name(adapter: Any, select: Any) -> None:
-    assert refused(run_operations.ingest, adapter, select) == [
+    assert refused(sources.ingest, adapter, select) == [
         "select must be a source or a table of one, such as lake or lake.orders, or a list of "
         f"them, not {select!r}"
     ]
@@ -119,7 +119,7 @@ def test_a_selection_that_is_no_name(adapter: Any, select: Any) -> None:
 
 def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
     expected = "each of select must be a source or a table of one, such as lake or lake.orders"
-    assert refused(run_operations.ingest, adapter, ["lake", 5, None]) == [
+    assert refused(sources.ingest, adapter, ["lake", 5, None]) == [
         f"{expected}, not 5",
         f"{expected}, not None",
     ]
@@ -127,7 +127,7 @@ def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
 
 def test_a_compaction_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
     how = {"since": 20260131, "encoding": "protobuf"}
-    problems = refused(run_operations.compact, adapter, "orders", "lake", how)
+    problems = refused(locations.compact, adapter, "orders", "lake", how)
     words = [problem.split()[0] for problem in problems]
     assert words == ["aws_connection", "location", "since", "encoding"]
     assert adapter.connections.opened == 0
@@ -151,4 +151,4 @@ def test_ctrl_c_lets_an_operation_clean_up_and_say_what_is_left(
 
     monkeypatch.setattr(Future, "result", result_or_interrupt)
     with pytest.raises(ShardError, match="nothing is left"):
-        run_operations._to_its_end(work, cancelled)
+        locations._to_its_end(work, cancelled)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
@@ -18,10 +19,9 @@ from dbt.adapters.mzs3.csv_source.freshness import (
 )
 from dbt.adapters.mzs3.csv_source.listing import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.source_nodes import source_definition, source_of
-from dbt.adapters.mzs3.source_operations import require_session
+from dbt.adapters.mzs3.project.sources import source_definition, source_of
+from dbt.adapters.mzs3.project.variables import is_set
 from dbt.adapters.mzs3.spark.session import isolated_session
-from dbt.adapters.mzs3.variables import is_set
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,8 +71,7 @@ def freshness_from_s3(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
         if tells_pending:
-            require_session(adapter.config.credentials.method, definition.name, TYPE)
-            session = _session(adapter.config.credentials)
+            session = _session(adapter.config.credentials, definition)
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
@@ -86,13 +85,13 @@ def _freshness(
     discovery = definition.discovery
     if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
-    require_session(credentials.method, definition.name, TYPE)
-    session = _session(credentials)
+    session = _session(credentials, definition)
     ingested = read_ingested_freshness(session, definition)
     if not discovery.bucket_scan:
         return ingested
     return with_ingested(read_freshness(definition, connection), ingested)
 
 
-def _session(credentials: Any) -> SparkSession:
+def _session(credentials: Any, definition: SourceDefinition) -> SparkSession:
+    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
     return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3 import source_operations
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.object_actions import Action
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.full_listing import sources_to_list
-from dbt.adapters.mzs3.full_refresh import sources_to_refresh
-from dbt.adapters.mzs3.variables import is_set, variable
+from dbt.adapters.mzs3.operations import sources
+from dbt.adapters.mzs3.project.variables import (
+    is_set,
+    sources_to_list,
+    sources_to_refresh,
+    variable,
+)
 
 
 def node(table: str) -> Any:
@@ -55,7 +58,7 @@ def error_of(operation: Any, *arguments: Any) -> str:
 
 
 def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
-    text = error_of(source_operations.act_on_objects, adapter, Action.SKIP, None, [1, "a", None])
+    text = error_of(sources.act_on_objects, adapter, Action.SKIP, None, [1, "a", None])
     assert text.splitlines() == [
         "skip_s3_objects has 3 problems in its configuration:",
         "  - source must be a table of a source, such as lake.orders, not None",
@@ -66,9 +69,7 @@ def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
 
 @pytest.mark.parametrize("objects", [None, [], {"a": "b"}, 5])
 def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> None:
-    text = error_of(
-        source_operations.act_on_objects, adapter, Action.RETRY, "lake.orders", objects
-    )
+    text = error_of(sources.act_on_objects, adapter, Action.RETRY, "lake.orders", objects)
     assert text.splitlines()[1] == (
         "  - objects must be a list of keys, URIs or patterns of objects, such as "
         f"['orders/2.csv'], not {objects!r}"
@@ -76,7 +77,7 @@ def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> Non
 
 
 def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
-    text = error_of(source_operations.act_on_objects, adapter, Action.RETRACT, "lake", ["a"])
+    text = error_of(sources.act_on_objects, adapter, Action.RETRACT, "lake", ["a"])
     assert text == (
         "source must be a table of a source, such as lake.orders, not the whole of lake: "
         "lake.items, lake.orders"
@@ -84,14 +85,14 @@ def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
 
 
 def test_an_unknown_source_is_told_with_one_that_is_near(adapter: Any) -> None:
-    text = error_of(source_operations.reset, adapter, "lake.order", True)
+    text = error_of(sources.reset, adapter, "lake.order", True)
     assert "lake.order is not an S3 CSV source" in text
     assert "did you mean lake.orders?" in text
 
 
 @pytest.mark.parametrize("confirm", [None, False, "true", 1])
 def test_a_reset_that_is_not_confirmed_says_what_it_would_do(adapter: Any, confirm: Any) -> None:
-    assert error_of(source_operations.reset, adapter, "lake.orders", confirm) == (
+    assert error_of(sources.reset, adapter, "lake.orders", confirm) == (
         "lake.orders: reset_s3_source drops all rows and the ledger of lake.orders, and the next "
         "run ingests every object again. If that is what you want, say so: dbt run-operation "
         "reset_s3_source --args '{source: lake.orders, confirm: true}'"
@@ -113,20 +114,20 @@ def test_a_reset_promises_no_object_that_the_source_would_not_find(
     nodes = adapter.get_macro_resolver().sources
     declared = nodes[ORDERS].external.to_dict(True) | external
     nodes[ORDERS].external = SimpleNamespace(to_dict=lambda omit_none: declared)
-    text = error_of(source_operations.reset, adapter, "lake.orders", False)
+    text = error_of(sources.reset, adapter, "lake.orders", False)
     assert f"and the next run ingests {then}. If that is what you want" in text
 
 
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda adapter: source_operations.show_status(adapter, None),
-        lambda adapter: source_operations.show_purified(adapter, "lake.orders"),
-        lambda adapter: source_operations.reset(adapter, "lake.orders", True),
+        lambda adapter: sources.show_status(adapter, None),
+        lambda adapter: sources.show_purified(adapter, "lake.orders"),
+        lambda adapter: sources.reset(adapter, "lake.orders", True),
     ],
 )
 def test_sources_need_a_session(adapter: Any, operation: Any) -> None:
-    assert "lake.orders: sources with type: s3_csv_source need `method: session`" in error_of(
+    assert "lake.orders: a source of type s3_csv_source needs `method: session`" in error_of(
         operation, adapter
     )
 
@@ -207,11 +208,9 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
             raise SourceError("lake.items: broken")
         return name
 
-    monkeypatch.setattr(
-        source_operations, "_session_and_definition", lambda _, node: (node.name, None)
-    )
-    monkeypatch.setattr(source_operations, "read_status", read_status)
-    monkeypatch.setattr(source_operations, "status_table", list)
-    monkeypatch.setattr(source_operations, "_say", said.append)
-    assert error_of(source_operations.show_status, adapter, None) == "lake.items: broken"
+    monkeypatch.setattr(sources, "_session_and_definition", lambda _, node: (node.name, None))
+    monkeypatch.setattr(sources, "read_status", read_status)
+    monkeypatch.setattr(sources, "status_table", list)
+    monkeypatch.setattr(sources, "_say", said.append)
+    assert error_of(sources.show_status, adapter, None) == "lake.items: broken"
     assert said == ["orders"]

@@ -1,0 +1,1 @@
+"""The run-operations: arguments in, log lines or an error out."""
