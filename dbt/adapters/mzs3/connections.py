@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.remains import Remains
+from dbt.adapters.mzs3.response import Remains
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.output import write_output_to

@@ -34,8 +34,8 @@ from dbt.adapters.mzs3.project.shard_sources import make_shard_relation, read_sh
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
-from dbt.adapters.mzs3.spark.seed import load_seed
 from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.tables import load_seed
 
 if TYPE_CHECKING:
     import agate

@@ -1,7 +1,11 @@
-"""What an operation tells dbt: a response for run_results.json, events for the log on the way."""
+"""What dbt is told of an operation: its response, events, and what an interrupted run left."""
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +14,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events import adapter_types_pb2
 from dbt.adapters.events.base_types import InfoLevel
 from dbt_common.events.contextvars import get_node_info
+from dbt_common.exceptions import DbtRuntimeError
 from google.protobuf import (  # type: ignore[import-untyped]
     descriptor_pb2,
     message_factory,
@@ -17,6 +22,8 @@ from google.protobuf import (  # type: ignore[import-untyped]
 )
 
 from dbt.adapters.mzs3.events import CopyEvent
+
+INTERRUPTED = "interrupted by the user"
 
 
 @dataclass
@@ -98,3 +105,41 @@ class CopyLogEvent(InfoLevel):
     def message(self) -> str:
         """What people read."""
         return str(self.pb_msg["msg"])
+
+
+class Remains:
+    """What is left of the jobs of an interrupted run; from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[str] = []
+        self._said: list[str] = []
+
+    @contextmanager
+    def running(self, job: str) -> Iterator[None]:
+        """Put around a job, to know whether it had the time to end."""
+        with self._lock:
+            self._running.append(job)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.remove(job)
+
+    def say(self, text: str) -> None:
+        """What a job that was cancelled has left, which dbt itself would not show."""
+        with self._lock:
+            if text not in self._said:
+                self._said.append(text)
+
+    def raise_if_interrupted(self) -> None:
+        """To call where dbt tidies up: raises all that was said, in the place of an interrupt.
+
+        Of an interrupt dbt shows the stack trace, of this the text.
+        """
+        with self._lock:
+            cut_off = [f"{job} was cut off before it had ended" for job in self._running]
+            said, self._said = [*self._said, *cut_off], []
+        interrupt = sys.exc_info()[1]
+        if isinstance(interrupt, KeyboardInterrupt):
+            raise DbtRuntimeError("\n".join([INTERRUPTED, *said])) from interrupt

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
 from dbt.adapters.mzs3.rows.columns import exported_columns, normalised
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dbt.adapters.mzs3.arrow.floats import float_bits
+from dbt.adapters.mzs3.arrow.arrays import float_bits
 
 
 @pytest.mark.parametrize("data_type", [pa.float32(), pa.float64()], ids=str)

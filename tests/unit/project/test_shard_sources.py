@@ -13,8 +13,7 @@ from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.project import shard_sources
-from dbt.adapters.mzs3.project import source_runs
+from dbt.adapters.mzs3.project import shard_sources, source_runs
 
 
 def source(table: str, kind: str = "persist_shard") -> Any:

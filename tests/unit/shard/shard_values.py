@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.arrow.floats import float_bits
+from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM as ACL_ITEM
 from dbt.adapters.mzs3.shard.types.kind import (
     INT2VECTOR,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -22,6 +23,7 @@ from botocore.session import Session as BotocoreSession
 from botocore.utils import parse_timestamp
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, RoleError, describe, reason_of
+from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.retries import MAX_ATTEMPTS, settings, wait_beyond_quota
 from dbt.adapters.mzs3.errors import S3Error
 
@@ -246,3 +248,22 @@ class _Assume:
         else:
             what = f"the role {self._role_arn} could not be assumed"
         return RoleError(reason=f"{what}: {reason}")
+
+
+def s3_now(client: S3Client, location: S3Location) -> int:
+    """The time in ms since the epoch by S3's clock, to the second, or by ours where it has none.
+
+    Needs s3:ListBucket; raises what boto3 raises.
+    """
+    page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix, MaxKeys=1)
+    told = time_of(page)
+    return int(time.time() * 1000) if told is None else told
+
+
+def time_of(answer: Mapping[str, Any]) -> int | None:
+    """When S3 gave an answer, in ms since the epoch, to the second; None if it does not say."""
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        return int(parsedate_to_datetime(headers["date"]).timestamp() * 1000)
+    except (KeyError, ValueError, TypeError):
+        return None

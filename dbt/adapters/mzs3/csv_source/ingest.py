@@ -42,7 +42,7 @@ from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,8 @@ from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.csv_source.scan import Listed, Start, listed_objects, listing_start
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import held, persisted
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

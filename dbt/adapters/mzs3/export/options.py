@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from dbt.adapters.mzs3.aws.location import SCHEME
-from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
+from dbt.adapters.mzs3.aws.location import SCHEME, literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,

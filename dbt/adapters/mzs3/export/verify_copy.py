@@ -11,8 +11,7 @@ from typing import Any
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.named import named_target
+from dbt.adapters.mzs3.aws.location import S3Location, named_target
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent

@@ -16,7 +16,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.named import named_location, named_target, unknown_connection
+from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
 from dbt.adapters.mzs3.aws.permissions import Check, check_permissions
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import require_session

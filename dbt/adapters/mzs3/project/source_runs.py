@@ -14,7 +14,7 @@ from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.csv_source.together import Attempts, run_together
 from dbt.adapters.mzs3.project.sources import source_name
-from dbt.adapters.mzs3.remains import INTERRUPTED
+from dbt.adapters.mzs3.response import INTERRUPTED
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:

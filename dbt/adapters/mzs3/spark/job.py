@@ -1,18 +1,34 @@
-"""Running compiled PySpark code in this process."""
+"""Running compiled PySpark code in this process, with what executors need of ours."""
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.failure import readable
+
+EXECUTOR_PACKAGES = (
+    "dbt.adapters.mzs3.arrow",
+    "dbt.adapters.mzs3.aws",
+    "dbt.adapters.mzs3.objects",
+    "dbt.adapters.mzs3.formats",
+    "dbt.adapters.mzs3.upload",
+    "dbt.adapters.mzs3.csv_source.executor",
+    "dbt.adapters.mzs3.shard.executor",
+    "dbt.adapters.mzs3.shard.types",
+    "dbt.adapters.mzs3.errors",
+    "dbt.adapters.mzs3.names",
+    "dbt.adapters.mzs3.text",
+)
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
@@ -47,3 +63,9 @@ def _explained(exc: Exception, name: str) -> Mzs3Error:
         return SparkJobError(f"{name}: {said}")
     where = frames[-1]
     return SparkJobError(f"{said}\n  in {name}, line {where.lineno}: {where.line}")
+
+
+def ship_executor_code() -> None:
+    """Make functions and classes of the executor layer travel by value; safe to repeat."""
+    for name in EXECUTOR_PACKAGES:
+        cloudpickle.register_pickle_by_value(importlib.import_module(name))

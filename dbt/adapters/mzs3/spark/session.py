@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.output import output_hint, start_java
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
 
 DEFAULT_FOLDER = ".spark"
 

@@ -17,8 +17,8 @@ from dbt.adapters.mzs3.rows.batches import WIDE_ROW, Granted, Reason, granted, u
 from dbt.adapters.mzs3.rows.columns import normalised
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
 from dbt.adapters.mzs3.spark.status import status_tracker
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.aws.clock import s3_now
+from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.shard.compact import job as killed

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from shard_states import batch, column
 
-from dbt.adapters.mzs3.aws.clock import s3_now
+from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Place

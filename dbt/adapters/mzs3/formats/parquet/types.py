@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.floats import with_one_nan
-from dbt.adapters.mzs3.arrow.lists import list_offsets
+from dbt.adapters.mzs3.arrow.arrays import list_offsets, with_one_nan
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.quoting import TextBytes
 from dbt.adapters.mzs3.formats.csv.scalars import interval_text

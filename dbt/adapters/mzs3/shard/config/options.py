@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dbt.adapters.mzs3.aws.named import literal_problems, unknown_connection
+from dbt.adapters.mzs3.aws.location import literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,

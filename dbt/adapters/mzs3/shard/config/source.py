@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.named import named_location, unknown_connection
+from dbt.adapters.mzs3.aws.location import S3Location, named_location, unknown_connection
 from dbt.adapters.mzs3.config.values import ConfigReader, flag, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.text import did_you_mean

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500

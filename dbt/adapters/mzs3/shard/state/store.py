@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.aws.clock import time_of
+from dbt.adapters.mzs3.aws.client import time_of
 from dbt.adapters.mzs3.aws.failures import (
     DENIED_CODES,
     READS_OBJECT,

@@ -24,8 +24,8 @@ from dbt.adapters.mzs3.shard.rows.changes import DIFF, sorted_inside
 from dbt.adapters.mzs3.shard.state.schema import Column
 from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
 from dbt.adapters.mzs3.shard.write.clean_up import left_by_tasks
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import default_parallelism
-from dbt.adapters.mzs3.spark.ship import ship_executor_code
 from dbt.adapters.mzs3.upload.parts import COMPUTED_TWICE, check_count, reported
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 from dbt.adapters.mzs3.upload.spec import WriteSpec

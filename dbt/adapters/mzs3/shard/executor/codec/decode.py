@@ -7,14 +7,15 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.buffers import (
+from dbt.adapters.mzs3.arrow.arrays import (
     data_of,
+    empty_records,
     fixed_width,
     from_raw,
     raw_bytes,
     reinterpreted,
+    running_total,
 )
-from dbt.adapters.mzs3.arrow.lists import empty_records, running_total
 from dbt.adapters.mzs3.shard.executor.codec import wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import field_of
 from dbt.adapters.mzs3.shard.types.kind import Type

@@ -11,9 +11,16 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.buffers import binary_of, data_of, fixed_width, joined, reinterpreted
-from dbt.adapters.mzs3.arrow.floats import with_one_nan
-from dbt.adapters.mzs3.arrow.lists import list_ends, running_total
+from dbt.adapters.mzs3.arrow.arrays import (
+    binary_of,
+    data_of,
+    fixed_width,
+    joined,
+    list_ends,
+    reinterpreted,
+    running_total,
+    with_one_nan,
+)
 from dbt.adapters.mzs3.shard.executor.codec import wire
 from dbt.adapters.mzs3.shard.executor.codec.wire import FIELDS, Field, varint
 from dbt.adapters.mzs3.shard.types.kind import Type

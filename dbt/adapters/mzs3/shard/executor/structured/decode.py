@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.arrow.buffers import reinterpreted
-from dbt.adapters.mzs3.arrow.lists import empty_records, list_offsets
+from dbt.adapters.mzs3.arrow.arrays import empty_records, list_offsets, reinterpreted
 from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured.scalars import interval_of, numeric_of, time_of
 from dbt.adapters.mzs3.shard.types.kind import Type

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.buffers import fixed_width, reinterpreted
-from dbt.adapters.mzs3.arrow.floats import with_one_nan
-from dbt.adapters.mzs3.arrow.lists import list_offsets
+from dbt.adapters.mzs3.arrow.arrays import fixed_width, list_offsets, reinterpreted, with_one_nan
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.structured.scalars import (
     stored_interval,

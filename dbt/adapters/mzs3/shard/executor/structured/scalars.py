@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.buffers import (
+from dbt.adapters.mzs3.arrow.arrays import (
     big_endian,
     data_of,
     fixed_width,

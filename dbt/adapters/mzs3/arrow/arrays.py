@@ -1,7 +1,8 @@
-"""Arrays of one width from raw bytes, and the raw bytes of such arrays."""
+"""Arrays of Arrow from and to raw bytes, lists taken apart, and floating-point numbers as bits."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -92,3 +93,67 @@ def _swap(words: pa.Array, mask: int, bits: int) -> pa.Array:
 
 def _word(value: int) -> Any:
     return pa.scalar(value, pa.uint64())
+
+
+def list_offsets(lists: pa.Array) -> pa.Array:
+    """Where each list begins in what `flatten` gives; NULL for a NULL list, and then the end.
+
+    As `from_arrays` of lists and maps takes it: n + 1 numbers of 32 bits.
+    """
+    ends = list_ends(lists)
+    starts = pc.if_else(lists.is_valid(), ends.slice(0, len(lists)), pa.scalar(None, pa.int32()))
+    return pa.concat_arrays([starts, ends.slice(len(lists))])
+
+
+def list_ends(lists: pa.Array) -> pa.Array:
+    """0, and where each list ends in what `flatten` gives: n + 1 numbers without NULLs."""
+    lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int32()), 0)
+    return running_total(lengths)
+
+
+def running_total(lengths: pa.Array) -> pa.Array:
+    """0, and the sum of the first one, two, … of n numbers: offsets, in the numbers' own type.
+
+    Raises ArrowInvalid if they pass the type's range.
+    """
+    zero = pa.array([0], lengths.type)
+    return pa.concat_arrays([zero, pc.cumulative_sum_checked(lengths)])
+
+
+def empty_records(mask: pa.Array) -> pa.Array:
+    """Structs without fields, NULL where the mask is true."""
+    empty = pa.array([{}, None], pa.struct([]))
+    return empty.take(pc.if_else(mask, 1, 0))
+
+
+def with_one_nan(values: pa.Array) -> pa.Array:
+    """The bits of a NaN are the processor's choice, and Spark doesn't order rows by them."""
+    are_nan = pc.is_nan(values)
+    if not pc.any(are_nan).as_py():
+        return values
+    return pc.if_else(are_nan, pa.scalar(math.nan, values.type), values)
+
+
+def float_bits(values: pa.Array) -> pa.Array:
+    """The values, numbers inside of lists and structs included, with the bits of floats for them.
+
+    So all NaNs are equal, and zeros of both signs are not.
+    """
+    data_type = values.type
+    if not _has_floats(data_type):
+        return values
+    if pa.types.is_floating(data_type):
+        integers = {32: pa.int32(), 64: pa.int64()}[data_type.bit_width]
+        return reinterpreted(with_one_nan(values), integers)
+    if pa.types.is_list(data_type):
+        return pa.ListArray.from_arrays(list_offsets(values), float_bits(values.flatten()))
+    children = [float_bits(child) for child in values.flatten()]
+    names = [field.name for field in data_type]
+    return pa.StructArray.from_arrays(children, names, mask=values.is_null())
+
+
+def _has_floats(data_type: pa.DataType) -> bool:
+    if pa.types.is_floating(data_type):
+        return True
+    inside = [data_type.field(place) for place in range(data_type.num_fields)]
+    return any(_has_floats(field.type) for field in inside)
