@@ -179,7 +179,11 @@ class Ends:
         assert not left, f"after the next run ({mode}: {outcome}) there are {left}"
 
 
-def exploration(scene: Scene, store: S3Model | None = None) -> Exploration[Bucket]:
+def exploration(
+    scene: Scene,
+    store: S3Model | None = None,
+    faults: Sequence[str] = (*ALL_FAULTS, DECLINED),
+) -> Exploration[Bucket]:
     store, bucket, begun = store or S3Model(), Bucket(), []
     for number, run in enumerate(scene.before):
         bucket, outcome = run_alone(run, S3Model(), bucket, 100 + number)
@@ -189,7 +193,6 @@ def exploration(scene: Scene, store: S3Model | None = None) -> Exploration[Bucke
         assert isinstance(commit, Committing), commit
         begun.append(commit)
     check = Ends(scene.runs, S3Model()).check
-    faults = (*ALL_FAULTS, DECLINED)
     return Exploration([*begun, *scene.beside], store, bucket, check_state, check, faults)
 
 
@@ -247,7 +250,14 @@ POOR = {"get": frozenset({"get", "delete"}), "delete": frozenset({"delete"})}
 def test_a_first_export_without_a_right(lacks: str, tell: Any) -> None:
     """It needs s3:ListBucket, s3:PutObject and s3:AbortMultipartUpload, and no more."""
     store = S3Model(denied={0: POOR[lacks]})
-    tell(exploration(RECOVERED["first exports"], store).exhaustively(most_faults=0))
+    scene = RECOVERED["first exports"]
+    tell(exploration(scene, store).exhaustively(most_faults=0))
+    tell(exploration(scene, store).exhaustively(most_faults=1, most_switches=2))
+
+
+def test_a_commit_and_a_recovery_of_which_requests_are_declined(tell: Any) -> None:
+    scene = Scene((Run("a", parts=1),), beside=(recovering,))
+    tell(exploration(scene, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
 
 
 def test_a_first_export_to_a_store_that_takes_no_notice_of_conditions() -> None:
@@ -315,6 +325,12 @@ class TestLong:
         self, scene: Scene, tell: Any
     ) -> None:
         tell(exploration(scene).exhaustively(most_faults=1))
+
+    @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in RECOVERED.items()])
+    def test_a_commit_and_a_recovery_of_which_requests_are_declined(
+        self, scene: Scene, tell: Any
+    ) -> None:
+        tell(exploration(scene, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=3))
 
     @pytest.mark.parametrize("mode", ["fail", "overwrite", "resume"])
     def test_three_whole_runs_at_random(self, mode: str, tell: Any) -> None:

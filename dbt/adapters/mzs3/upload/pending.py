@@ -56,11 +56,16 @@ def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) 
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
-        found = place.find(file.key)
-        if found is None or found.size != file.bytes:
-            return False
-        return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)
+        return is_completed(place, file, instead_of=instead_of)
     return True
+
+
+def is_completed(place: Place, file: PendingFile, *, instead_of: str | None = None) -> bool:
+    """Whether the object that the upload becomes is there; as `complete` tells it."""
+    found = place.find(file.key)
+    if found is None or found.size != file.bytes:
+        return False
+    return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:

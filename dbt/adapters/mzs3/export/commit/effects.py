@@ -16,11 +16,17 @@ from dbt.adapters.mzs3.export.commit.intent import (
     NO_CONDITIONS_CODES,
     REFUSED_CODES,
     PendingExport,
+    was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, to_json
 from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, each
 from dbt.adapters.mzs3.objects.prefix import Listed, Place
-from dbt.adapters.mzs3.upload.pending import PendingFile, complete, multipart_etag
+from dbt.adapters.mzs3.upload.pending import (
+    PendingFile,
+    complete,
+    is_completed,
+    multipart_etag,
+)
 
 
 class Effects:
@@ -71,6 +77,30 @@ class Effects:
         files = self.pending.files
         finish = partial(complete, self._place, instead_of=self.pending.in_place)
         return all(each(files, finish))
+
+    def complete_for_another(self) -> bool:
+        """As `complete_all`, where the run whose commit it is may still be going.
+
+        What S3 will refuse each time must not keep the location from every later run. But that
+        run may have completed the upload, and be about to write the manifest.
+        """
+        if self.pending.in_place is not None:
+            return self.complete_all()
+        return all(each(self.pending.files, self._is_completed_or_ended))
+
+    def _is_completed_or_ended(self, file: PendingFile) -> bool:
+        """Whether the file is there. If not, nobody can complete its upload any more."""
+        try:
+            return complete(self._place, file)
+        except AwsFailure as exc:
+            if not was_surely_refused(exc):
+                raise
+        try:
+            self._place.abort(file.key, file.upload_id)
+        except AwsFailure as exc:
+            if not is_missing(exc):
+                raise
+        return is_completed(self._place, file)
 
     def is_visible(self) -> bool:
         """Whether the manifest is of this commit, or one that keeps some of its files.

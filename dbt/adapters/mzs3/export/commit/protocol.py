@@ -219,17 +219,8 @@ class Commit:
         """Forward if the commit of another run can still go there, else back."""
         whole = self._effects.is_visible()
         if not whole and self._effects.can_still_be_visible():
-            whole = self.pending.in_place is not None or self._completes_for_another()
+            whole = self.pending.in_place is not None or self._effects.complete_for_another()
         self._change("forward" if whole else "back", shared=whole)
-
-    def _completes_for_another(self) -> bool:
-        try:
-            return self._effects.complete_all()
-        except AwsFailure as exc:
-            # What will be refused each time must not keep the location from every later run.
-            if was_surely_refused(exc):
-                return False
-            raise
 
     def _goes_forward_after(self, exc: BaseException) -> bool:
         """After a failure: whether another run has decided to go forward. Else it is undone."""
@@ -318,7 +309,7 @@ class Commit:
         """As `_make_visible`, beside a run that may do so; _LostError if it never can be."""
         if self._effects.is_visible():
             return
-        if not self._effects.complete_all():
+        if not self._effects.complete_for_another():
             raise _LostError(_GONE)
         self._make_visible()
 
