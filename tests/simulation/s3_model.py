@@ -23,9 +23,9 @@ _CODES = {
 }
 
 
-def _failed(code: str, action: str = "Request") -> Failed:
+def _failed(code: str, action: str = "Request", message: str = "No.") -> Failed:
     status = {"HTTPStatusCode": _CODES.get(code, 500)}
-    answer: Any = {"Error": {"Code": code, "Message": "No."}, "ResponseMetadata": status}
+    answer: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": status}
     return Failed(ClientError(answer, action))
 
 
@@ -34,6 +34,7 @@ NO_SUCH_UPLOAD = _failed("NoSuchUpload")
 CONDITION_FAILED = _failed("PreconditionFailed")
 DENIED = _failed("AccessDenied")
 CONFLICT = _failed("ConditionalRequestConflict")
+LASTING_CONFLICT = _failed("ConditionalRequestConflict", message="Nor ever.")
 INVALID_PART = _failed("InvalidPart")
 
 
@@ -115,7 +116,8 @@ class S3Model:
     def declined(self, request: Request) -> Mapping[str, Failed]:
         """What else S3 may say to a change that it does not make, now and then."""
         conditional = request[0] in {"put", "delete"} and request[-1]
-        return {"denied": DENIED, **({"in conflict": CONFLICT} if conditional else {})}
+        conflicts = {"in conflict": CONFLICT, "in conflict each time": LASTING_CONFLICT}
+        return {"denied": DENIED, **(conflicts if conditional else {})}
 
     def apply(self, state: Bucket, actor: int, request: Request) -> tuple[Bucket, Any]:
         """The bucket after the request, and the answer."""
@@ -232,7 +234,18 @@ class Client:
     """What the code under test takes for boto3's client of S3."""
 
     def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+        self._send = ask
+        self._in_conflict: set[Request] = set()
+
+    def _ask(self, *request: Any) -> Any:
+        if request in self._in_conflict:
+            raise LASTING_CONFLICT.error
+        try:
+            return self._send(*request)
+        except ClientError as exc:
+            if exc is LASTING_CONFLICT.error:
+                self._in_conflict.add(request)
+            raise
 
     def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
         body, etag = self._ask("get", Key)

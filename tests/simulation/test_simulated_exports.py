@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,24 +151,31 @@ class Ends:
     def check(self, bucket: Bucket, outcomes: tuple[Any, ...]) -> None:
         visible, seen = runs_in_manifest(bucket), {name_of(run_id) for run_id in bucket.seen}
         ids = [run.ids or run.name for run in self._runs]
+        invisible = set()
         for run, outcome in zip(ids, outcomes, strict=False):
             if isinstance(outcome, Exception):
-                assert INVISIBLE not in str(outcome) or run not in visible, str(outcome)
+                if INVISIBLE in str(outcome):
+                    assert run not in visible, str(outcome)
+                    invisible.add(run)
             elif outcome != CRASHED:
                 assert run in seen, f"{run} says that it has exported, and never was visible"
         if not any(isinstance(outcome, Exception) or outcome == CRASHED for outcome in outcomes):
             assert seen & set(ids)
         for mode in ("overwrite", "fail", "resume"):
-            alike = bucket.objects, bucket.uploads, mode
+            alike = bucket.objects, bucket.uploads, mode, frozenset(invisible)
             if alike not in self._put_in_order:
                 self._put_in_order.add(alike)
-                self._require_order(bucket, mode)
+                self._require_order(bucket, mode, invisible)
 
-    def _require_order(self, bucket: Bucket, mode: str) -> None:
+    def _require_order(self, bucket: Bucket, mode: str, invisible: Collection[str]) -> None:
         """The next run gets the location back in order, whatever has happened there."""
         run = replace(self._runs[0], name="next", ids="", mode=mode)
         after, outcome = run_alone(run, self._store, bucket)
         require_readable(after)
+        after_all = {name_of(run_id) for run_id in after.seen - bucket.seen}.intersection(
+            invisible
+        )
+        assert not after_all, f"{after_all} had said that nothing of them is visible"
         retired = isinstance(outcome, Exception) and "choose another single_file" in str(outcome)
         if mode == "overwrite" and not retired:
             assert not isinstance(outcome, Exception), f"the next run: {outcome}"

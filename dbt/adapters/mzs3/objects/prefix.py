@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -111,34 +111,25 @@ class Place:
             raise ResponseStreamingError(error=exc) from exc
 
     def write(self, name: str, body: bytes, **condition: str) -> str:
-        """Write a small JSON object below the location; its ETag.
-
-        S3 may ask to try again where another request for the key is under way (409).
-        """
+        """Write a small JSON object below the location; its ETag."""
         put: Any = self.client.put_object
-        for attempt in range(_CONFLICTS + 1):
-            try:
-                written = put(
-                    Bucket=self.location.bucket,
-                    Key=self.key(name),
-                    Body=body,
-                    ContentType="application/json",
-                    ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
-                    **self.properties,
-                    **condition,
-                )
-            except AwsFailure as exc:
-                if attempt == _CONFLICTS or error_code(exc) != "ConditionalRequestConflict":
-                    raise
-                Event().wait(_PAUSE_S * 2**attempt)
-            else:
-                break
+        written = _tried_again(
+            lambda: put(
+                Bucket=self.location.bucket,
+                Key=self.key(name),
+                Body=body,
+                ContentType="application/json",
+                ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
+                **self.properties,
+                **condition,
+            )
+        )
         return str(written["ETag"])
 
     def delete(self, key: str, **condition: str) -> None:
         """Remove an object; without a condition, one that is not there is fine."""
         delete: Any = self.client.delete_object
-        delete(Bucket=self.location.bucket, Key=key, **condition)
+        _tried_again(lambda: delete(Bucket=self.location.bucket, Key=key, **condition))
 
     def abort(self, key: str, upload_id: str) -> None:
         """Give an upload up."""
@@ -168,6 +159,18 @@ class Place:
                     begun_by is None or upload["Initiated"].timestamp() * 1000 <= begun_by
                 ):
                     yield upload["Key"], upload["UploadId"]
+
+
+def _tried_again(request: Callable[[], Any]) -> Any:
+    """The answer; S3 may ask to try again where another request for the key is under way (409)."""
+    for attempt in range(_CONFLICTS):
+        try:
+            return request()
+        except AwsFailure as exc:
+            if error_code(exc) != "ConditionalRequestConflict":
+                raise
+        Event().wait(_PAUSE_S * 2**attempt)
+    return request()
 
 
 def _listed(entry: Any) -> Listed:

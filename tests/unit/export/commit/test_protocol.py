@@ -17,8 +17,9 @@ from dbt.adapters.mzs3.export.commit.intent import (
     StaleFilesError,
     read_intent,
 )
-from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
+from dbt.adapters.mzs3.export.commit.preflight import Recovered, prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.objects import prefix
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
@@ -280,6 +281,48 @@ def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> N
     assert raised.value.remains == ("files of this run at s3://b/x/, which another run removes",)
 
 
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefix, "_PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_commit_that_conflicts_with_another_request_each_time_is_told_as_undecided(
+    s3: MemoryS3,
+) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_committing.json") and key in s3.objects:
+            raise failure("ConditionalRequestConflict")
+
+    s3.before = before
+    with pytest.raises(CommitError, match="ConditionalRequestConflict") as raised:
+        commit.run()
+    assert "the next run to this location finishes the export" in raised.value.remains[-1]
+    s3.before = lambda action, key: None
+    assert recover(place(s3), deletes=True).finished is not None
+    assert sorted(s3.objects) == EXPORT
+
+
+@pytest.mark.usefixtures("no_pause")
+@pytest.mark.parametrize("times", [1, 100])
+def test_an_intent_whose_removal_conflicts_with_another_request_is_removed_or_closed(
+    s3: MemoryS3, times: int
+) -> None:
+    commit, _ = export(s3, "a")
+    conflicts = [failure("ConditionalRequestConflict")] * times
+
+    def before(action: str, key: str) -> None:
+        if (action, key) == ("DeleteObject", "x/_committing.json") and conflicts:
+            raise conflicts.pop()
+
+    s3.before = before
+    commit.run()
+    found = read_intent(place(s3))
+    assert found is None if times == 1 else found and found.intent.state == "closed"
+
+
 def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
     late, _ = export(s3, "b")
     s3.objects["x/other.csv"] = b"x"
@@ -386,6 +429,17 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
     s3.before = lambda action, key: None
     assert recover(place(s3), deletes=True).finished is None
     assert set(s3.objects) == {"x/_committing.json"}
+
+
+def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a", ["x/all.csv"])
+    commit._claim()
+    commit._change("back", shared=True)
+    recover(place(s3), deletes=True)
+    with pytest.raises(LocationError, match=r"then remove s3://b/x/_committing\.json"):
+        prepare(place(s3), "fail", single_file="all.csv")
+    del s3.objects["x/_committing.json"]
+    prepare(place(s3), "fail", single_file="all.csv")
 
 
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:

@@ -21,7 +21,8 @@ from dbt.adapters.mzs3.upload.sweep import UnknownClaimError
 COMMITTING = "_committing.json"
 State = Literal["open", "forward", "back", "closed"]
 
-REFUSED_CODES = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+_OTHER_CODES = ("PreconditionFailed", "412")
+REFUSED_CODES = (*_OTHER_CODES, "ConditionalRequestConflict", "409")
 _CONFLICT = 409
 NO_CONDITIONS_CODES = ("NotImplemented", "501")
 
@@ -167,8 +168,8 @@ def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -
             raise UnansweredError(second) from exc
         if found is not None and found[0] == body:
             return Version(intent, found[1])
-        if not was_refused:
-            raise
+        if not was_refused or (found and instead_of and found[1] == instead_of.etag):
+            raise  # nobody has changed it: S3 had another request for it at each attempt
         raise ChangedError(_version(*found) if found else None) from exc
 
 
@@ -185,7 +186,7 @@ def close_intent(
         try:
             place.delete(place.key(COMMITTING), IfMatch=version.etag)
         except AwsFailure as exc:
-            if error_code(exc) in REFUSED_CODES or is_missing(exc):
+            if error_code(exc) in _OTHER_CODES or is_missing(exc):
                 return  # removed by us, asked for twice; or another run's by now
         else:
             return

@@ -97,7 +97,9 @@ def prepare(
     if single_file is not None and not used.allows([single_file]):
         raise LocationError(
             f"{place.uri}{single_file} may still be removed by a run that was taken for dead; "
-            "choose another single_file, or another location"
+            "choose another single_file, or another location. Or make sure that no run to this "
+            "location is still going, nor one that hangs, and then remove "
+            f"{place.uri}{COMMITTING}"
         )
     return Ground(
         sweeper,

@@ -35,6 +35,7 @@ _GONE = (
     "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
     "bucket, has aborted them"
 )
+_NEXT_RUN = "the next run to this location finishes the export, or undoes it"
 
 
 class _LostError(CopyError):
@@ -292,11 +293,10 @@ class Commit:
         cause = second.cause if isinstance(second, UnansweredError) else second
         doing = f"taking the commit at {self._place.uri} back"
         text = describe(cause, doing, "s3:GetObject and s3:PutObject")
-        if is_denied(cause):
-            # Where an upload is gone, no other run can go forward either.
-            visible = f"{self._place.uri}{COMMITTING}, and files that are there already"
-            return [text, *self._effects.abort(), visible]
-        return [text]
+        # Where an upload is gone, no other run can go forward either.
+        aborted = self._effects.abort() if is_denied(cause) else []
+        there = f"{self._place.uri}{COMMITTING}, and files that are there already"
+        return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 
     # -- going forward
 
@@ -320,10 +320,7 @@ class Commit:
         long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
         """
         mine = not self._held.intent.shared and self.pending.in_place is None
-        left = [
-            f"{self._place.uri}{MANIFEST} may not name the new files yet: the next run to this "
-            "location finishes the export, or undoes it"
-        ]
+        left = [f"{self._place.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
         with contextlib.suppress(Exception):
             if self._effects.is_visible():
                 return
