@@ -89,13 +89,14 @@ class MemoryS3:
         self.before("UploadPart", Key)
         return {"ETag": "etag"}
 
-    def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
+    def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
         self.before("CompleteMultipartUpload", Key)
         with self._lock:
             if UploadId not in self.uploads:
                 raise failure("NoSuchUpload", "CompleteMultipartUpload")
             key, size = self.uploads.pop(UploadId)
             self.objects[key] = b"x" * size
+            return {"ETag": self._etag(key)}
 
     def abort_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:
         self.before("AbortMultipartUpload", Key)

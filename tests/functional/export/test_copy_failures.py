@@ -235,7 +235,7 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
     with monkeypatch.context() as patch:
         complete = effects.complete
 
-        def die_at_the_second(place: Any, file: Any, **more: Any) -> bool:
+        def die_at_the_second(place: Any, file: Any, **more: Any) -> str | None:
             if file.part == 1:
                 raise Died
             return complete(place, file, **more)

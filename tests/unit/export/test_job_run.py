@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError
-from dbt.adapters.mzs3.export.commit.intent import StaleFilesError
+from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.job import _Run, _with_remains
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
@@ -79,3 +79,12 @@ def test_what_is_left_is_told_of_what_failed_and_of_what_was_stopped(
 ) -> None:
     told = str(_with_remains(EXPORT, failure, left, cancelled))
     assert told.startswith(f"model.shop.orders: the export to s3://b/p/ {said}")
+
+
+def test_objects_that_may_be_of_somebody_else_are_told_after_all_the_rest() -> None:
+    failure = CommitError("S3 denied it", spared=("s3://b/p/part-0000-0001.csv",))
+    told = str(_with_remains(EXPORT, failure, None, cancelled=False))
+    assert "S3 denied it. No manifest names any file of this export" in told
+    assert told.endswith("nothing else has written:\n  - s3://b/p/part-0000-0001.csv")
+    told = str(_with_remains(EXPORT, failure, "Uploads may be left", cancelled=False))
+    assert "S3 denied it. Uploads may be left. No manifest" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -224,5 +225,13 @@ def _with_remains(
         listed = "".join(f"\n  - {problem}" for problem in exc.remains)
         then = "Remove nothing: the next run to this location puts in order what is left:"
         return CopyError(followed_by(text, f"{then}{listed}"))
-    nothing = "Nothing of this export is visible, and no upload is left open"
-    return CopyError(followed_by(text, nothing if left is None else left))
+    told = [] if left is None else [left]
+    if isinstance(exc, CommitError) and exc.spared:
+        listed = "".join(f"\n  - {uri}" for uri in exc.spared)
+        told.append(
+            "No manifest names any file of this export; but objects of such names stay, as their "
+            f"ETags are not its own. Remove each that nothing else has written:{listed}"
+        )
+    elif left is None:
+        told.append("Nothing of this export is visible, and no upload is left open")
+    return CopyError(reduce(followed_by, told, text))

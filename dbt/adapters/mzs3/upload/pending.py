@@ -38,15 +38,15 @@ class PendingFile:
         return cls(**{**values, "etags": tuple(values["etags"])})
 
 
-def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) -> bool:
-    """The upload is an object now, by this call or an earlier one; False if it is gone.
+def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) -> str | None:
+    """The ETag of what the upload is now, by this call or an earlier one; None if it is gone.
 
     An earlier completion is known by the object's size, and where it takes the place of an
     object, whose ETag is `instead_of`, by another ETag too. Raises AwsFailure.
     """
     parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(file.etags, start=1)]
     try:
-        place.client.complete_multipart_upload(
+        answer = place.client.complete_multipart_upload(
             Bucket=place.location.bucket,
             Key=file.key,
             UploadId=file.upload_id,
@@ -56,16 +56,20 @@ def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) 
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
-        return is_completed(place, file, instead_of=instead_of)
-    return True
+        return completed_etag(place, file, instead_of=instead_of)
+    return answer.get("ETag", "")
 
 
-def is_completed(place: Place, file: PendingFile, *, instead_of: str | None = None) -> bool:
-    """Whether the object that the upload becomes is there; as `complete` tells it."""
+def completed_etag(
+    place: Place, file: PendingFile, *, instead_of: str | None = None
+) -> str | None:
+    """The ETag of the object that the upload has become, as `complete` tells it, or None."""
     found = place.find(file.key)
     if found is None or found.size != file.bytes:
-        return False
-    return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)
+        return None
+    if found.etag == instead_of and found.etag.strip('"') != multipart_etag(file.etags):
+        return None
+    return found.etag
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:

@@ -161,9 +161,11 @@ def test_what_something_else_has_written_stays(s3: MemoryS3, when: str, size: in
         s3.objects |= {FILES[1]: b"y" * size, "x/readme.txt": b""}
 
     once(s3, when, "x/" if when == "ListObjectsV2" else "x/_committing.json", write)
-    with pytest.raises((LocationError, CommitError)):
+    with pytest.raises((LocationError, CommitError), match=r"another|not empty") as raised:
         commit.run()
     assert s3.objects[FILES[1]] == b"y" * size
+    spared = raised.value.spared if isinstance(raised.value, CommitError) else ()
+    assert bool(spared) == (when == "PutObject" and size == 10)
 
 
 @pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
@@ -225,15 +227,43 @@ def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: Me
     assert sorted(set(s3.objects) - {"x/_committing.json"}) == EXPORT
 
 
+def test_what_a_run_has_completed_goes_whatever_etag_the_store_gives_it(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    md5s(commit)
+    once(s3, "PutObject", "x/_manifest.json", refuse("AccessDenied"))
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert (raised.value.remains, raised.value.spared) == ((), ())
+    assert not s3.objects
+
+
+def test_what_another_run_has_completed_goes_whatever_etag_the_store_gives_it(
+    s3: MemoryS3,
+) -> None:
+    commit, _ = export(s3, "a")
+    md5s(commit)
+    commit._claim()
+    s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
+    s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
+    assert recover(place(s3), deletes=True).finished is None
+    assert set(s3.objects) <= {"x/_committing.json"}
+
+
 def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_the_location(
     s3: MemoryS3,
 ) -> None:
     commit, _ = export(s3, "a")
     md5s(commit)
-    once(s3, "PutObject", "x/_manifest.json", refuse("AccessDenied"))
-    with pytest.raises(CommitError, match=r"0000-0001\.csv, .* stays, as its ETag") as raised:
+
+    def replace_one() -> None:
+        s3.objects[FILES[0]] = b"y" * 10
+        raise failure("AccessDenied")
+
+    once(s3, "PutObject", "x/_manifest.json", replace_one)
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
         commit.run()
-    assert raised.value.remains == ()
+    assert (raised.value.remains, raised.value.spared) == ((), (f"s3://b/{FILES[0]}",))
+    assert sorted(s3.objects) == ["x/_committing.json", FILES[0]]
     assert not recover(place(s3), deletes=True).used.allows(["part-0000-0001.csv"])
 
 

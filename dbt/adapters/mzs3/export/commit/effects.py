@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
@@ -24,7 +23,7 @@ from dbt.adapters.mzs3.objects.prefix import Listed, Place
 from dbt.adapters.mzs3.upload.pending import (
     PendingFile,
     complete,
-    is_completed,
+    completed_etag,
     multipart_etag,
 )
 
@@ -35,8 +34,9 @@ class Effects:
     def __init__(self, place: Place, pending: PendingExport) -> None:
         self._place = place
         self.pending = pending
-        self.spared = ""
-        """What to tell of objects that `delete_visible` took for somebody else's."""
+        self.spared: tuple[str, ...] = ()
+        """The URIs of objects that `delete_visible` took for somebody else's."""
+        self._etags: dict[str, str] = {}  # by key, of the files that are there: as S3 told them
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, or of all files, relative to the location."""
@@ -74,9 +74,16 @@ class Effects:
 
     def complete_all(self) -> bool:
         """In parallel; waits for all. False if an upload is gone, else raises what failed."""
-        files = self.pending.files
-        finish = partial(complete, self._place, instead_of=self.pending.in_place)
-        return all(each(files, finish))
+        return all(each(self.pending.files, self._is_completed))
+
+    def _is_completed(self, file: PendingFile) -> bool:
+        etag = complete(self._place, file, instead_of=self.pending.in_place)
+        return self._is_there(file, etag)
+
+    def _is_there(self, file: PendingFile, etag: str | None) -> bool:
+        if etag:
+            self._etags[file.key] = etag
+        return etag is not None
 
     def complete_for_another(self) -> bool:
         """As `complete_all`, where the run whose commit it is may still be going.
@@ -91,7 +98,7 @@ class Effects:
     def _is_completed_or_ended(self, file: PendingFile) -> bool:
         """Whether the file is there. If not, nobody can complete its upload any more."""
         try:
-            return complete(self._place, file)
+            return self._is_completed(file)
         except AwsFailure as exc:
             if not was_surely_refused(exc):
                 raise
@@ -100,7 +107,7 @@ class Effects:
         except AwsFailure as exc:
             if not is_missing(exc):
                 raise
-        return is_completed(self._place, file)
+        return self._is_there(file, completed_etag(self._place, file))
 
     def is_visible(self) -> bool:
         """Whether the manifest is of this commit, or one that keeps some of its files.
@@ -174,14 +181,15 @@ class Effects:
             doing = f"reading {self._place.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
         visible = [found for found in visible if found.size == files[found.key].bytes]
-        ours = [found.key for found in visible if _may_be(files[found.key], found)]
-        others = [self._place.uri_of(found.key) for found in visible if found.key not in ours]
-        if others:
-            self.spared = (
-                f". {', '.join(others)} stays, as its ETag is not that of this run's file of the "
-                "same size: remove it unless something else has written it"
-            )
+        ours = [found.key for found in visible if self._may_be(files[found.key], found)]
+        self.spared = tuple(self._place.uri_of(f.key) for f in visible if f.key not in ours)
         return delete_all(self._place, ours)
+
+    def _may_be(self, file: PendingFile, found: Listed) -> bool:
+        """Whether an object is what a file's upload has become, as far as its ETag tells."""
+        # Stores follow S3's formula or not, and S3 itself does not for every encryption.
+        etags = {self._etags.get(file.key, "").strip('"'), multipart_etag(file.etags) or ""} - {""}
+        return not etags or found.etag.strip('"') in etags
 
     def overtaken(self) -> str:
         """What a run is told that comes too late."""
@@ -197,12 +205,6 @@ def _parsed(manifest: bytes | None) -> Mapping[str, Any]:
         parsed = json.loads(manifest or b"{}")
         return parsed if isinstance(parsed, dict) else {}
     return {}
-
-
-def _may_be(file: PendingFile, found: Listed) -> bool:
-    """Whether an object is the one that a file's upload becomes, as far as its ETag tells."""
-    etag = multipart_etag(file.etags)
-    return etag is None or etag == found.etag.strip('"')
 
 
 def _keys_of(manifest: Mapping[str, Any]) -> set[str]:

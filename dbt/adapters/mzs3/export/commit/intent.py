@@ -99,10 +99,16 @@ class UnansweredError(Exception):
 
 
 class CommitError(CopyError):
-    """A commit that failed. `remains` says what is left for the next run to finish or remove."""
+    """A commit that failed. `remains` says what is left for the next run to finish or remove.
 
-    def __init__(self, reason: str, remains: Sequence[str] = ()) -> None:
+    `spared` are the URIs of objects that have names of its files, and may be somebody else's.
+    """
+
+    def __init__(
+        self, reason: str, remains: Sequence[str] = (), spared: Sequence[str] = ()
+    ) -> None:
         self.remains = tuple(remains)
+        self.spared = tuple(spared)
         super().__init__(reason)
 
 

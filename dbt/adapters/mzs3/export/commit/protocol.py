@@ -240,10 +240,10 @@ class Commit:
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
-        if isinstance(exc, LocationError) and not problems:
+        if isinstance(exc, LocationError) and not problems and not self._effects.spared:
             raise exc
         if isinstance(exc, Exception):
-            raise CommitError(self._reason(exc), problems) from exc
+            raise CommitError(self._reason(exc), problems, self._effects.spared) from exc
         return False
 
     def _left_by(self, exc: BaseException) -> list[str]:
@@ -329,7 +329,7 @@ class Commit:
                     self._make_visible_with_another()
                     return
                 left = self._undone()
-        raise CommitError(self._reason(exc), left) from exc
+        raise CommitError(self._reason(exc), left, self._effects.spared) from exc
 
     def _clean_up(self) -> None:
         """Delete what the new manifest does not name any more, and then the intent."""
@@ -383,5 +383,5 @@ class Commit:
         doing = f"committing {self._place.uri}"
         cause = exc.cause if isinstance(exc, UnansweredError) else exc
         if isinstance(cause, AwsFailure):
-            return describe(cause, doing, "s3:PutObject") + self._effects.spared
-        return f"{doing} failed: {exc}{self._effects.spared}"
+            return describe(cause, doing, "s3:PutObject")
+        return f"{doing} failed: {exc}"

@@ -174,7 +174,7 @@ def make_visible(place: Place, files: Sequence[PendingFile]) -> tuple[BatchFile,
     """Every upload as an object; raises ShardError, with none left open, if one can't be."""
 
     def one(file: PendingFile) -> BatchFile:
-        if not complete(place, file):
+        if complete(place, file) is None:
             raise ShardError(
                 f"the upload of {place.uri_of(file.key)} is gone: something else than this run "
                 "has aborted it, such as a lifecycle rule of the bucket; run again"
