@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from interleavings import ALL_FAULTS, CRASHED, DECLINED, Ask, Exploration, Explored
 from s3_model import Bucket, S3Model, run_alone
 from simulated_export import (
@@ -101,6 +102,7 @@ RECOVERED = {
     for name, scene in PAIRS.items()
     if "resumed" not in name and "alike" not in name
 }
+ONE_FILE = Scene((Run("a", parts=1),), beside=(recovering,))
 LATE = {
     "a late overwrite": Scene(
         (replace(OVER[0], parts=1),),
@@ -257,14 +259,12 @@ POOR = {"get": frozenset({"get", "delete"}), "delete": frozenset({"delete"})}
 def test_a_first_export_without_a_right(lacks: str, tell: Any) -> None:
     """It needs s3:ListBucket, s3:PutObject and s3:AbortMultipartUpload, and no more."""
     store = S3Model(denied={0: POOR[lacks]})
-    scene = RECOVERED["first exports"]
-    tell(exploration(scene, store).exhaustively(most_faults=0))
-    tell(exploration(scene, store).exhaustively(most_faults=1, most_switches=2))
+    tell(exploration(RECOVERED["first exports"], store).exhaustively(most_faults=0))
+    tell(exploration(ONE_FILE, store).exhaustively(most_faults=1, most_switches=2))
 
 
 def test_a_commit_and_a_recovery_of_which_requests_are_declined(tell: Any) -> None:
-    scene = Scene((Run("a", parts=1),), beside=(recovering,))
-    tell(exploration(scene, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
+    tell(exploration(ONE_FILE, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
 
 
 def test_a_first_export_to_a_store_that_takes_no_notice_of_conditions() -> None:
@@ -299,6 +299,20 @@ class TestAProtocolThatIsWrong:
         with pytest.raises(AssertionError, match=r"never was visible|the manifest names"):
             scene = PAIRS["partitions of which both have one alike"]
             exploration(scene).exhaustively(most_faults=0)
+
+    def test_a_refused_completion_that_is_taken_for_an_upload_that_is_gone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def completes(effects: Any) -> bool:
+            try:
+                return bool(effects.complete_all())
+            except ClientError:
+                return False
+
+        monkeypatch.setattr(Effects, "complete_for_another", completes)
+        store = S3Model(denied={0: POOR["get"]})
+        with pytest.raises(AssertionError, match="the manifest names"):
+            exploration(ONE_FILE, store).exhaustively(most_faults=1, most_switches=2)
 
     def test_numbers_that_come_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def to_and_fro(existing: Any, before: Any) -> UsedNames:

@@ -281,6 +281,41 @@ def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
     assert not s3.uploads
 
 
+def test_a_claim_that_took_effect_though_its_repetition_was_denied_is_told(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    put_object = s3.put_object
+
+    def put_and_deny(**request: Any) -> dict[str, str]:
+        put_object(**request)
+        exc = failure("AccessDenied")
+        exc.response["ResponseMetadata"]["RetryAttempts"] = 1
+        raise exc
+
+    def before(action: str, key: str) -> None:
+        if action == "GetObject":
+            raise failure("AccessDenied")
+
+    s3.put_object = put_and_deny  # type: ignore[method-assign]
+    s3.before = before
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert "_committing.json may be there" in raised.value.remains[-1]
+    assert not s3.uploads
+
+
+def test_a_claim_that_was_surely_refused_leaves_nothing(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if action in ("GetObject", "PutObject"):
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert raised.value.remains == ()
+
+
 def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     commit._claim()

@@ -166,7 +166,7 @@ def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -
             return Version(intent, place.write(COMMITTING, body))
         # A change that S3 has made may be refused all the same, as boto3 has asked for it twice.
         was_refused = error_code(exc) in REFUSED_CODES or is_missing(exc)
-        if not was_refused and not _has_no_answer(exc):
+        if not was_refused and was_surely_refused(exc):
             raise
         try:
             found = place.read_version(COMMITTING)

@@ -210,10 +210,11 @@ class Commit:
     def _decide_forward(self) -> None:
         try:
             self._change("forward")
-        except AwsFailure as exc:
-            # To compare takes s3:GetObject. Without, nobody has decided; but as every file is
-            # there, nobody can decide otherwise either: see docs/commit.md.
-            if not is_denied(exc) or self.pending.replaces is not None:
+        except (UnansweredError, *AwsFailure) as exc:
+            # To compare takes s3:GetObject. Without, nobody has decided, or this run has; but as
+            # every file is there, nobody can decide otherwise either: see docs/commit.md.
+            cause = exc.cause if isinstance(exc, UnansweredError) else exc
+            if not is_denied(cause) or self.pending.replaces is not None:
                 raise
 
     def _decide_for_another(self) -> None:
