@@ -7,9 +7,12 @@ import re
 import pytest
 from announcing import Died, dying_at
 
+from dbt.adapters.mzs3.aws import client as clients
+from dbt.adapters.mzs3.csv_source import after_commit
 from dbt.adapters.mzs3.csv_source import epoch as epochs
 from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.objects import conditions
 
 pytestmark = pytest.mark.spark
 
@@ -117,4 +120,62 @@ def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
     found = lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")["Contents"]
     assert [one["Key"] for one in found] == ["orders/2.csv"]
     assert post.ingest().objects == 1
+    assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")
+
+
+@pytest.fixture
+def heedless(monkeypatch):
+    """The driver's store deletes whatever is there; true of MinIO."""
+
+    def forget(params, **_):
+        params["headers"].pop("If-Match", None)
+
+    def client(connection):
+        made = clients.s3_client(connection)
+        made.meta.events.register("before-call.s3.DeleteObject", forget)
+        return made
+
+    monkeypatch.setattr(conditions, "_spares", {})
+    monkeypatch.setattr(after_commit, "s3_client", client)
+
+
+@pytest.mark.parametrize("action", ["delete", "move"])
+def test_a_store_that_would_destroy_what_was_not_ingested_is_refused(
+    action, post, lake, heedless
+):
+    lake.external["after_commit"] = (
+        "delete" if action == "delete" else {"move": f"s3://{lake.bucket}/done/"}
+    )
+    lake.external["header"] = ["id"]
+    assert post.ingest(create_only=True).objects == 0
+    assert post.ingest().objects == 0  # there is nothing to put away
+    lake.put("1.csv", "id\n1\n")
+    with pytest.raises(SourceError) as raised:
+        post.ingest()
+    assert str(raised.value) == (
+        f"lake.orders: the store of s3://{lake.bucket}/orders/ does not compare an object's ETag "
+        f"before it deletes it (If-Match), without which after_commit: {action} could destroy "
+        "what was put there after it was ingested; nothing was ingested. Declare after_commit: "
+        "tag or keep, or use a store that does, such as Amazon S3"
+    )
+    assert lake.rows("_mz_object") == []
+    assert post.left == (2, 0)  # its message waits, and that of what the store was tried with
+    lake.external["after_commit"] = "tag"
+    assert post.ingest().objects == 1
+    found = lake.client.list_objects_v2(Bucket=lake.bucket)["Contents"]
+    assert [one["Key"] for one in found] == ["orders/1.csv"]
+    assert (post.left, post.warned) == ((0, 0), [])
+
+
+def test_nor_is_what_a_dead_run_left_put_away_there(post, lake, heedless, monkeypatch):
+    lake.external |= {"discover": ["bucket_scan"], "after_commit": "tag"}
+    lake.put("1.csv", "id\n1\n")
+    with pytest.raises(Died):
+        post.ingest(on_step=dying_at("begin after commit"))
+    lake.external["after_commit"] = "delete"
+    with pytest.raises(SourceError, match="does not compare an object's ETag before it deletes"):
+        post.ingest()
+    monkeypatch.undo()
+    monkeypatch.setattr(conditions, "_spares", {})
+    assert post.ingest().objects == 0
     assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")

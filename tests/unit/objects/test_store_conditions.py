@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.objects import conditions as module
 from dbt.adapters.mzs3.objects.conditions import (
     Conditions,
     compares_before_deleting,
+    spares_what_does_not_match,
     store_conditions,
 )
 from dbt.adapters.mzs3.objects.prefix import Place
@@ -30,6 +31,7 @@ class Store(MemoryS3):
         self.ignored = ignored
         self.asked: Counter[str] = Counter()
         self.loses: set[int] = set()
+        self.tells_of_missing = False
 
     def put_object(self, *, Key: str, **given: Any) -> dict[str, str]:
         self.asked["PutObject"] += 1
@@ -42,6 +44,8 @@ class Store(MemoryS3):
     def delete_object(self, *, Key: str, **given: Any) -> None:
         self.asked["DeleteObject"] += 1
         given = self._heeded("DELETE", given)
+        if self.tells_of_missing and Key not in self.objects:
+            raise failure("NoSuchKey")
         super().delete_object(Key=Key, **given)
 
     def _heeded(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +63,7 @@ EVERY = ("PUT IfNoneMatch", "PUT IfMatch", "DELETE IfMatch")
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "_known", {})
     monkeypatch.setattr(module, "_deletes", {})
+    monkeypatch.setattr(module, "_spares", {})
     return
 
 
@@ -105,6 +110,69 @@ def test_an_answer_that_is_lost_changes_nothing(s3: Store, lost: int) -> None:
 @pytest.mark.parametrize("heeded", [EVERY, EVERY[:2]])
 def test_whether_a_store_compares_before_it_deletes(heeded: tuple[str, ...]) -> None:
     assert compares_before_deleting(place(Store(*heeded))) == (heeded == EVERY)
+
+
+@pytest.mark.parametrize("tells_of_missing", [False, True])
+@pytest.mark.parametrize("ignored", [True, False])
+@pytest.mark.parametrize("heeded", [EVERY, EVERY[:2], ()])
+def test_whether_a_store_deletes_what_does_not_match(
+    heeded: tuple[str, ...], ignored: bool, tells_of_missing: bool
+) -> None:
+    s3 = Store(*heeded, ignored=ignored)
+    s3.tells_of_missing = tells_of_missing
+    for _ in range(2):
+        assert spares_what_does_not_match(place(s3)) == (heeded == EVERY)
+    assert s3.objects == {}
+    assert s3.asked["PutObject"] == (heeded != EVERY or tells_of_missing)
+
+
+def test_a_store_that_compares_only_what_is_there_is_tried_with_an_object(s3: Store) -> None:
+    written: list[str] = []
+
+    class Lenient(Store):
+        def delete_object(self, *, Key: str, **given: Any) -> None:
+            if Key in self.objects:
+                super().delete_object(Key=Key, **given)
+
+    s3 = Lenient(*EVERY)
+    s3.before = lambda action, key: written.append(key) if action == "PutObject" else None
+    assert spares_what_does_not_match(place(s3))
+    assert s3.objects == {}
+    (key,) = written
+    # No source takes an object of this name, and an export passes over it.
+    assert key.startswith("x/_mzs3_")
+    assert key.endswith("/_committing.json")
+
+
+@pytest.mark.parametrize("action", ["DeleteObject", "PutObject"])
+def test_what_can_not_be_tried_names_the_object_and_the_permissions(action: str) -> None:
+    s3 = Store("PUT IfNoneMatch")
+
+    def before(asked: str, key: str) -> None:
+        if asked == action:
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(
+        S3Error,
+        match=r"^trying a conditional DELETE at s3://b/x/_mzs3_\w+/_committing\.json failed: "
+        r"AccessDenied: No\. \(needs s3:PutObject and s3:DeleteObject\)$",
+    ):
+        spares_what_does_not_match(place(s3))
+    s3.before = lambda asked, key: None
+    assert not spares_what_does_not_match(place(s3))
+
+
+@pytest.mark.parametrize(
+    "host", ["s3.eu-central-1.amazonaws.com", "s3.cn-north-1.amazonaws.com.cn"]
+)
+def test_amazon_s3_is_not_asked(s3: Store, host: str) -> None:
+    s3.meta.endpoint_url = f"https://{host}"
+    assert spares_what_does_not_match(place(s3))
+    assert not s3.asked
+    s3.meta.endpoint_url = "https://amazonaws.com.example.org"
+    assert spares_what_does_not_match(place(s3))
+    assert s3.asked
 
 
 def test_a_bucket_is_tried_once(s3: Store) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, AfterAction, AfterCommit
 from dbt.adapters.mzs3.csv_source.events import OPEN_STATES, is_any_sql, is_visible_sql
 from dbt.adapters.mzs3.csv_source.executor.after import (
@@ -17,6 +18,9 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     act_on,
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.objects.conditions import spares_what_does_not_match
+from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
 
@@ -29,6 +33,23 @@ if TYPE_CHECKING:
 
 EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""
+
+
+def require_sparing_store(definition: SourceDefinition, connection: AwsConnection) -> None:
+    """Raises SourceError where to move or delete an object could destroy what came in its place.
+
+    To be called before anything is ingested: between the last look at an object and its deletion
+    only the store itself can see that it was overwritten.
+    """
+    location = definition.location
+    if not spares_what_does_not_match(Place(s3_client(connection), location)):
+        action = definition.discovery.after_commit.action.value
+        raise SourceError(
+            f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
+            f"before it deletes it (If-Match), without which after_commit: {action} could destroy "
+            "what was put there after it was ingested; nothing was ingested. Declare "
+            "after_commit: tag or keep, or use a store that does, such as Amazon S3"
+        )
 
 
 def act_on_committed(

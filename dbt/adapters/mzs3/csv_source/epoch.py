@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
+from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_sparing_store
 from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source.fetch import Fetched, counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.ledger import (
     LISTING_IS_LOST,
     Ledger,
+    epochs_due,
     next_epoch,
     next_plan,
     unfinished_epochs,
@@ -95,6 +96,8 @@ class Pass:
         with new_objects(self.spark, self.definition, self.connection, ledger, told) as batch:
             if batch.refusal is not None:
                 self._refuse(ledger, batch.refusal)
+            if batch.objects or epochs_due(ledger.epochs()):
+                self._require_sparing_store()
             totals = self._epoch(ledger, batch)
         if (since := batch.full_since) is not None:
             # Not before all that the listing found is on record: else a key could be missed.
@@ -109,6 +112,11 @@ class Pass:
     @property
     def _acts_after_commit(self) -> bool:
         return self.definition.discovery.after_commit.action is not AfterAction.KEEP
+
+    def _require_sparing_store(self) -> None:
+        if self.definition.discovery.empties_location:
+            check = partial(require_sparing_store, self.definition, self.connection)
+            self._step("try store", check)
 
     def _told(self, ledger: Ledger) -> DataFrame | None:
         """The objects that the queue told of and S3 has; None without a queue."""

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections import defaultdict
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
 from dbt.adapters.mzs3.errors import S3Error
@@ -15,6 +16,10 @@ from dbt.adapters.mzs3.objects.prefix import PROBE, Place
 _NOT_OF_ANY = '"0"'
 _REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
 _UNKNOWN_CODES = frozenset({"NotImplemented", "501"})
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu")
+# Its last part is that of a record which neither a source's listing nor its queue takes for an
+# object, whatever the pattern; its first one is what exports and Spark pass over.
+_PROBE_BESIDE_OBJECTS = f"{PROBE}{{}}/_committing.json"
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,70 @@ def compares_before_deleting(place: Place) -> bool:
                 return False  # not allowed, or not answered
             _deletes[store] = True
     return _deletes[store]
+
+
+_spares: dict[tuple[str, str], bool] = {}
+
+
+def spares_what_does_not_match(place: Place) -> bool:
+    """Whether a DELETE with the `If-Match` of another ETag leaves an object there: tried once in
+    a process, then known. Amazon S3 does.
+
+    That is less than `compares_before_deleting` asks for: a PUT at the same time may come after
+    it. Where a key that is not there does not tell, an object of one byte is written that no
+    source takes, and is removed. Raises S3Error, which names the permissions.
+    """
+    endpoint = str(place.client.meta.endpoint_url)
+    if (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
+        return True
+    store = (endpoint, place.location.bucket)
+    with _trying[store]:
+        if store not in _spares:
+            name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
+            try:
+                _spares[store] = _tells_missing(place, name) or _spares_object(place, name)
+            except AwsFailure as exc:
+                doing = f"trying a conditional DELETE at {place.uri_of(place.key(name))}"
+                raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
+        return _spares[store]
+
+
+def _tells_missing(place: Place, name: str) -> bool:
+    """Whether the store looks for an object because of the condition, and for nothing else."""
+    try:
+        place.delete(place.key(name), IfMatch=_NOT_OF_ANY)
+    except AwsFailure as exc:
+        code = error_code(exc)
+        if code in _UNKNOWN_CODES:
+            return False
+        if code not in _REFUSED_CODES and not is_missing(exc):
+            raise
+    else:
+        return False
+    try:
+        place.delete(place.key(name))
+    except AwsFailure as exc:
+        if not is_missing(exc):
+            raise
+        return False
+    return True
+
+
+def _spares_object(place: Place, name: str) -> bool:
+    place.write(name, b"1")
+    try:
+        place.delete(place.key(name), IfMatch=_NOT_OF_ANY)
+    except AwsFailure as exc:
+        if error_code(exc) in _REFUSED_CODES:
+            return True
+        if error_code(exc) not in _UNKNOWN_CODES and not is_missing(exc):
+            raise
+        return False
+    else:
+        return False
+    finally:
+        with contextlib.suppress(*AwsFailure):
+            place.delete(place.key(name))
 
 
 class _Trial:
