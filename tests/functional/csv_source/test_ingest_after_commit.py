@@ -140,9 +140,7 @@ def heedless(monkeypatch):
 
 
 @pytest.mark.parametrize("action", ["delete", "move"])
-def test_a_store_that_would_destroy_what_was_not_ingested_is_refused(
-    action, post, lake, heedless
-):
+def test_a_store_that_would_destroy_what_was_not_ingested_is_refused(action, post, lake, heedless):
     lake.external["after_commit"] = (
         "delete" if action == "delete" else {"move": f"s3://{lake.bucket}/done/"}
     )
