@@ -96,8 +96,8 @@ class Pass:
         with new_objects(self.spark, self.definition, self.connection, ledger, told) as batch:
             if batch.refusal is not None:
                 self._refuse(ledger, batch.refusal)
-            if batch.objects or epochs_due(ledger.epochs()):
-                self._require_sparing_store()
+            if self._acts_after_commit and (batch.objects or epochs_due(ledger.epochs())):
+                self._step("try store", self._require_sparing_store)
             totals = self._epoch(ledger, batch)
         if (since := batch.full_since) is not None:
             # Not before all that the listing found is on record: else a key could be missed.
@@ -115,8 +115,7 @@ class Pass:
 
     def _require_sparing_store(self) -> None:
         if self.definition.discovery.empties_location:
-            check = partial(require_sparing_store, self.definition, self.connection)
-            self._step("try store", check)
+            require_sparing_store(self.definition, self.connection)
 
     def _told(self, ledger: Ledger) -> DataFrame | None:
         """The objects that the queue told of and S3 has; None without a queue."""
