@@ -456,6 +456,12 @@ def visible_in(made: Ledger, snapshot: str) -> set[str] | None:
     return {str(number) for number, phase, _ in copies if phase == COMMIT}
 
 
+def drop_epochs(spark: Any, _: object, gone: list[str], require_lock: Callable[[], None]) -> None:
+    if gone:
+        require_lock()
+        spark("drop_rows", frozenset(gone))
+
+
 class Anything:
     """Spark's functions on columns, of which nothing is asked."""
 
@@ -490,8 +496,8 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     patch(compaction, "COMPACT_AFTER", 3)
     patch(compaction, "_kept", kept)
     patch(compaction, "_visible_in", visible_in)
-    patch(compaction, "_written_epochs", lambda spark, _: sorted(spark("written")))
-    patch(compaction, "_drop_epochs", lambda spark, _, gone: spark("drop_rows", frozenset(gone)))
+    patch(compaction, "written_epochs", lambda spark, _: sorted(spark("written")))
+    patch(compaction, "drop_epochs", drop_epochs)
     patch(compaction, "show_since", lambda spark, _, number: spark("since", int(number)))
     alone.cache_clear()
     return monkeypatch

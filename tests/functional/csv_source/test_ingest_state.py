@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -271,6 +272,34 @@ def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
         "source; nothing is dropped. Give the source another schema or identifier"
     )
     assert lake.spark.table(lake.relations.source).count() == 1
+
+
+@pytest.mark.parametrize("suffix", ["__ledger", "__rows"])
+def test_what_another_run_ingests_while_a_reset_stalls_stays(lake, suffix):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    # It looks at the lock ahead of three views, of the ledger, of an epoch's rows, of the table.
+    looks = iter(range({"__ledger": 4, "__rows": 6}[suffix], 0, -1))
+
+    def require(_):
+        if next(looks, 0) == 1:
+            drop_source(lake.spark, lake.relations, "lake.orders")
+            lake.put("2.csv", "id\n2\n")
+            lake.ingest()
+
+    stalled = SimpleNamespace(require=require)
+    with pytest.raises(SourceError) as raised:
+        drop_source(lake.spark, lake.relations, "lake.orders", stalled)
+    assert str(raised.value) == (
+        f"lake.orders: another run made {lake.schema}.orders{suffix} anew while this one reset "
+        "the source; it is left as it is, and nothing more is dropped. Run again"
+    )
+    assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
+    lake.put("3.csv", "id\n3\n")
+    assert lake.ingest().objects == 1
+    assert [row[2] for row in lake.rows("id")] == ["1", "2", "3"]
+    drop_source(lake.spark, lake.relations, "lake.orders")
+    assert lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect() == []
 
 
 def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_own(lake):

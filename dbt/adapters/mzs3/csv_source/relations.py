@@ -37,6 +37,8 @@ PARTITIONS = "epoch string, phase string"
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
+MADE_PROPERTY = "mzs3.made."
+_MADE_AS = "as"
 # By which a view is known as the source's own, and as one that reads the ledger in one way.
 _OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
@@ -107,9 +109,24 @@ class SourceRelations:
         """The table that exists while a run changes this source."""
         return self._name("__lock")
 
+    def aside(self, suffix: str, made: str) -> str:
+        """What a table that was made as this is named while it is dropped, and never else."""
+        return self._name(f"{suffix}_{made}")
+
     def beat(self, token: str) -> str:
         """The table by which the run that took the lock under this token shows that it works."""
         return self._name(f"__lock_{token}")
+
+
+def made_as(spark: SparkSession, table: str) -> str | None:
+    """What tells a table from others that were made under the same name, empty for one of an
+    earlier version; None where there is no table."""
+    found = read_properties(spark, table, MADE_PROPERTY)
+    return None if found is None else found.get(_MADE_AS, "")
+
+
+def _new() -> dict[str, str]:
+    return {f"{MADE_PROPERTY}{_MADE_AS}": uuid.uuid4().hex[:16]}
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -179,15 +196,17 @@ def make_relations(
         )
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
-    parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
-    properties = properties_sql(PINNED_PROPERTY, parts)
+    parts = {
+        f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
+    }
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {relations.rows} ({columns}, {EPOCH_COLUMN} string) "
-        f"USING parquet PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties}"
+        f"USING parquet PARTITIONED BY ({EPOCH_COLUMN}) "
+        f"TBLPROPERTIES {properties_sql('', parts | _new())}"
     )
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) "
-        "USING parquet PARTITIONED BY (epoch, phase)"
+        f"USING parquet PARTITIONED BY (epoch, phase) TBLPROPERTIES {properties_sql('', _new())}"
     )
     _make_views(spark, relations, views)
 
