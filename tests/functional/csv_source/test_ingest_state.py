@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from dbt.adapters.mzs3.csv_source import ingest as ingest_module
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.object_actions import Action, act
 from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
 from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
+from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -300,6 +302,31 @@ def test_what_another_run_ingests_while_a_reset_stalls_stays(lake, suffix):
     assert [row[2] for row in lake.rows("id")] == ["1", "2", "3"]
     drop_source(lake.spark, lake.relations, "lake.orders")
     assert lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect() == []
+
+
+def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, monkeypatch):
+    lake.external = {"header": ["id", "old"]}
+    old = lake.definition()
+    lake.external = {"header": ["id", "new"]}
+    lake.put("1.csv", "id,new\n1,2\n")
+    purify = ingest_module.purify_now
+
+    def late(definition, *given):
+        monkeypatch.setattr(ingest_module, "purify_now", purify)
+        stop = Cancellation("lake.orders")
+        ingest_module._pin(lake.spark, old, lake.connection, stop, None)
+        return purify(definition, *given)
+
+    monkeypatch.setattr(ingest_module, "purify_now", late)
+    with pytest.raises(SourceError) as raised:
+        lake.ingest()
+    assert str(raised.value) == (
+        f"lake.orders: another run made or dropped {lake.schema}.orders__rows while this one was "
+        "to make it; nothing was ingested. Run again"
+    )
+    assert lake.rows("old") == []
+    with pytest.raises(SourceError, match="its definition is not the one that was pinned"):
+        lake.ingest()
 
 
 def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_own(lake):

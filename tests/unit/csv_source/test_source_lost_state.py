@@ -8,6 +8,7 @@ import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
+from dbt.adapters.mzs3.csv_source import compaction
 from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source import object_actions as act_module
 from dbt.adapters.mzs3.csv_source import operation as unlock_module
@@ -230,3 +231,20 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
         "the decision may not count, as s3_source_status shows. Run again"
     )
     assert len(written) == 1
+
+
+def test_who_lost_the_lock_changes_no_view(monkeypatch):
+    done = []
+    ledger = SimpleNamespace(
+        epochs=lambda: {"1": {"plan"}}, write_snapshot=lambda *_: done.append("snapshot")
+    )
+    monkeypatch.setattr(compaction, "_kept", lambda *_: None)
+    monkeypatch.setattr(compaction, "show_since", lambda *_: done.append("views"))
+
+    def require_lock():
+        if done:
+            raise SourceError("taken away")
+
+    with pytest.raises(SourceError, match="taken away"):
+        compaction.compact(None, RELATIONS, ledger, require_lock=require_lock)
+    assert done == ["snapshot"]

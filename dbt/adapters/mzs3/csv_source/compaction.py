@@ -93,6 +93,7 @@ def compact(
     # number, whatever the clocks say, and is never taken for one that this snapshot has.
     last = max(before, key=int)
     ledger.write_snapshot(last, events)
+    require_lock()
     show_since(spark, relations, last)
     require_lock()
     ledger.drop(superseded(before))

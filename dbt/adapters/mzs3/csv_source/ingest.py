@@ -137,7 +137,15 @@ def _pin(
         pinned = PinnedDefinition.from_json(stored)
         _require_agreement(definition, pinned)
     columns = output_schema(_fetch_spec(definition, connection, pinned))
-    make_relations(spark, relations, definition.name, columns, pinned.to_json())
+    text = pinned.to_json()
+    make_relations(spark, relations, definition.name, columns, text)
+    # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
+    # then it was there, and has other columns.
+    if stored is None and read_pinned(spark, relations, definition.name) != text:
+        raise SourceError(
+            f"{definition.name}: another run made or dropped {relations.shown('__rows')} while "
+            "this one was to make it; nothing was ingested. Run again"
+        )
     return pinned
 
 
