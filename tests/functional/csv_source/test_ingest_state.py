@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.csv_source import ingest as ingest_module
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.partitions import location_of
 from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
 from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
 from dbt.adapters.mzs3.csv_source.together import Cancellation
@@ -302,6 +303,21 @@ def test_what_another_run_ingests_while_a_reset_stalls_stays(lake, suffix):
     assert [row[2] for row in lake.rows("id")] == ["1", "2", "3"]
     drop_source(lake.spark, lake.relations, "lake.orders")
     assert lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect() == []
+
+
+def test_a_folder_that_a_late_run_has_left_is_named(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    folder = location_of(lake.spark, lake.relations.rows)
+    reset_source(lake.spark, lake.definition())
+    lake.spark.range(1).write.parquet(f"{folder}/mz_epoch=1")
+    with pytest.raises(SourceError) as caught:
+        lake.ingest()
+    assert str(caught.value) == (
+        f"lake.orders: {lake.schema}.orders__rows can't be made, as its folder {folder} is not "
+        "empty. A run that went on after the source was reset has written there. Once no run is "
+        "at work on the source, remove that folder, and run again"
+    )
 
 
 def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -199,16 +200,33 @@ def make_relations(
     parts = {
         f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
     }
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {relations.rows} ({columns}, {EPOCH_COLUMN} string) "
-        f"USING parquet PARTITIONED BY ({EPOCH_COLUMN}) "
-        f"TBLPROPERTIES {properties_sql('', parts | _new())}"
+    _make_table(
+        spark,
+        f"{source}: {relations.shown('__rows')}",
+        f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
+        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties_sql('', parts | _new())}",
     )
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) "
-        f"USING parquet PARTITIONED BY (epoch, phase) TBLPROPERTIES {properties_sql('', _new())}"
+    _make_table(
+        spark,
+        f"{source}: {relations.shown('__ledger')}",
+        f"{relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) USING parquet "
+        f"PARTITIONED BY (epoch, phase) TBLPROPERTIES {properties_sql('', _new())}",
     )
     _make_views(spark, relations, views)
+
+
+def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
+    try:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {declared}")
+    except PySparkException as exc:
+        if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
+            raise
+        folder = exc.getMessageParameters()["location"].strip("'")
+        raise SourceError(
+            f"{shown} can't be made, as its folder {folder} is not empty. A run that went on "
+            "after the source was reset has written there. Once no run is at work on the source, "
+            "remove that folder, and run again"
+        ) from exc
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
