@@ -17,8 +17,6 @@ from faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
 
-SECRET = "hush-8d1f-not-to-be-seen"
-TOKEN = "token-77aa-not-to-be-seen"
 
 # 30 MB in one part: six upload parts of 5 MB.
 EXPORT = """
@@ -41,7 +39,11 @@ sources:
 
 @pytest.fixture
 def project_folder(
-    tmp_path: Path, faulty: FaultyS3, bucket: str, spark_parameters: dict[str, str]
+    tmp_path: Path,
+    faulty: FaultyS3,
+    bucket: str,
+    spark_parameters: dict[str, str],
+    aws_connection: dict[str, str],
 ) -> Path:
     """A dbt project with one export, and a profile with secrets in it."""
     events = tmp_path / "events"
@@ -59,15 +61,7 @@ def project_folder(
         "schema": "analytics",
         "threads": 2,
         "server_side_parameters": parameters,
-        "aws_connections": {
-            "default": {
-                "endpoint": faulty.endpoint,
-                "addressing_style": "path",
-                "access_key_id": "testing",
-                "secret_access_key": SECRET,
-                "session_token": TOKEN,
-            }
-        },
+        "aws_connections": {"default": {**aws_connection, "endpoint": faulty.endpoint}},
     }
     profile = {"acme": {"target": "dev", "outputs": {"dev": output}}}
     project = {"name": "acme", "version": "1.0", "profile": "acme", "config-version": 2}
@@ -120,7 +114,11 @@ def text_of(path: Path) -> str:
 
 
 def test_no_secret_is_written_anywhere(
-    project_folder: Path, faulty: FaultyS3, s3: Any, bucket: str
+    project_folder: Path,
+    faulty: FaultyS3,
+    s3: Any,
+    bucket: str,
+    aws_connection: dict[str, str],
 ) -> None:
     models = project_folder / "models"
     (models / "sources.yml").write_text(SOURCE.format(bucket=bucket))
@@ -142,7 +140,8 @@ def test_no_secret_is_written_anywhere(
     assert {"dbt.log", "run_results.json", "manifest.json"} <= {path.name for path in files}
     assert any(path.is_relative_to(project_folder / "events") for path in files)
     texts = [*outputs, *map(text_of, files)]
-    assert not [text for text in texts if SECRET in text or TOKEN in text]
+    secrets = [aws_connection[name] for name in ("secret_access_key", "session_token")]
+    assert not [text for text in texts for secret in secrets if secret in text]
 
 
 NO_DBT = """
