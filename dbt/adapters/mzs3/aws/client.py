@@ -1,4 +1,4 @@
-"""boto3 clients for a connection; runs on the driver and on executors alike."""
+"""boto3 clients for a connection, credentials of its role, and the time where S3 is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source's purified definition, as SQL and as YAML to paste."""
+"""A source's purified definition, as SQL and as YAML: pinned, or as it would be."""
 
 from __future__ import annotations
 

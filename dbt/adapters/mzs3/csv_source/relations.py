@@ -1,4 +1,4 @@
-"""The relations of a source in Spark: their names, making them, and the definition they pin."""
+"""The relations of a source in Spark: names, making them, what they pin, their settings."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ",
     f"stored.{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
 )
 
-_CONDITION = "INVALID_SCHEMA_OR_RELATION_NAME"
-_TAKEN = re.compile("[A-Za-z0-9_]+")
+_NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
+_TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
 
 _SETTINGS = {
     # Names of columns come out of objects: SQL must hold them as they are.
@@ -291,10 +291,10 @@ def refused_name(exc: Exception, relations: SourceRelations) -> str | None:
 
     Spark itself tells the name of whichever of the source's relations came first.
     """
-    if not isinstance(exc, PySparkException) or exc.getCondition() != _CONDITION:
+    if not isinstance(exc, PySparkException) or exc.getCondition() != _NAME_REFUSED:
         return None
     key, name = "schema", relations.schema
-    if _TAKEN.fullmatch(name):
+    if _TAKEN_NAMES.fullmatch(name):
         key, name = "identifier", relations.identifier
     return (
         f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "

@@ -1,4 +1,4 @@
-"""What one run did for one source."""
+"""What a run of a source says: warnings and hints on the way, and its report at the end."""
 
 from __future__ import annotations
 

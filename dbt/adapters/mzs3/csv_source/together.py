@@ -1,4 +1,4 @@
-"""Ingesting several sources at a time, and stopping all of them when the user cancels."""
+"""Several sources at a time: each tried once in an invocation, all stopped by Ctrl-C."""
 
 from __future__ import annotations
 

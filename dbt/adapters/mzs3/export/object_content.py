@@ -15,15 +15,13 @@ from botocore.exceptions import BotoCoreError
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.objects.prefix import Listed, Place
-from dbt.adapters.mzs3.objects.reader import begins_at
+from dbt.adapters.mzs3.objects.reader import FIRST_PAUSE_S, MAX_RESUMES, ReplacedError, begins_at
 
 CHUNK_BYTES = 1 << 20
 
 # Cutting a block at its quotes takes many times its size if it is all quotes and newlines.
 BLOCK_BYTES = 256 << 10
 
-MAX_RESUMES = 4
-_FIRST_PAUSE_S = 0.2
 
 _SUFFIXES = {
     ".csv": ("csv", "none"),
@@ -189,10 +187,6 @@ class RecordCounter:
                 at += 1
 
 
-class ReplacedError(Exception):
-    """The object is no longer the one that was listed."""
-
-
 class ObjectFile:
     """The object as it was when it was listed, from any byte on; holds only what is asked for.
 
@@ -261,7 +255,7 @@ class ObjectFile:
                 failures += 1
                 if failures > MAX_RESUMES:
                     raise
-                self._pause(_FIRST_PAUSE_S * 2 ** (failures - 1))
+                self._pause(FIRST_PAUSE_S * 2 ** (failures - 1))
             else:
                 self._position += len(data)
                 return data

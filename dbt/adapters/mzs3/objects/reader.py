@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MAX_RESUMES = 4
-_FIRST_PAUSE_S = 0.2
+FIRST_PAUSE_S = 0.2
 _READ_BYTES = 1024 * 1024
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
@@ -138,7 +138,7 @@ class ObjectVersion:
                 failures += 1
                 if failures > MAX_RESUMES:
                     raise
-                self.pause(_FIRST_PAUSE_S * 2 ** (failures - 1))
+                self.pause(FIRST_PAUSE_S * 2 ** (failures - 1))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _open(self, start: int, end: int) -> Any:

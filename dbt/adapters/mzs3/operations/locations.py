@@ -1,4 +1,4 @@
-"""The run-operations: arguments in, log lines or an error out."""
+"""The run-operations on connections, exports and shards: arguments in, lines out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = AdapterLogger("mzs3")
 
 _T = TypeVar("_T")
 
-OPERATION = "validate_aws_connection"
+VALIDATE = "validate_aws_connection"
 
 
 def validate(adapter: Any, name: Any, location: Any, queue: Any = None) -> None:
@@ -44,7 +44,7 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any = None) -> None:
 
     Without either, say who the connection is.
     """
-    with _operation(OPERATION, name=name, location=location):
+    with _operation(VALIDATE, name=name, location=location):
         connections = adapter.config.credentials.connections
         if location is None and queue is None:
             logger.info(f"  aws {name}: {identify(connections, name)}")
@@ -172,7 +172,7 @@ def identify(connections: Mapping[str, AwsConnection], name: str) -> str:
     Raises ConfigError for what is no connection, and S3Error if it does not work.
     """
     if name not in connections:
-        raise ConfigError(OPERATION, [unknown_connection("name", name, connections)])
+        raise ConfigError(VALIDATE, [unknown_connection("name", name, connections)])
     return check_connection(connections[name])
 
 
@@ -193,7 +193,7 @@ def validate_connection(
     if queue is not None and (problem := queue_problem(queue)) is not None:
         problems.append(f"queue {problem}")
     if problems:
-        raise ConfigError(OPERATION, problems)
+        raise ConfigError(VALIDATE, problems)
     tried = []
     if place is not None:
         checks = check_permissions(connections[name], place)

@@ -1,4 +1,4 @@
-"""Stopping what Spark runs once the user has cancelled."""
+"""Ending what Spark runs: once the user has cancelled, or once no executor takes it."""
 
 from __future__ import annotations
 

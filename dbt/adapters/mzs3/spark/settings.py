@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -13,13 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 FEW = 10_000
 """So many rows fit into the driver's memory, whatever their texts: some tens of MB."""
 
 
-@contextlib.contextmanager
+@contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """While it lasts, the session has these settings, whatever the user has set.
 
@@ -34,7 +33,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         # A session that takes no setting has ended, of which the work in it has told.
-        with contextlib.suppress(PySparkException, Py4JError, OSError):
+        with suppress(PySparkException, Py4JError, OSError):
             for name, before in theirs.items():
                 if before is None:
                     conf.unset(name)

@@ -1,4 +1,4 @@
-"""The part of an export that runs on the cluster: every file uploaded, none visible."""
+"""The part of an export that runs on the cluster, and what is known of its files then."""
 
 from __future__ import annotations
 

@@ -42,9 +42,6 @@ _CLOSED = 64
 
 Batches = Iterator[pa.RecordBatch]
 
-_ROWS = 8_192
-_BYTES = 4 << 20
-
 
 class TaskContext(Protocol):
     """What a task knows of itself: Spark's own, which workers have."""
@@ -278,6 +275,10 @@ def _bits(column: pa.Array) -> pa.Array:
     return one_nan.view(pa.int64() if pa.types.is_float64(column.type) else pa.int32())
 
 
+_GATHERED_ROWS = 8_192
+_GATHERED_BYTES = 4 << 20
+
+
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in the same order; small batches are joined, large ones come as they are.
 
@@ -287,7 +288,7 @@ def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if batch.nbytes >= _BYTES:
+        if batch.nbytes >= _GATHERED_BYTES:
             yield from _joined(held)
             yield batch
             rows = size = 0
@@ -295,7 +296,7 @@ def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= _ROWS or size >= _BYTES:
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
             yield from _joined(held)
             rows = size = 0
     yield from _joined(held)

@@ -18,8 +18,6 @@ from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-    from dbt.adapters.mzs3.aws.parts import Parts
-
 MAX_UPLOAD_PARTS = 10_000
 _Body = bytes
 # A single file's parts double in size after each so many.

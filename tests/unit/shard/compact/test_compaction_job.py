@@ -12,7 +12,6 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.compact import job
-from dbt.adapters.mzs3.shard.compact import job as sweep
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import Shelf
@@ -53,8 +52,7 @@ def test_files_are_kept_from_when_they_go_out_of_use(
         return NEW
 
     monkeypatch.setattr(job._Compaction, "_written", work)
-    for module in (job, sweep):
-        monkeypatch.setattr(module, "s3_now", lambda *_: clock[0])
+    monkeypatch.setattr(job, "s3_now", lambda *_: clock[0])
     state = compacted().swept.state
     assert state.batches == (NEW,)
     assert state.retired == (Retired("one", clock[0]), Retired("two", clock[0]))

@@ -1,4 +1,4 @@
-"""How much a run takes, and what it does about objects that were overwritten."""
+"""What a run takes: of which format, how listed, how much, and what of overwritten objects."""
 
 from __future__ import annotations
 

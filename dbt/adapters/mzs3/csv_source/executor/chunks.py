@@ -1,4 +1,4 @@
-"""Cuts a stream of CSV into chunks that end where a record ends."""
+"""Whole records of CSV: cut from a stream, known as plain or not, and read by pyarrow."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def is_plain(data: bytes, delimiter: bytes, quote: bytes, *, one_column: bool) -
     False for: NUL bytes; a quote inside a field that does not start with one; text behind a
     closing quote; a quoted field that is not closed; a carriage return outside quotes that no
     newline follows; a blank line where there is more than one column. What makes it false is
-    for `locate` to find. A few passes over the bytes in C, none over records.
+    for `sift` to find. A few passes over the bytes in C, none over records.
     """
     if b"\0" in data:
         return False

@@ -21,19 +21,19 @@ from dbt.adapters.mzs3.csv_source.executor.datetimes import to_date, to_timestam
 # pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
 # reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
 # Below these many digits nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
-_DIGITS = 38
+_DECIMAL_DIGITS = 38
 _WIDE_DIGITS = 76
 
 # What a decimal256 of any scale to 38 holds. The number is reckoned as an integer of, at most,
 # its digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
-_USUAL_REGEX = (
+_USUAL_DECIMAL_REGEX = (
     r"^[+-]?(?:[0-9]{0,38}(?:\.[0-9]{0,38})?"
     r"|[0-9]{0,9}(?:\.[0-9]{0,18})?[eE][+-]?0*[0-2]?[0-9])$"
 )
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 # A number too large comes back as infinity, one too small as zero, and `nan(1)` as NaN.
-_SPECIAL_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
+_SPECIAL_FLOAT_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
 
 _TRUE = ("t", "true", "y", "yes", "on", "1")
 _FALSE = ("f", "false", "n", "no", "off", "0")
@@ -51,7 +51,7 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     if not _may_have_exponents(text):
         # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
         # integer of at most n digits and the scale.
-        if longest <= _DIGITS - kind.scale:
+        if longest <= _DECIMAL_DIGITS - kind.scale:
             return pc.cast(text, kind)
         if longest <= _WIDE_DIGITS - kind.scale:
             return _through_wide(text, kind)
@@ -72,7 +72,7 @@ def _through_wide(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _by_form(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """pyarrow for the texts that it is right about, Python once for each other distinct one."""
-    usual = pc.match_substring_regex(text, _USUAL_REGEX)
+    usual = pc.match_substring_regex(text, _USUAL_DECIMAL_REGEX)
     values = _through_wide(pc.if_else(usual, text, pa.scalar(None, pa.string())), kind)
     rare = pc.unique(pc.filter(text, pc.invert(usual)))
     read = pa.array([_read_rare(value, kind) for value in rare.to_pylist()], kind)
@@ -80,7 +80,7 @@ def _by_form(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _read_rare(text: str, kind: pa.DataType) -> decimal.Decimal:
-    if not _NUMBER.fullmatch(text):
+    if not _DECIMAL.fullmatch(text):
         raise ValueError("not a decimal")
     exact = decimal.Context(prec=kind.precision, traps=[decimal.InvalidOperation, decimal.Inexact])
     try:
@@ -101,7 +101,7 @@ def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
     special = is_special(values)
     if pc.any(special).as_py():
         written = pc.unique(pc.filter(text, special))
-        if not pc.all(pc.match_substring_regex(written, _SPECIAL_REGEX)).as_py():
+        if not pc.all(pc.match_substring_regex(written, _SPECIAL_FLOAT_REGEX)).as_py():
             raise ValueError("a number out of range")
     return values
 
@@ -124,7 +124,7 @@ def convert(text: pa.Array, data_type: str) -> pa.Array:
     """A column of text as its type; NULL stays NULL.
 
     White space around a value is let be, as PostgreSQL does, but in strings it is kept. Raises
-    ValueError if any value is not of the type; which one is for `locate` to find.
+    ValueError if any value is not of the type; which one is for `convert_good` to find.
     """
     if data_type == "string":
         return text

@@ -1,4 +1,4 @@
-"""Objects in other encodings than UTF-8: turned into it on the way in, as they are read."""
+"""How strictly objects are read, and other encodings than UTF-8 as they are read."""
 
 from __future__ import annotations
 

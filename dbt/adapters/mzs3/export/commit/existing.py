@@ -1,4 +1,4 @@
-"""What a location holds before an export: nothing, an export of ours, or something else."""
+"""What a location holds before an export, and what an overwrite keeps of it."""
 
 from __future__ import annotations
 

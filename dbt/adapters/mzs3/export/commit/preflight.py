@@ -1,4 +1,4 @@
-"""Everything that is asked of a location before any data moves."""
+"""All that is asked of a location before data moves; a half-way commit is ended."""
 
 from __future__ import annotations
 

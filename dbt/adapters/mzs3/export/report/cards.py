@@ -1,4 +1,4 @@
-"""A card for each model: its latest runs, and what its exports took and wrote over time."""
+"""What the report shows of runs: a card for each model, its latest, and the failures."""
 
 from __future__ import annotations
 

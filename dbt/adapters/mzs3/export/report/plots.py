@@ -1,4 +1,4 @@
-"""HTML and SVG as text in which nothing untrusted can become markup."""
+"""Plots as SVG, and the page's markup, in which nothing untrusted can become markup."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Floating-point numbers as PostgreSQL writes them.
 
 Arrow's cast gives the fewest digits that read back as the same number, and so does PostgreSQL, but
-for the rare numbers that `midpoints` corrects. What differs is notation: PostgreSQL is positional
-from 1e-4 to below 1e15 (float32: 1e6), and its exponents have at least two digits.
+for the rare numbers that `without_midpoints` corrects. What differs is notation: PostgreSQL is
+positional from 1e-4 to below 1e15 (float32: 1e6), and its exponents have at least two digits.
 """
 
 from __future__ import annotations

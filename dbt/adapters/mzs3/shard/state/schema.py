@@ -1,4 +1,4 @@
-"""The columns of a shard, each under a tag that no other column ever had or will have."""
+"""The columns of a shard, each under a tag that no other one ever had; Spark's types."""
 
 from __future__ import annotations
 
