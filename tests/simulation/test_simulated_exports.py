@@ -351,7 +351,7 @@ class TestLong:
     def test_a_commit_and_a_recovery_of_which_requests_are_declined(
         self, scene: Scene, tell: Any
     ) -> None:
-        tell(exploration(scene, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=3))
+        tell(exploration(scene, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
 
     @pytest.mark.parametrize("mode", ["fail", "overwrite", "resume"])
     def test_three_whole_runs_at_random(self, mode: str, tell: Any) -> None:

@@ -417,7 +417,7 @@ def new_objects(_: Any, __: Any, ___: Any, made: Ledger, ____: Any) -> Iterator[
 
 
 @contextmanager
-def counted_rows(spark: Any, _: Any, __: Any, number: str, plan: Any, ___: int) -> Iterator[Any]:
+def counted_rows(spark: Any, _: Any, __: Any, number: str, plan: Any, *___: Any) -> Iterator[Any]:
     if spark("rows", number) != frozenset((number, name, version) for name, version, _ in plan):
         raise SourceError("rows are missing, or there twice")
     yield plan, Fetched(len(plan), len(plan))
@@ -456,12 +456,6 @@ def visible_in(made: Ledger, snapshot: str) -> set[str] | None:
     return {str(number) for number, phase, _ in copies if phase == COMMIT}
 
 
-def drop_epochs(spark: Any, _: object, gone: list[str], require_lock: Callable[[], None]) -> None:
-    if gone:
-        require_lock()
-        spark("drop_rows", frozenset(gone))
-
-
 class Anything:
     """Spark's functions on columns, of which nothing is asked."""
 
@@ -478,6 +472,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     patch = monkeypatch.setattr
     patch(ledger, "LedgerTable", SimulatedLedgerTable)
     patch(ledger, "_framed", lambda events, given: events)
+    patch(ledger, "list_partition", lambda *_: None)  # of rows that nobody sees
     patch(ledger, "F", Anything())
     patch(ledger.time, "time_ns", lambda: CLOCK.now * 1_000_000)
     patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
@@ -496,8 +491,8 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     patch(compaction, "COMPACT_AFTER", 3)
     patch(compaction, "_kept", kept)
     patch(compaction, "_visible_in", visible_in)
-    patch(compaction, "written_epochs", lambda spark, _: sorted(spark("written")))
-    patch(compaction, "drop_epochs", drop_epochs)
+    patch(compaction, "_written_epochs", lambda spark, _: sorted(spark("written")))
+    patch(compaction, "_drop_epochs", lambda spark, _, gone: spark("drop_rows", frozenset(gone)))
     patch(compaction, "show_since", lambda spark, _, number: spark("since", int(number)))
     alone.cache_clear()
     return monkeypatch

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.partitions import partition_sql
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 pytestmark = pytest.mark.spark
@@ -134,6 +135,26 @@ def test_rows_that_are_there_twice_are_not_committed(lake):
         "nothing of this run is committed. This is a defect, please report it"
     )
     assert lake.rows("id") == []
+
+
+def test_rows_that_went_after_they_were_written_are_not_committed(lake):
+    lake.put("1.csv", "id\n1\n")
+
+    def lose(step):
+        if step == "begin commit":
+            rows = lake.relations.rows
+            [found] = lake.spark.sql(f"SHOW PARTITIONS {rows}").collect()
+            partition = dict([found["partition"].split("=")])
+            lake.spark.sql(f"ALTER TABLE {rows} DROP {partition_sql(partition)}")
+
+    with pytest.raises(SourceError) as raised:
+        lake.ingest(on_step=lose)
+    assert str(raised.value) == (
+        "lake.orders: 1 rows were written, and 0 are there; nothing of this run is committed. "
+        "Something else has changed the files of the source's tables; run again"
+    )
+    assert lake.rows("id") == []
+    assert lake.ingest().objects == 1
 
 
 def test_another_encoding_is_pinned(lake):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 
 import pytest
+from real_stores import STORE
 
 from dbt.adapters.mzs3.csv_source import ingest as ingest_module
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
@@ -277,34 +277,6 @@ def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
     assert lake.spark.table(lake.relations.source).count() == 1
 
 
-@pytest.mark.parametrize("suffix", ["__ledger", "__rows"])
-def test_what_another_run_ingests_while_a_reset_stalls_stays(lake, suffix):
-    lake.put("1.csv", "id\n1\n")
-    lake.ingest()
-    # It looks at the lock ahead of three views, of the ledger, of an epoch's rows, of the table.
-    looks = iter(range({"__ledger": 4, "__rows": 6}[suffix], 0, -1))
-
-    def require(_):
-        if next(looks, 0) == 1:
-            drop_source(lake.spark, lake.relations, "lake.orders")
-            lake.put("2.csv", "id\n2\n")
-            lake.ingest()
-
-    stalled = SimpleNamespace(require=require)
-    with pytest.raises(SourceError) as raised:
-        drop_source(lake.spark, lake.relations, "lake.orders", stalled)
-    assert str(raised.value) == (
-        f"lake.orders: another run made {lake.schema}.orders{suffix} anew while this one reset "
-        "the source; it is left as it is, and nothing more is dropped. Run again"
-    )
-    assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
-    lake.put("3.csv", "id\n3\n")
-    assert lake.ingest().objects == 1
-    assert [row[2] for row in lake.rows("id")] == ["1", "2", "3"]
-    drop_source(lake.spark, lake.relations, "lake.orders")
-    assert lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect() == []
-
-
 def test_a_folder_that_a_late_run_has_left_is_named(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -315,8 +287,9 @@ def test_a_folder_that_a_late_run_has_left_is_named(lake):
         lake.ingest()
     assert str(caught.value) == (
         f"lake.orders: {lake.schema}.orders__rows can't be made, as its folder {folder} is not "
-        "empty. A run that went on after the source was reset has written there. Once no run is "
-        "at work on the source, remove that folder, and run again"
+        "empty. Either a run that went on after the source was reset has written there: once no "
+        "run is at work on the source, remove the folder. Or the metastore does not know the "
+        "table any more: then the folder has its rows, and the metastore is to be restored"
     )
 
 
@@ -363,6 +336,7 @@ def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_ow
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
+@pytest.mark.skipif(STORE == "minio", reason="it deletes whatever is there, and is refused")
 def test_rows_of_objects_that_were_deleted_are_not_dropped_for_good(lake):
     lake.external = {"after_commit": "delete", "header": ["id"]}
     lake.ingest()

@@ -149,9 +149,11 @@ def _drop_rows(
     """Rows that nobody has seen since that snapshot, or ever will again, are gone."""
     if snapshot is None or (visible := _visible_in(ledger, snapshot)) is None:
         return
-    written = written_epochs(spark, relations)
+    written = _written_epochs(spark, relations)
     gone = [e for e in written if int(e) < int(snapshot) and e not in visible]
-    drop_epochs(spark, relations, gone, require_lock)
+    for start in range(0, len(gone), PARTITIONS_AT_ONCE):
+        require_lock()
+        _drop_epochs(spark, relations, gone[start : start + PARTITIONS_AT_ONCE])
 
 
 def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
@@ -167,23 +169,11 @@ def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
     return {row["of_epoch"] for row in found if row["of_phase"] == COMMIT}
 
 
-def written_epochs(spark: SparkSession, relations: SourceRelations) -> list[str]:
-    """The epochs of which there are rows, committed or not."""
+def _written_epochs(spark: SparkSession, relations: SourceRelations) -> list[str]:
     written = spark.sql(f"SHOW PARTITIONS {relations.rows}").collect()
     return [row["partition"].partition("=")[2] for row in written]
 
 
-def drop_epochs(
-    spark: SparkSession,
-    relations: SourceRelations,
-    epochs: list[str],
-    require_lock: Callable[[], None],
-) -> None:
-    """The rows of these epochs are gone; as their numbers are never taken again, no others are."""
-    for start in range(0, len(epochs), PARTITIONS_AT_ONCE):
-        named = ", ".join(
-            f"PARTITION ({EPOCH_COLUMN} = {quote_literal(epoch)})"
-            for epoch in epochs[start : start + PARTITIONS_AT_ONCE]
-        )
-        require_lock()
-        spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")
+def _drop_epochs(spark: SparkSession, relations: SourceRelations, epochs: list[str]) -> None:
+    named = ", ".join(f"PARTITION ({EPOCH_COLUMN} = {quote_literal(epoch)})" for epoch in epochs)
+    spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")

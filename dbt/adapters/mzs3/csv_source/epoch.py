@@ -32,9 +32,8 @@ from dbt.adapters.mzs3.csv_source.ledger import (
 )
 from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.partitions import list_partition
 from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import SILENT, Voice, objects_hint
 from dbt.adapters.mzs3.csv_source.scan import listing_name
 from dbt.adapters.mzs3.csv_source.together import Cancellation
@@ -88,7 +87,7 @@ class Pass:
         for dead in unfinished_epochs(epochs):
             # Its plan counts no more: the source may be declared otherwise since, and objects
             # may be corrected or removed.
-            self._step("void", partial(self._void, ledger, dead))
+            self._step("void", partial(ledger.write_void, dead))
         if is_due(epochs):
             self._step("compact", partial(self._compact, ledger))
         told = self._told(ledger)
@@ -171,20 +170,17 @@ class Pass:
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
         try:
-            self._step("fetch", lambda: self._fetch(epoch, plan, batch))
+            written = self._step("fetch", lambda: self._fetch(epoch, plan, batch))
         except SPARK_FAILURES as exc:
             error = executor_error(exc)
             if error is None:
                 raise
             named = self._record_failure(ledger, epoch, plan, error.message)
             raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
-        fetched = self._step("commit", lambda: self._commit(ledger, epoch, plan, batch.objects))
+        fetched = self._step(
+            "commit", lambda: self._commit(ledger, epoch, plan, batch.objects, written)
+        )
         return Totals(**asdict(fetched), **waiting)
-
-    def _void(self, ledger: Ledger, epoch: str) -> None:
-        ledger.write_void(epoch)
-        # What a killed run has left of its rows: a compaction drops it with what else nobody sees.
-        list_partition(self.spark, self.relations.rows, {EPOCH_COLUMN: epoch})
 
     def _compact(self, ledger: Ledger) -> None:
         compact(self.spark, self.relations, ledger, require_lock=self.lock.require)
@@ -198,15 +194,19 @@ class Pass:
             self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
         raise SourceError(refusal.text)
 
-    def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> None:
+    def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> int:
         count, size = batch.objects, batch.bytes
-        fetch_rows(self.spark, self.spec, self.relations, epoch, plan, count, size)
+        return fetch_rows(self.spark, self.spec, self.relations, epoch, plan, count, size)
 
-    def _commit(self, ledger: Ledger, epoch: str, plan: DataFrame, count: int) -> Fetched:
+    def _commit(
+        self, ledger: Ledger, epoch: str, plan: DataFrame, count: int, rows: int
+    ) -> Fetched:
         if self._acts_after_commit:
             ledger.write_due(epoch)
         with ExitStack() as stack:
-            counting = counted_rows(self.spark, self.spec, self.relations, epoch, plan, count)
+            counting = counted_rows(
+                self.spark, self.spec, self.relations, epoch, plan, count, rows
+            )
             try:
                 counted, fetched = stack.enter_context(counting)
             except SourceError as exc:

@@ -42,8 +42,8 @@ def fetch_rows(
     plan: DataFrame,
     count: int,
     size: int,
-) -> None:
-    """The rows of every object of the plan are in the epoch's partition, each once.
+) -> int:
+    """The rows of every object of the plan are in the epoch's partition, each once; how many.
 
     An object that would keep one core busy for long is read by several tasks, in ranges; unless
     that can't be done, of which a task that reads all of it tells. `count` and `size` are of the
@@ -60,7 +60,7 @@ def fetch_rows(
     while True:
         try:
             with _rows(spark, spec, objects, count, size, large) as rows:
-                insert_partition(spark, rows, relations.rows, partition)
+                return insert_partition(spark, rows, relations.rows, partition)
         except SPARK_FAILURES as exc:
             key = unclear_object(executor_message(exc))
             if key is None:
@@ -68,8 +68,6 @@ def fetch_rows(
             # After a second one, none is cut: each attempt fetches everything anew.
             large = [] if again else [one for one in large if one.key != key]
             again = True
-        else:
-            return
 
 
 def _large(
@@ -148,6 +146,7 @@ _TOTALS = (
     "coalesce(sum(rejects), 0) AS rejected",
     "count_if(error IS NOT NULL) AS skipped",
     f"min({_WRONG}) AS wrong",
+    "coalesce(sum(written), 0) AS written",
 )
 
 
@@ -159,16 +158,17 @@ def counted_rows(
     epoch: str,
     plan: DataFrame,
     count: int,
+    written_rows: int,
 ) -> Iterator[tuple[DataFrame, Fetched]]:
     """The plan with `rows`, `rejects` and the `error` of each object, counted once; and totals.
 
-    `count` objects were to be planned, which says how best to hold what is counted.
+    `count` objects were to be planned, which says how best to hold what is counted;
+    `written_rows` were written.
 
     Raises SourceError if records of an object are there twice, or missing before its last one
     there: its records, rejected ones too, are numbered from 1, so the highest number is their
-    count; an object that was skipped has one row, without a number. That all of an object's last
-    records, or all of it, arrived is Spark's to see to: an object without records has no row
-    either. Raises it also for more rejects than the source allows.
+    count; an object that was skipped has one row, without a number. Raises it if there are not as
+    many rows as were written, and for more rejects than the source allows.
     """
     written = spark.table(relations.rows).where(f"{EPOCH_COLUMN} = {quote_literal(epoch)}")
     reason = _REASON if spec.reading.skips else "CAST(NULL AS string) AS error"
@@ -181,6 +181,12 @@ def counted_rows(
                 f"{spec.source}: object {wrong['object']} has {wrong['written']} rows where it "
                 f"should have {wrong['should']}; nothing of this run is committed. This is a "
                 "defect, please report it"
+            )
+        if (found := totals.pop("written")) != written_rows:
+            raise SourceError(
+                f"{spec.source}: {written_rows} rows were written, and {found} are there; nothing "
+                "of this run is committed. Something else has changed the files of the source's "
+                "tables; run again"
             )
         _require_few(spec, totals["rejected"], written)
         yield counted.fillna(0, ["rows", "rejects"]), Fetched(**totals)

@@ -48,6 +48,8 @@ from dbt.adapters.mzs3.csv_source.events import (
 )
 from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.lock import NOTHING_COMMITTED
+from dbt.adapters.mzs3.csv_source.partitions import list_partition
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
@@ -188,6 +190,8 @@ class Ledger:
             self._epochs.setdefault(epoch, set()).add(COMMIT)
             self.drop([(epoch, CLOSING)])
             return
+        # What a killed run has left of its rows: a compaction drops it with what else nobody sees.
+        list_partition(self._spark, self._relations.rows, {EPOCH_COLUMN: epoch})
         self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit("void"))
 
     def write_due(self, epoch: str) -> None:

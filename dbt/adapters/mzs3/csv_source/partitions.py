@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 if TYPE_CHECKING:
@@ -13,8 +16,8 @@ if TYPE_CHECKING:
 
 def insert_partition(
     spark: SparkSession, frame: DataFrame, table: str, partition: Mapping[str, str]
-) -> None:
-    """The frame's rows are all there is in a partition that only this run writes.
+) -> int:
+    """The frame's rows are all there is in a partition that only this run writes; how many.
 
     Columns go by position. Readers see the partition once the metastore lists it, which is one
     step, after all of its files are in place. The frame may read the same table.
@@ -26,8 +29,11 @@ def insert_partition(
     names = [*partition]
     schema = spark.table(table).drop(*names).schema
     rows = frame.toDF(*(field.name for field in schema)).to(schema)
+    counted = Observation()
+    rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     rows.write.mode("overwrite").parquet(partition_folder(spark, table, partition))
     list_partition(spark, table, partition)
+    return int(counted.get["rows"])
 
 
 def list_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:

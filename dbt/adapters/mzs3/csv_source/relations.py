@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,8 +37,6 @@ PARTITIONS = "epoch string, phase string"
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
-MADE_PROPERTY = "mzs3.made."
-_MADE_AS = "as"
 # By which a view is known as the source's own, and as one that reads the ledger in one way.
 _OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
@@ -110,24 +107,9 @@ class SourceRelations:
         """The table that exists while a run changes this source."""
         return self._name("__lock")
 
-    def aside(self, suffix: str, made: str) -> str:
-        """What a table that was made as this is named while it is dropped, and never else."""
-        return self._name(f"{suffix}_{made}")
-
     def beat(self, token: str) -> str:
         """The table by which the run that took the lock under this token shows that it works."""
         return self._name(f"__lock_{token}")
-
-
-def made_as(spark: SparkSession, table: str) -> str | None:
-    """What tells a table from others that were made under the same name, empty for one of an
-    earlier version; None where there is no table."""
-    found = read_properties(spark, table, MADE_PROPERTY)
-    return None if found is None else found.get(_MADE_AS, "")
-
-
-def _new() -> dict[str, str]:
-    return {f"{MADE_PROPERTY}{_MADE_AS}": uuid.uuid4().hex[:16]}
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -197,20 +179,19 @@ def make_relations(
         )
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
-    parts = {
-        f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
-    }
+    parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
+    properties = properties_sql(PINNED_PROPERTY, parts)
     _make_table(
         spark,
         f"{source}: {relations.shown('__rows')}",
         f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
-        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties_sql('', parts | _new())}",
+        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties}",
     )
     _make_table(
         spark,
         f"{source}: {relations.shown('__ledger')}",
         f"{relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) USING parquet "
-        f"PARTITIONED BY (epoch, phase) TBLPROPERTIES {properties_sql('', _new())}",
+        "PARTITIONED BY (epoch, phase)",
     )
     _make_views(spark, relations, views)
 
@@ -223,9 +204,10 @@ def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
             raise
         folder = exc.getMessageParameters()["location"].strip("'")
         raise SourceError(
-            f"{shown} can't be made, as its folder {folder} is not empty. A run that went on "
-            "after the source was reset has written there. Once no run is at work on the source, "
-            "remove that folder, and run again"
+            f"{shown} can't be made, as its folder {folder} is not empty. Either a run that "
+            "went on after the source was reset has written there: once no run is at work on the "
+            "source, remove the folder. Or the metastore does not know the table any more: then "
+            "the folder has its rows, and the metastore is to be restored"
         ) from exc
 
 

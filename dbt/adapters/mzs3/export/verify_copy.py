@@ -16,8 +16,9 @@ from dbt.adapters.mzs3.errors import LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.export.object_content import Layout, ObjectFile, ReplacedError, content_of
+from dbt.adapters.mzs3.export.object_content import Layout, ObjectFile, content_of
 from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.objects.reader import ReplacedError
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import uuid
 from collections import defaultdict
@@ -16,7 +17,11 @@ from dbt.adapters.mzs3.objects.prefix import PROBE, Place
 _NOT_OF_ANY = '"0"'
 _REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
 _UNKNOWN_CODES = frozenset({"NotImplemented", "501"})
-_AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu")
+# Of S3 itself: a server of somebody's, on a machine there, may have a name that ends the same way.
+_AMAZON_S3 = re.compile(
+    r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
+    r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
+)
 # Its last part is that of a record which neither a source's listing nor its queue takes for an
 # object, whatever the pattern; its first one is what exports and Spark pass over.
 _PROBE_BESIDE_OBJECTS = f"{PROBE}{{}}/_committing.json"
@@ -89,7 +94,7 @@ def spares_what_does_not_match(place: Place) -> bool:
     source takes, and is removed. Raises S3Error, which names the permissions.
     """
     endpoint = str(place.client.meta.endpoint_url)
-    if (urlsplit(endpoint).hostname or "").endswith(_AMAZON):
+    if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
         return True
     store = (endpoint, place.location.bucket)
     with _trying[store]:

@@ -39,7 +39,7 @@ class PendingFile:
 
 
 def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) -> str | None:
-    """The ETag of what the upload is now, by this call or an earlier one; None if it is gone.
+    """The ETag of what the upload is now; empty if it was that before; None if it is gone.
 
     An earlier completion is known by the object's size, and where it takes the place of an
     object, whose ETag is `instead_of`, by another ETag too. Raises AwsFailure.
@@ -56,20 +56,16 @@ def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) 
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
-        return completed_etag(place, file, instead_of=instead_of)
+        return "" if is_completed(place, file, instead_of=instead_of) else None
     return answer.get("ETag", "")
 
 
-def completed_etag(
-    place: Place, file: PendingFile, *, instead_of: str | None = None
-) -> str | None:
-    """The ETag of the object that the upload has become, as `complete` tells it, or None."""
+def is_completed(place: Place, file: PendingFile, *, instead_of: str | None = None) -> bool:
+    """Whether the upload has become an object, as far as its size tells: see `complete`."""
     found = place.find(file.key)
     if found is None or found.size != file.bytes:
-        return None
-    if found.etag == instead_of and found.etag.strip('"') != multipart_etag(file.etags):
-        return None
-    return found.etag
+        return False
+    return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:

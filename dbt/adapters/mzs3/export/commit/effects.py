@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.objects.prefix import Listed, Place
 from dbt.adapters.mzs3.upload.pending import (
     PendingFile,
     complete,
-    completed_etag,
+    is_completed,
     multipart_etag,
 )
 
@@ -78,9 +78,6 @@ class Effects:
 
     def _is_completed(self, file: PendingFile) -> bool:
         etag = complete(self._place, file, instead_of=self.pending.in_place)
-        return self._is_there(file, etag)
-
-    def _is_there(self, file: PendingFile, etag: str | None) -> bool:
         if etag:
             self._etags[file.key] = etag
         return etag is not None
@@ -107,7 +104,7 @@ class Effects:
         except AwsFailure as exc:
             if not is_missing(exc):
                 raise
-        return self._is_there(file, completed_etag(self._place, file))
+        return is_completed(self._place, file)
 
     def is_visible(self) -> bool:
         """Whether the manifest is of this commit, or one that keeps some of its files.
