@@ -9,11 +9,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+# What a shell has started in its background ignores Ctrl-C, and so does all that it starts.
+_DBT = """
+import signal
+from dbt.cli.main import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli()
+"""
+
 
 def start_dbt(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    code = "from dbt.cli.main import cli; cli()"
     return subprocess.Popen(
-        [sys.executable, "-c", code, "--no-use-colors", *arguments],
+        [sys.executable, "-c", _DBT, "--no-use-colors", *arguments],
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
