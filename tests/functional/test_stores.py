@@ -14,7 +14,7 @@ from real_stores import STORE
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.objects.conditions import spares_what_does_not_match, store_conditions
+from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete, store_conditions
 from dbt.adapters.mzs3.objects.prefix import Place
 
 BUCKET = "stores"
@@ -72,7 +72,7 @@ def test_the_conditions_of_writes_are_heeded(client: Any) -> None:
 
 def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
     place = Place(client, S3Location(BUCKET, "deletes/"))
-    assert spares_what_does_not_match(place) == (STORE != "minio")
+    assert heeds_conditional_delete(place) == (STORE != "minio")
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="deletes/")
 
 

@@ -150,8 +150,9 @@ def test_rows_that_went_after_they_were_written_are_not_committed(lake):
     with pytest.raises(SourceError) as raised:
         lake.ingest(on_step=lose)
     assert str(raised.value) == (
-        "lake.orders: 1 rows were written, and 0 are there; nothing of this run is committed. "
-        "Something else has changed the files of the source's tables; run again"
+        "lake.orders: the tasks of this run wrote 1 row, and 0 are there; nothing of it is "
+        "committed. Something else has changed the files of the source's tables: find out what, "
+        "and run again"
     )
     assert lake.rows("id") == []
     assert lake.ingest().objects == 1

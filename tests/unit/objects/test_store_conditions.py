@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.objects import conditions as module
 from dbt.adapters.mzs3.objects.conditions import (
     Conditions,
     compares_before_deleting,
-    spares_what_does_not_match,
+    heeds_conditional_delete,
     store_conditions,
 )
 from dbt.adapters.mzs3.objects.prefix import Place
@@ -121,7 +121,7 @@ def test_whether_a_store_deletes_what_does_not_match(
     s3 = Store(*heeded, ignored=ignored)
     s3.tells_of_missing = tells_of_missing
     for _ in range(2):
-        assert spares_what_does_not_match(place(s3)) == (heeded == EVERY)
+        assert heeds_conditional_delete(place(s3)) == (heeded == EVERY)
     assert s3.objects == {}
     assert s3.asked["PutObject"] == (heeded != EVERY or tells_of_missing)
 
@@ -136,7 +136,7 @@ def test_a_store_that_compares_only_what_is_there_is_tried_with_an_object(s3: St
 
     s3 = Lenient(*EVERY)
     s3.before = lambda action, key: written.append(key) if action == "PutObject" else None
-    assert spares_what_does_not_match(place(s3))
+    assert heeds_conditional_delete(place(s3))
     assert s3.objects == {}
     (key,) = written
     # No source takes an object of this name, and an export passes over it.
@@ -158,20 +158,41 @@ def test_what_can_not_be_tried_names_the_object_and_the_permissions(action: str)
         match=r"^trying a conditional DELETE at s3://b/x/_mzs3_\w+/_committing\.json failed: "
         r"AccessDenied: No\. \(needs s3:PutObject and s3:DeleteObject\)$",
     ):
-        spares_what_does_not_match(place(s3))
+        heeds_conditional_delete(place(s3))
     s3.before = lambda asked, key: None
-    assert not spares_what_does_not_match(place(s3))
+    assert not heeds_conditional_delete(place(s3))
 
 
 @pytest.mark.parametrize(
-    "host", ["s3.eu-central-1.amazonaws.com", "s3.cn-north-1.amazonaws.com.cn"]
+    "host",
+    [
+        "s3.amazonaws.com",
+        "s3.eu-central-1.amazonaws.com",
+        "s3.us-gov-west-1.amazonaws.com",
+        "s3.cn-north-1.amazonaws.com.cn",
+        "s3.dualstack.us-east-1.amazonaws.com",
+        "s3-fips.us-east-1.amazonaws.com",
+        "bucket.vpce-1a2b-3c4d.s3.us-east-1.vpce.amazonaws.com",
+    ],
 )
 def test_amazon_s3_is_not_asked(s3: Store, host: str) -> None:
     s3.meta.endpoint_url = f"https://{host}"
-    assert spares_what_does_not_match(place(s3))
+    assert heeds_conditional_delete(place(s3))
     assert not s3.asked
-    s3.meta.endpoint_url = "https://amazonaws.com.example.org"
-    assert spares_what_does_not_match(place(s3))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "s3.amazonaws.com.example.org",
+        "s3-minio-1.elb.eu-central-1.amazonaws.com",
+        "ec2-192-0-2-1.compute-1.amazonaws.com:9000",
+        "x.s3-outposts.us-east-1.amazonaws.com",
+    ],
+)
+def test_other_servers_with_a_name_at_amazon_are_asked(s3: Store, host: str) -> None:
+    s3.meta.endpoint_url = f"https://{host}"
+    assert heeds_conditional_delete(place(s3))
     assert s3.asked
 
 

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.objects.conditions import spares_what_does_not_match
+from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.objects.prefix import Place
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
@@ -35,14 +35,14 @@ EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""
 
 
-def require_sparing_store(definition: SourceDefinition, connection: AwsConnection) -> None:
+def require_conditional_delete(definition: SourceDefinition, connection: AwsConnection) -> None:
     """Raises SourceError where to move or delete an object could destroy what came in its place.
 
     To be called before anything is ingested: between the last look at an object and its deletion
     only the store itself can see that it was overwritten.
     """
     location = definition.location
-    if not spares_what_does_not_match(Place(s3_client(connection), location)):
+    if not heeds_conditional_delete(Place(s3_client(connection), location)):
         action = definition.discovery.after_commit.action.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_sparing_store
+from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_conditional_delete
 from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
@@ -95,8 +95,11 @@ class Pass:
         with new_objects(self.spark, self.definition, self.connection, ledger, told) as batch:
             if batch.refusal is not None:
                 self._refuse(ledger, batch.refusal)
-            if self._acts_after_commit and (batch.objects or epochs_due(ledger.epochs())):
-                self._step("try store", self._require_sparing_store)
+            if self._deletes_objects and (batch.objects or epochs_due(ledger.epochs())):
+                self._step(
+                    "try store",
+                    partial(require_conditional_delete, self.definition, self.connection),
+                )
             totals = self._epoch(ledger, batch)
         if (since := batch.full_since) is not None:
             # Not before all that the listing found is on record: else a key could be missed.
@@ -112,9 +115,9 @@ class Pass:
     def _acts_after_commit(self) -> bool:
         return self.definition.discovery.after_commit.action is not AfterAction.KEEP
 
-    def _require_sparing_store(self) -> None:
-        if self.definition.discovery.empties_location:
-            require_sparing_store(self.definition, self.connection)
+    @property
+    def _deletes_objects(self) -> bool:
+        return self._acts_after_commit and self.definition.discovery.empties_location
 
     def _told(self, ledger: Ledger) -> DataFrame | None:
         """The objects that the queue told of and S3 has; None without a queue."""

@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
+from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -174,8 +175,8 @@ def counted_rows(
     reason = _REASON if spec.reading.skips else "CAST(NULL AS string) AS error"
     columns = (F.expr(text) for text in (*_COUNTS, reason))
     counts = written.groupBy(F.expr("_mz_object AS object")).agg(*columns)
-    with held(spark, plan.join(counts, "object", "full"), few=count <= FEW) as counted:
-        totals = counted.selectExpr(*_TOTALS).first().asDict()
+    with held(spark, plan.join(counts, "object", "full"), few=count <= FEW) as per_object:
+        totals = per_object.selectExpr(*_TOTALS).first().asDict()
         if (wrong := totals.pop("wrong")) is not None:
             raise SourceError(
                 f"{spec.source}: object {wrong['object']} has {wrong['written']} rows where it "
@@ -184,12 +185,12 @@ def counted_rows(
             )
         if (found := totals.pop("written")) != written_rows:
             raise SourceError(
-                f"{spec.source}: {written_rows} rows were written, and {found} are there; nothing "
-                "of this run is committed. Something else has changed the files of the source's "
-                "tables; run again"
+                f"{spec.source}: the tasks of this run wrote {counted(written_rows, 'row')}, and "
+                f"{found} are there; nothing of it is committed. Something else has changed the "
+                "files of the source's tables: find out what, and run again"
             )
         _require_few(spec, totals["rejected"], written)
-        yield counted.fillna(0, ["rows", "rejects"]), Fetched(**totals)
+        yield per_object.fillna(0, ["rows", "rejects"]), Fetched(**totals)
 
 
 def _require_few(spec: FetchSpec, rejected: int, written: DataFrame) -> None:

@@ -85,7 +85,7 @@ def compares_before_deleting(place: Place) -> bool:
 _spares: dict[tuple[str, str], bool] = {}
 
 
-def spares_what_does_not_match(place: Place) -> bool:
+def heeds_conditional_delete(place: Place) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag leaves an object there: tried once in
     a process, then known. Amazon S3 does.
 
