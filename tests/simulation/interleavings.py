@@ -106,7 +106,8 @@ class Runner:
                 waiting.append(request)
                 raise _Paused from None
             if isinstance(answer, Failed):
-                raise answer.error
+                # Else an error that is raised again and again keeps the frames of every time.
+                raise answer.error.with_traceback(None)
             return answer
 
         outcome: Any = None
@@ -115,7 +116,7 @@ class Runner:
         except _Paused:
             pass
         except Exception as exc:
-            outcome = exc
+            outcome = exc.with_traceback(None)
         self._count += 1
         return Step(self._count, answers, waiting[0] if waiting else None, outcome)
 
