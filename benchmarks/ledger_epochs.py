@@ -20,12 +20,12 @@ from session import Session
 
 from dbt.adapters.mzs3.csv_source.compaction import is_due
 from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
-from dbt.adapters.mzs3.csv_source.decisions import decide
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.events import COMMIT, FETCHED, SNAPSHOT
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.reconcile import reconcile
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, make_schema
 from dbt.adapters.mzs3.csv_source.status import read_status
 
@@ -94,7 +94,7 @@ class Bench(Session):
     def plan(self, source: SourceDefinition, found: DataFrame) -> int:
         """How many of the objects a pass would take; the last one alone is new to each ledger."""
         ledger = Ledger(self.spark, _relations(source))
-        decided = decide(found, ledger.objects(), OnOverwrite.FAIL, complete=True)
+        decided = reconcile(found, ledger.objects(), OnOverwrite.FAIL, complete=True)
         return int(decided.where(F.col("action") == "take").count())
 
     def _snapshot(self, epochs: int) -> DataFrame:

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete, store_conditions
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 
 BUCKET = "stores"
 RACES = 50
@@ -64,15 +64,15 @@ def opened(client: Any, key: str, *bodies: bytes) -> dict[str, Any]:
 
 
 def test_the_conditions_of_writes_are_heeded(client: Any) -> None:
-    found = store_conditions(Place(client, S3Location(BUCKET, "conditions/")))
+    found = store_conditions(Prefix(client, S3Location(BUCKET, "conditions/")))
     assert found.creates
     assert found.replaces
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="conditions/")
 
 
 def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
-    place = Place(client, S3Location(BUCKET, "deletes/"))
-    assert heeds_conditional_delete(place) == (STORE != "minio")
+    prefix = Prefix(client, S3Location(BUCKET, "deletes/"))
+    assert heeds_conditional_delete(prefix) == (STORE != "minio")
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="deletes/")
 
 

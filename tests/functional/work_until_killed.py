@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.shard.compact import job as killed
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
-from dbt.adapters.mzs3.shard.read.rows import Shelf, read_shard
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import isolated_session
 
@@ -110,9 +110,9 @@ class Work:
         }
 
     def _compacted(self, version: int, arguments: dict[str, Any]) -> Any:
-        shelf = Shelf(self._connection, parse_location(self._shard))
+        shard = ShardLocation(self._connection, parse_location(self._shard))
         since = {"since": "latest"}
-        return compact_shard(self._spark, shelf, parse_compaction({**since, **arguments}))
+        return compact_shard(self._spark, shard, parse_compaction({**since, **arguments}))
 
 
 def _by_version(rows: DataFrame) -> dict[str, list[int]]:

@@ -71,14 +71,14 @@ INTERVAL = SqlType("interval", 1186, pa.struct(INTERVAL_PARTS), _interval)
 
 def array_of(element: SqlType) -> SqlType:
     def pack(value: list[Any]) -> bytes:
-        shape = _shape(value)
+        logical_type = _logical_type(value)
         leaves = value
-        for _ in shape[1:]:
+        for _ in logical_type[1:]:
             leaves = [leaf for inner in leaves for leaf in inner]
         if not leaves:
             return struct.pack(">iiI", 0, 0, element.oid)
-        dimensions = b"".join(struct.pack(">ii", length, 1) for length in shape)
-        head = struct.pack(">iiI", len(shape), None in leaves, element.oid)
+        dimensions = b"".join(struct.pack(">ii", length, 1) for length in logical_type)
+        head = struct.pack(">iiI", len(logical_type), None in leaves, element.oid)
         return head + dimensions + b"".join(_field(leaf, element.pack) for leaf in leaves)
 
     return SqlType(f"{element.sql}[]", 0, pa.list_(element.arrow), pack)
@@ -104,9 +104,9 @@ def _stored(data_type: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_temporal(data_type) else data_type
 
 
-def _shape(value: list[Any]) -> list[int]:
+def _logical_type(value: list[Any]) -> list[int]:
     inner = value[0] if value else None
-    return [len(value), *(_shape(inner) if isinstance(inner, list) else [])]
+    return [len(value), *(_logical_type(inner) if isinstance(inner, list) else [])]
 
 
 def _field(value: Any, pack: Pack) -> bytes:

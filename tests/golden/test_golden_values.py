@@ -42,18 +42,18 @@ SCALARS = {
 }
 
 
-def check(postgres, kind, values, shape=PLAIN):
+def check(postgres, kind, values, logical_type=PLAIN):
     """The values alone in a table, where a NULL is an empty line, and beside another column."""
     column = g.arrow_array(kind, values)
     other = pa.array(range(len(values)), pa.int32())
     alone = pa.record_batch([column], names=["v"])
     postgres.load(["v"], [kind], [(value,) for value in values])
-    encoder = CsvEncoder(alone.schema, CsvDialect(), shapes=(shape,))
+    encoder = CsvEncoder(alone.schema, CsvDialect(), logical_types=(logical_type,))
     g.assert_same(g.encoded(encoder, alone), postgres.csv())
     beside = pa.record_batch([column, other], names=["v", "n"])
     rows = [(value, number) for number, value in enumerate(values)]
     postgres.load(["v", "n"], [kind, g.INTEGER], rows)
-    encoder = CsvEncoder(beside.schema, CsvDialect(), shapes=(shape, PLAIN))
+    encoder = CsvEncoder(beside.schema, CsvDialect(), logical_types=(logical_type, PLAIN))
     g.assert_same(g.encoded(encoder, beside), postgres.csv())
 
 

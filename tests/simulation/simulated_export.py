@@ -19,14 +19,14 @@ from s3_model import Bucket, Client, etag_of
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import preflight
-from dbt.adapters.mzs3.export.commit.preflight import Ground, Recovered, prepare, recover
+from dbt.adapters.mzs3.export.commit.preflight import Preflight, Recovered, prepare, recover
 from dbt.adapters.mzs3.export.export import Export
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects import concurrently as each
-from dbt.adapters.mzs3.objects import prefix
+from dbt.adapters.mzs3.objects import prefix as prefix_module
 from dbt.adapters.mzs3.objects.conditions import Conditions
-from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.upload import sweep
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload import reaper as sweep
 from dbt.adapters.mzs3.upload.parts import Uploads, WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
@@ -54,21 +54,21 @@ class Run:
     same: tuple[str, ...] = ()
 
     def __call__(self, ask: Ask) -> WriteResult:
-        place, export = _place(ask), self._export()
+        prefix, export = _prefix(ask), self._export()
         _Ids.of(self.ids or self.name)
-        ground = self._prepared(place, export)
-        run = job._Run(export, self._frame(place), place, ground, _QUIET, _QUIET)
-        if self.mode == "resume" and ground.existing is not None:
-            return run.compared_with(ground.existing)
+        preflight = self._prepared(prefix, export)
+        run = job._Run(export, self._frame(prefix), prefix, preflight, _QUIET, _QUIET)
+        if self.mode == "resume" and preflight.existing is not None:
+            return run.compared_with(preflight.existing)
         return run.to_the_end()
 
     def begun(self, ask: Ask) -> Committing:
         """The run once it has uploaded its files; what is left of it is its commit."""
-        place, export = _place(ask), self._export()
+        prefix, export = _prefix(ask), self._export()
         _Ids.of(self.ids or self.name)
-        ground = self._prepared(place, export)
-        uploads = _upload(self._frame(place), export.write_spec(ground))
-        return Committing(self, ground, tuple(uploads.files))
+        preflight = self._prepared(prefix, export)
+        uploads = _upload(self._frame(prefix), export.write_spec(preflight))
+        return Committing(self, preflight, tuple(uploads.files))
 
     def _export(self) -> Export:
         config = {"location": "s3://b/x", "on_existing": self.mode, **self.options}
@@ -83,18 +83,18 @@ class Run:
             full_refresh=False,
         )
 
-    def _prepared(self, place: Place, export: Export) -> Ground:
-        ground = prepare(
-            place,
+    def _prepared(self, prefix: Prefix, export: Export) -> Preflight:
+        preflight = prepare(
+            prefix,
             export.options.on_existing,
             single_file=export.options.single_file,
             partition_by=export.options.partition_by,
         )
-        export.check_kept_partitions(ground)
-        return ground
+        export.check_kept_partitions(preflight)
+        return preflight
 
-    def _frame(self, place: Place, files: Sequence[PendingFile] | None = None) -> Any:
-        client = place.client
+    def _frame(self, prefix: Prefix, files: Sequence[PendingFile] | None = None) -> Any:
+        client = prefix.client
         return SimpleNamespace(run=self, client=client, files=files, sparkSession=_SESSION)
 
 
@@ -103,28 +103,28 @@ class Committing:
     """A run that has begun: its commit, and its clean-up if that fails."""
 
     run: Run
-    ground: Ground
+    preflight: Preflight
     files: tuple[PendingFile, ...]
 
     def __call__(self, ask: Ask) -> WriteResult:
-        place = _place(ask)
+        prefix = _prefix(ask)
         _Ids.of(f"{self.run.ids or self.run.name}-")
-        sweeper = copy.copy(self.ground.sweeper)
-        sweeper._place = place
-        ground = replace(self.ground, sweeper=sweeper)
-        frame = self.run._frame(place, self.files)
-        return job._Run(self.run._export(), frame, place, ground, _QUIET, _QUIET).to_the_end()
+        reaper = copy.copy(self.preflight.reaper)
+        reaper._prefix = prefix
+        preflight = replace(self.preflight, reaper=reaper)
+        frame = self.run._frame(prefix, self.files)
+        return job._Run(self.run._export(), frame, prefix, preflight, _QUIET, _QUIET).to_the_end()
 
 
 def recovering(ask: Ask) -> Recovered:
     """The first thing that every run does: it ends what another has left."""
     _Ids.of("recovering")
-    return recover(_place(ask), deletes=_Deletes.compared)
+    return recover(_prefix(ask), deletes=_Deletes.compared)
 
 
-def _place(ask: Ask) -> Place:
+def _prefix(ask: Ask) -> Prefix:
     client: Any = Client(ask)
-    return Place(client, LOCATION)
+    return Prefix(client, LOCATION)
 
 
 class _Quiet:
@@ -181,8 +181,8 @@ def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> Uploads:
 def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) -> PendingFile:
     number = spec.first_number
     name = spec.single_file or f"{folder}part-{part:04d}-{number:04d}.csv"
-    place = f"{folder}{part}"
-    body = f"{'same' if place in run.same else run.name} {place}".encode()
+    prefix = f"{folder}{part}"
+    body = f"{'same' if prefix in run.same else run.name} {prefix}".encode()
     key = spec.prefix + name
     etag, upload_id = etag_of(body), ""
     reusable = next(iter(spec.reusable.get(key, ())), None)
@@ -237,7 +237,7 @@ def simulated(deletes: bool = True) -> Iterator[None]:
         mock.patch.object(sweep, "_QUIET_S", 0.0),
         mock.patch.object(sweep, "_LOST_QUIET_S", 0.0),
         mock.patch.object(sweep, "_PAUSE_S", 0.0),
-        mock.patch.object(prefix, "_PAUSE_S", 0.0),
+        mock.patch.object(prefix_module, "_PAUSE_S", 0.0),
         mock.patch("uuid.uuid4", _Ids.uuid4),
     ):
         yield

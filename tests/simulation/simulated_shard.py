@@ -25,15 +25,15 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import concurrently as each
 from dbt.adapters.mzs3.shard.compact import job as compacting
 from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
-from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store as stores
 from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import from_document
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.write import job as writing
 from dbt.adapters.mzs3.shard.write.parts import Uploaded
-from dbt.adapters.mzs3.upload import sweep
+from dbt.adapters.mzs3.upload import reaper as sweep
 from dbt.adapters.mzs3.upload.parts import WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -149,7 +149,7 @@ class Compact:
         ):
             return compacting.compact_shard(
                 None,  # type: ignore[arg-type]
-                Shelf(AwsConnection(), LOCATION),
+                ShardLocation(AwsConnection(), LOCATION),
                 CompactionRequest("latest", keep_ms=self.keep_ms),
             )
 
@@ -181,7 +181,7 @@ def arrive(ask: Ask) -> None:
     ask("deliver")
 
 
-def read(client: ShardClient, batches: Sequence[Batch]) -> Rows:
+def read(client: ShardClient, batches: Sequence[ShardBatch]) -> Rows:
     """The rows of batches, each file as the state names it."""
     rows: Rows = Counter()
     for file in (file for batch in batches for file in batch.files):

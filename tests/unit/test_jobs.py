@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3 import api
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.jobs import render_copy_job, render_shard_job
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
@@ -46,7 +46,7 @@ def test_query_and_options_arrive_unchanged(query: str, options: dict[str, Any])
         "as_of": 5,
         "full_refresh": False,
         "cancelled": None,
-        "audience": Audience(
+        "context": RunContext(
             schema="a", identifier="m", invocation_id="i-1", tell=print, scrub=str.upper
         ),
     }
@@ -70,11 +70,11 @@ def test_the_job_reads_well() -> None:
 
 
 def test_jobs_import_the_api_and_nothing_else_of_ours() -> None:
-    assert api.__all__ == ["Audience", "copy_to_s3", "persist_shard"]
+    assert api.__all__ == ["RunContext", "copy_to_s3", "persist_shard"]
     assert all(hasattr(api, name) for name in api.__all__)
     copy = render_copy_job("m", "select 1", {}, schema="a", identifier="m")
     shard = render_shard_job("m", "select 1", {})
-    assert imports(copy) == [("dbt.adapters.mzs3.api", ["Audience", "copy_to_s3"])]
+    assert imports(copy) == [("dbt.adapters.mzs3.api", ["RunContext", "copy_to_s3"])]
     assert imports(shard) == [("dbt.adapters.mzs3.api", ["persist_shard"])]
 
 

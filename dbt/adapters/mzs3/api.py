@@ -7,7 +7,7 @@ added here, and arguments of functions have defaults if they were not there from
 from __future__ import annotations
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 
-__all__ = ["Audience", "copy_to_s3", "persist_shard"]
+__all__ = ["RunContext", "copy_to_s3", "persist_shard"]

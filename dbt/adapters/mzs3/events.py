@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from dbt.adapters.mzs3.rows.batches import Reason
+from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 
 Phase = Literal["running", "computing", "writing", "committing"]
@@ -42,11 +42,11 @@ class CopyEvent:
         raise NotImplementedError
 
 
-Tell = Callable[[CopyEvent], None]
+EventSink = Callable[[CopyEvent], None]
 """Whoever wants to know; may be called from another thread than the export's."""
 
 
-def tell_nobody(_: CopyEvent) -> None:
+def ignore_event(_: CopyEvent) -> None:
     """For runs that nobody watches."""
 
 
@@ -72,7 +72,7 @@ class CopyBeginsAgain(CopyEvent):
     `rows computed anew` may be others than those that files had been written of.
     """
 
-    reason: Reason
+    reason: RestartReason
     limit: int
 
     name = "mzs3.copy.begins_again"

@@ -23,7 +23,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.credentials import require_session
-from dbt.adapters.mzs3.csv_source.object_actions import Action
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.jobs import render_copy_job
@@ -281,7 +281,7 @@ class Mzs3Adapter(SparkAdapter):
     @available.parse_none
     def act_on_s3_objects(self, operation: str, source: Any, objects: Any) -> None:
         """Retry, skip or retract objects, by the name of the operation."""
-        sources.act_on_objects(self, Action(operation), source, objects)
+        sources.act_on_objects(self, ObjectAction(operation), source, objects)
 
     @available.parse_none
     def reset_s3_source(self, source: Any, confirm: Any) -> None:

@@ -12,7 +12,7 @@ _EXPORT = '''\
 # epoch), `cancelled` (an event), `tell` (called with what happens),
 # `scrub` (which takes secrets out of a text) and `invocation_id`.
 # It names an AWS connection of the profile, and no secret.
-from dbt.adapters.mzs3.api import Audience, copy_to_s3
+from dbt.adapters.mzs3.api import RunContext, copy_to_s3
 
 QUERY = """
 {query}
@@ -29,7 +29,7 @@ result = copy_to_s3(
     as_of=as_of,
     full_refresh={full_refresh!r},
     cancelled=cancelled,
-    audience=Audience(
+    context=RunContext(
         schema={schema!r},
         identifier={identifier!r},
         invocation_id=invocation_id,

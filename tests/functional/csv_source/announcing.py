@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbt.adapters.mzs3.csv_source.report import Voice
+from dbt.adapters.mzs3.csv_source.report import SourceLog
 
 COUNTS = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 
@@ -46,8 +46,8 @@ class Post:
         self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=lost["ReceiptHandle"])
 
     def ingest(self, **how: Any) -> Any:
-        voice = Voice(self.warned.append, self.said.append)
-        return self.lake.ingest(voice=voice, **how)
+        log = SourceLog(self.warned.append, self.said.append)
+        return self.lake.ingest(log=log, **how)
 
 
 def dying_at(step):

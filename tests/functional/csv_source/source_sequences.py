@@ -16,7 +16,7 @@ from source_model import Failed, Known, Report, Settings, SourceModel
 
 from dbt.adapters.mzs3.csv_source import compaction
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.errors import SourceError
@@ -154,17 +154,19 @@ class Trial:
             self.model.settings = changed
 
     def _retry(self, which: int) -> str:
-        return self._act(Action.RETRY, self.model.retry, lambda known: True, which)
+        return self._act(ObjectAction.RETRY, self.model.retry, lambda known: True, which)
 
     def _skip(self, which: int) -> str:
-        return self._act(Action.SKIP, self.model.skip, lambda known: known.is_open, which)
+        return self._act(ObjectAction.SKIP, self.model.skip, lambda known: known.is_open, which)
 
     def _retract(self, which: int) -> str:
-        return self._act(Action.RETRACT, self.model.retract, lambda known: known.visible, which)
+        return self._act(
+            ObjectAction.RETRACT, self.model.retract, lambda known: known.visible, which
+        )
 
     def _act(
         self,
-        action: Action,
+        action: ObjectAction,
         of_model: Callable[[str], None],
         makes_sense: Callable[[Known], bool],
         which: int,

@@ -10,7 +10,7 @@ from announcing import Died, dying_at
 from dbt.adapters.mzs3.aws import client as clients
 from dbt.adapters.mzs3.csv_source import after_commit
 from dbt.adapters.mzs3.csv_source import epoch as epochs
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects import conditions
 
@@ -114,7 +114,7 @@ def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
         lake.put(name, "id\n1\n")
     with pytest.raises(Died):
         post.ingest(on_step=dying_at("begin after commit"))
-    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv", "2.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRY, ["1.csv", "2.csv"])
     lake.external["max_objects_per_run"] = 1
     assert post.ingest().objects == 1
     found = lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")["Contents"]

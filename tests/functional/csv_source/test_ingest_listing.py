@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.listing import Pending, read_pending
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 
 pytestmark = pytest.mark.spark
 
@@ -124,7 +124,7 @@ def test_where_keys_grow_a_run_lists_their_end_and_a_late_key_comes_with_the_nex
 
 def test_what_is_to_be_done_again_is_listed_however_old_it_is(growing):
     lake = growing
-    act(lake.spark, lake.definition(), Action.RETRY, ["2026-01-01/1.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRY, ["2026-01-01/1.csv"])
     lake.put("2026-01-01/1.csv", "id\n1b\n")
     assert lake.ingest().objects == 1
     assert ids(lake) == ["1b", "2", "3"]

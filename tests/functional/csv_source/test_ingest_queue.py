@@ -9,7 +9,7 @@ import pytest
 from announcing import Died, dying_at
 
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -177,8 +177,8 @@ def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
     with pytest.raises(SourceError, match=r"gone\.csv is removed and has no rows; the next run"):
-        act(lake.spark, lake.definition(), Action.RETRY, ["gone.csv"])
-    assert act(lake.spark, lake.definition(), Action.RETRY, ["*.csv"]).objects == 1
+        act(lake.spark, lake.definition(), ObjectAction.RETRY, ["gone.csv"])
+    assert act(lake.spark, lake.definition(), ObjectAction.RETRY, ["*.csv"]).objects == 1
     assert post.ingest().objects == 1
 
 
@@ -190,7 +190,7 @@ def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     post.sqs.purge_queue(QueueUrl=post.url)
     with pytest.raises(SourceError, match=re.escape("orders/2.csv, line 2")):
         post.ingest()
-    act(lake.spark, lake.definition(), Action.SKIP, ["2.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.SKIP, ["2.csv"])
     assert post.ingest().objects == 1
     assert lake.rows("id") == [("1.csv", 1, "1")]
     assert post.ingest().objects == 0
@@ -212,7 +212,7 @@ def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(
     }
     notes = lake.spark.table(lake.relations.ledger).where("phase = 'note'")
     assert notes.count() == 1
-    act(lake.spark, lake.definition(), Action.SKIP, ["1.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.SKIP, ["1.csv"])
     assert post.ingest().objects == 1
     assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
 
@@ -222,7 +222,7 @@ def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, l
     post.ingest()
     columns = ("etag", "state", "rows", "rejects", "at")
     [before] = lake.spark.table(lake.relations.objects).select(*columns).collect()
-    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRY, ["1.csv"])
     lake.remove("1.csv")
     post.announce("1.csv", "ObjectRemoved:Delete")
     assert post.ingest().objects == 0
@@ -237,7 +237,7 @@ def test_what_is_to_be_taken_again_is_taken_as_it_is_then_without_news_of_it(pos
     lake.put("1.csv", "id\n9\n")
     post.lose()
     lake.remove("2.csv")
-    act(lake.spark, lake.definition(), Action.RETRY, ["1.csv", "2.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRY, ["1.csv", "2.csv"])
     assert post.ingest().objects == 1
     assert lake.rows("id") == [("1.csv", 1, "9"), ("2.csv", 1, "1")]
     gone = (

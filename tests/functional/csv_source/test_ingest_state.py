@@ -10,7 +10,7 @@ from real_stores import STORE
 from dbt.adapters.mzs3.csv_source import ingest as ingest_module
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.partitions import location_of
 from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
 from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
@@ -99,10 +99,10 @@ def test_an_overwritten_object_in_error_is_kept_or_taken_as_the_user_says(lake):
     failed = [e for e, p in Ledger(lake.spark, lake.relations).epochs().items() if "failed" in p]
     assert len(failed) == 1
 
-    assert acted(lake, Action.SKIP, uri).objects == 1
+    assert acted(lake, ObjectAction.SKIP, uri).objects == 1
     assert lake.ingest().objects == 0
     assert lake.rows("id") == [("1.csv", 1, "1"), ("1.csv", 2, "2"), ("2.csv", 1, "5")]
-    assert acted(lake, Action.RETRY, uri).objects == 1
+    assert acted(lake, ObjectAction.RETRY, uri).objects == 1
     assert status(lake).state == WAITING
     assert lake.ingest().objects == 1
     assert lake.rows("id") == [("1.csv", 1, "9"), ("2.csv", 1, "5")]
@@ -186,7 +186,7 @@ def test_an_object_in_error_is_skipped_until_it_is_another(lake):
         "; or go on without it after: dbt run-operation skip_s3_objects --args "
         f"'{{source: lake.orders, objects: [\"{uri}\"]}}'"
     )
-    acted(lake, Action.SKIP, "1.csv")
+    acted(lake, ObjectAction.SKIP, "1.csv")
     assert lake.ingest().objects == 1
     state, _, error = lake.states()["1.csv"]
     assert state == "skipped"
@@ -200,11 +200,11 @@ def test_retracted_rows_are_out_at_once_and_back_if_asked_for(lake):
     for name in ("a/1", "a/2", "b/1"):
         lake.put(f"{name}.csv", "id\n1\n2\n")
     lake.ingest()
-    done = acted(lake, Action.RETRACT, "a/*.csv")
+    done = acted(lake, ObjectAction.RETRACT, "a/*.csv")
     assert (done.objects, done.rows) == (2, 4)
     assert {row[0] for row in lake.rows()} == {"b/1.csv"}
     assert lake.ingest().objects == 0
-    acted(lake, Action.RETRY, "orders/a/2.csv")
+    acted(lake, ObjectAction.RETRY, "orders/a/2.csv")
     assert lake.ingest().objects == 1
     assert {row[0] for row in lake.rows()} == {"a/2.csv", "b/1.csv"}
     lake.put("a/1.csv", "id\n9\n")
@@ -218,21 +218,21 @@ def test_objects_that_are_not_there_or_for_which_it_makes_no_sense(lake):
     lake.ingest()
     before = Ledger(lake.spark, lake.relations).epochs()
     with pytest.raises(SourceError) as raised:
-        acted(lake, Action.RETRY, "2023.csv", "*.gz", "2025.csv")
+        acted(lake, ObjectAction.RETRY, "2023.csv", "*.gz", "2025.csv")
     uris = [f"s3://{lake.bucket}/orders/{year}.csv" for year in (2024, 2025)]
     assert str(raised.value).splitlines() == [
         f"lake.orders: 2023.csv is no object of the ledger; near are {', '.join(uris)}",
         "lake.orders: *.gz matches no object of the ledger",
     ]
     with pytest.raises(SourceError) as raised:
-        acted(lake, Action.SKIP, "2024.csv")
+        acted(lake, ObjectAction.SKIP, "2024.csv")
     assert str(raised.value) == (
         f"lake.orders: {uris[0]} is fetched: neither has it failed nor does it wait; "
         "retract_s3_objects takes its rows out"
     )
-    acted(lake, Action.RETRACT, "2024.csv")
+    acted(lake, ObjectAction.RETRACT, "2024.csv")
     with pytest.raises(SourceError) as raised:
-        acted(lake, Action.RETRACT, "2024.*")
+        acted(lake, ObjectAction.RETRACT, "2024.*")
     assert str(raised.value) == (
         "lake.orders: there is nothing to do for any of these objects: "
         f"{uris[0]} is retracted and has no rows to take out"
@@ -245,7 +245,7 @@ def test_an_object_that_is_gone_before_it_is_taken_again_stays_fetched(lake):
     lake.ingest()
     columns = ("etag", "state", "rows", "rejects", "at")
     [before] = lake.spark.table(lake.relations.objects).select(*columns).collect()
-    acted(lake, Action.RETRY, "1.csv")
+    acted(lake, ObjectAction.RETRY, "1.csv")
     lake.remove("1.csv")
     assert lake.ingest().objects == 0
     [after] = lake.spark.table(lake.relations.objects).select(*columns).collect()
@@ -256,12 +256,12 @@ def test_an_object_that_is_gone_before_it_is_taken_again_stays_fetched(lake):
 
 def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
     with pytest.raises(SourceError, match="it was never ingested; there is nothing to change"):
-        acted(lake, Action.RETRY, "1.csv")
+        acted(lake, ObjectAction.RETRY, "1.csv")
     assert status(lake).state == NEVER
     lake.put("1.csv", "id\n1\n")
     lake.ingest(create_only=True)
     with pytest.raises(SourceError, match=r"1\.csv is no object of the ledger, which has none"):
-        acted(lake, Action.RETRY, "1.csv")
+        acted(lake, ObjectAction.RETRY, "1.csv")
     lake.ingest()
     drop_source(lake.spark, lake.relations, "lake.orders")
     left = lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect()
@@ -363,7 +363,7 @@ def test_what_is_ingested_is_as_fresh_as_the_objects_whose_rows_are_visible(lake
     lake.ingest()
     assert states(lake) == {"1.csv": "ignored", "2.csv": "fetched"}
     assert (fresh().newest, fresh().objects, fresh().bytes) == (listed["LastModified"], 2, 12)
-    acted(lake, Action.RETRACT, "2.csv")
+    acted(lake, ObjectAction.RETRACT, "2.csv")
     assert (fresh().objects, fresh().bytes) == (1, 7)
     lake.spark.sql(f"DROP TABLE {lake.relations.ledger}")
     with pytest.raises(

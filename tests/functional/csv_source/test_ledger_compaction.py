@@ -7,7 +7,7 @@ import pytest
 from dbt.adapters.mzs3.csv_source import compaction
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.status import read_status
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -56,7 +56,7 @@ def eventful(lake):
     lake.ingest()
     lake.put("a.csv", "id\na3\n")  # replaced
     lake.ingest()
-    act(lake.spark, lake.definition(), Action.RETRACT, ["b.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRACT, ["b.csv"])
     lake.external = {"on_overwrite": "append"}
     lake.put("c.csv", "id\nc3\n")  # appended
     lake.ingest()
@@ -72,7 +72,7 @@ def eventful(lake):
     lake.ingest()
     with pytest.raises(SourceError, match=r"orders/h\.csv"):
         lake.ingest()  # h failed, i waits
-    act(lake.spark, lake.definition(), Action.RETRY, ["e.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRY, ["e.csv"])
     return lake
 
 

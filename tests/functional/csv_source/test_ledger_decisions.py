@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
-from dbt.adapters.mzs3.csv_source.decisions import decide
+from dbt.adapters.mzs3.csv_source.reconcile import reconcile
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark
@@ -217,7 +217,7 @@ def decided(spark_parameters: dict[str, str]) -> Decided:
     objects = spark.createDataFrame(known, OBJECTS).coalesce(1).cache()
 
     def found(mode: OnOverwrite, complete: bool) -> dict[tuple[str, str], dict[str, Any]]:
-        rows = decide(candidates, objects, mode, complete=complete).collect()
+        rows = reconcile(candidates, objects, mode, complete=complete).collect()
         return {tuple(row["object"].split("|")): row.asDict() for row in rows}
 
     return {

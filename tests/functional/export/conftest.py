@@ -12,7 +12,7 @@ from faulty_s3 import FaultyS3, connection_to
 from real_stores import keys_in, objects_in
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
@@ -55,7 +55,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., WriteResult]:
         location: str,
         *,
         full_refresh: bool = False,
-        audience: Audience = Audience(),  # noqa: B008 - frozen
+        context: RunContext = RunContext(),  # noqa: B008 - frozen
         **options: Any,
     ) -> WriteResult:
         return copy_to_s3(
@@ -66,7 +66,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., WriteResult]:
             connections={"default": connection_to(faulty.endpoint)},
             as_of=1700000000000,
             full_refresh=full_refresh,
-            audience=audience,
+            context=context,
         )
 
     return run

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
@@ -82,7 +82,7 @@ def main(
             groups = rows.select("k").distinct().count()
             print(f"{rows.count()} rows of {groups} groups", flush=True)
         else:
-            result = copy_to_s3(spark, SUMS, audience=Audience(tell=tell), **run)
+            result = copy_to_s3(spark, SUMS, context=RunContext(tell=tell), **run)
     except Mzs3Error as exc:
         raise SystemExit(str(exc)) from exc
     print(f"wrote {result.rows} rows", flush=True)

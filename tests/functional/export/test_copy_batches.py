@@ -14,14 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
-from dbt.adapters.mzs3.export.watch import Audience
-from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Granted, unmeasured_batches
+from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, unmeasured_batches
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., WriteResult]
-NARROW = Granted(narrow_rows=True)
+NARROW = Assumptions(narrow_rows=True)
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 PARTS = {"/part-0000-0001.csv", "/part-0001-0001.csv"}
 WIDE = "select id, id % 3 as third, repeat('x', if(id = 7, 40000, 10)) as text from range(100)"
@@ -100,7 +100,7 @@ def test_wide_rows_are_exported_as_any(
 
 def test_it_is_told_that_an_export_begins_again(copy: Copy, bucket: str) -> None:
     told: list[CopyEvent] = []
-    copy(WIDE, f"s3://{bucket}/wide", audience=Audience(tell=told.append))
+    copy(WIDE, f"s3://{bucket}/wide", context=RunContext(tell=told.append))
     [again] = [event for event in told if isinstance(event, CopyBeginsAgain)]
     assert (again.reason, again.limit) == ("wide rows", WIDEST)
     assert again.message.endswith(
@@ -117,7 +117,7 @@ def test_rows_are_told_apart_by_where_they_have_null_and_by_the_signs_of_zeros(
         "values ('0'), ('-0'), ('NaN'), (null) as zeros(z), range(2)"
     )
     told: list[CopyEvent] = []
-    assert copy(query, f"s3://{bucket}/apart", audience=Audience(tell=told.append)).rows == 24
+    assert copy(query, f"s3://{bucket}/apart", context=RunContext(tell=told.append)).rows == 24
     assert not [event for event in told if isinstance(event, CopyBeginsAgain)]
 
 
@@ -147,7 +147,7 @@ def test_two_rows_of_one_hash_are_sorted_by_all_columns(
                 s3.create_multipart_upload(Bucket=bucket, Key=key, ContentType="text/csv")
         told: list[CopyEvent] = []
         location = f"s3://{bucket}/{name}"
-        assert copy(text, location, parts=2, audience=Audience(tell=told.append), **options).rows
+        assert copy(text, location, parts=2, context=RunContext(tell=told.append), **options).rows
         again = [event.reason for event in told if isinstance(event, CopyBeginsAgain)]
         assert again == ["wide rows", "equal hashes"]
         found.append(files(s3, bucket, name))

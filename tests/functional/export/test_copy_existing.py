@@ -13,7 +13,7 @@ from real_stores import STORE
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.export import job
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.upload import parts as uploads
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
@@ -187,7 +187,7 @@ def test_resume_sends_only_what_is_missing(
         WIDE,
         f"s3://{bucket}/x",
         on_existing="resume",
-        audience=Audience(tell=told.append),
+        context=RunContext(tell=told.append),
         **WIDE_OPTIONS,
     )
     assert not sent

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.errors import CopyError, LocationError, Mzs3Error, S3Erro
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.upload import parts as uploads
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
@@ -250,7 +250,7 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
     assert "x/_committing.json" in keys
 
     told: list[Any] = []
-    how: Any = {"parts": 3, "on_existing": on_existing, "audience": Audience(tell=told.append)}
+    how: Any = {"parts": 3, "on_existing": on_existing, "context": RunContext(tell=told.append)}
     if on_existing == "fail":
         number = "0001"
         with pytest.raises(LocationError) as failure:

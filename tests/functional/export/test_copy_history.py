@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.history_table import History, HistoryRow
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark
@@ -101,7 +101,7 @@ class TestCopyHistory:
                 connections={"default": AwsConnection(**aws_connection)},
                 as_of=1,
                 cancelled=cancelled,
-                audience=Audience(project.test_schema, "cancelled"),
+                context=RunContext(project.test_schema, "cancelled"),
             )
         [row] = [r for r in project.run_sql(HISTORY, fetch="all") if "cancelled" in r[0]]
         assert tuple(row[1:4]) == ("cancelled", None, None)

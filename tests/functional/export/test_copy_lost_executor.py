@@ -19,7 +19,7 @@ from faulty_s3 import FaultyS3, Request
 from standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
@@ -179,8 +179,8 @@ def test_rows_that_are_computed_anew_make_an_export_begin_again(
 
     faulty.watch = lose
     location = f"s3://{bucket}/x"
-    audience = Audience(tell=told.append)
-    result = copy("select id from range(1000)", location, parts=8, audience=audience)
+    context = RunContext(tell=told.append)
+    result = copy("select id from range(1000)", location, parts=8, context=context)
     assert lost
     assert result.rows == 1000
     reasons = [event.reason for event in told if isinstance(event, CopyBeginsAgain)]

@@ -109,7 +109,7 @@ class TestCopyModel:
     ) -> None:
         [job] = Path(project.project_root, "target/run").rglob("orders_export.*")
         text = job.read_text()
-        assert "from dbt.adapters.mzs3.api import Audience, copy_to_s3" in text
+        assert "from dbt.adapters.mzs3.api import RunContext, copy_to_s3" in text
         assert "'location': 's3://copy-model/orders/'" in text
         for name in ("access_key_id", "secret_access_key", "session_token"):
             assert name not in text

@@ -13,7 +13,7 @@ from faulty_s3 import FaultyS3, Request, connection_to
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
 from dbt.adapters.mzs3.export import progress
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.export.watch import Audience
+from dbt.adapters.mzs3.export.monitor import RunContext
 
 pytestmark = pytest.mark.spark
 WAIT_S = 60
@@ -54,7 +54,7 @@ def test_parts_rows_and_bytes_arrive_while_files_are_written(
         options={"location": f"s3://{bucket}/x", "parts": 1},
         connections={"default": connection_to(faulty.endpoint)},
         as_of=1,
-        audience=Audience(identifier="export", tell=tell),
+        context=RunContext(identifier="export", tell=tell),
     )
     assert heard.is_set()
     told = [event for event in seen if isinstance(event, CopyProgress)]

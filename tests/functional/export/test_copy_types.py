@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
-from dbt.adapters.mzs3.rows.columns import exported_columns, normalised
+from dbt.adapters.mzs3.rows.columns import canonical_columns, exported_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.upload.parts import WriteResult
@@ -120,12 +120,14 @@ from range(50)
 
 def encoding(frame: DataFrame) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a worker does with batches of the frame's rows: their lines, as the file has them."""
-    shapes = tuple(column.shape for column in exported_columns(frame.schema))
+    logical_types = tuple(column.logical_type for column in exported_columns(frame.schema))
 
     def encode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = batch.select(range(1, batch.num_columns))  # the part comes first
-            encoder = CsvEncoder(rows.schema, CsvDialect(delimiter="|"), shapes=shapes)
+            encoder = CsvEncoder(
+                rows.schema, CsvDialect(delimiter="|"), logical_types=logical_types
+            )
             yield pa.record_batch([encoder.encode(rows).cast(pa.string())], names=["line"])
 
     return encode
@@ -134,7 +136,7 @@ def encoding(frame: DataFrame) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 def lines(frame: DataFrame) -> list[str]:
     """The lines of an export in one part."""
     ship_executor_code()
-    encoded = in_parts(normalised(frame), 1).mapInArrow(encoding(frame), "line string")
+    encoded = in_parts(canonical_columns(frame), 1).mapInArrow(encoding(frame), "line string")
     return [row[0].removesuffix("\n") for row in encoded.collect()]
 
 

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
-from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf, read_shard
+from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.upload.parts import WriteResult
@@ -63,7 +63,7 @@ def compact(spark: Any, connection: AwsConnection, location: str) -> Callable[..
 
     def run(since: Any = None, **arguments: Any) -> Compacted:
         request = replace(parse_compaction({"parts": 2, **arguments}), since=since)
-        return compact_shard(spark, Shelf(connection, parse_location(location)), request)
+        return compact_shard(spark, ShardLocation(connection, parse_location(location)), request)
 
     return run
 

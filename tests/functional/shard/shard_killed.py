@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
-from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 
@@ -36,8 +36,8 @@ def do(spark: SparkSession, endpoint: str, location: str, what: str) -> Any:
         secret_access_key="testing",
     )
     if what == "compact":
-        shelf = Shelf(connection, parse_location(location))
-        return compact_shard(spark, shelf, CompactionRequest("latest", keep_ms=0, parts=3))
+        shard = ShardLocation(connection, parse_location(location))
+        return compact_shard(spark, shard, CompactionRequest("latest", keep_ms=0, parts=3))
     return persist_shard(
         spark,
         QUERIES[what],

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.compact import job as compaction
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
-from dbt.adapters.mzs3.shard.read.rows import Comparison, Shelf, read_shard
+from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import job as writing
 
@@ -248,8 +248,8 @@ class Trial:
         given = {key: value for key, value in arguments.items() if value is not None}
         since = given.pop("since", None)  # times of trials are smaller than those of users
         request = replace(parse_compaction(given), since=since)
-        shelf = Shelf(self.connection, self.location)
-        return compaction.compact_shard(self.spark, shelf, request)
+        shard = ShardLocation(self.connection, self.location)
+        return compaction.compact_shard(self.spark, shard, request)
 
     # What came of it.
 

@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_defi
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -58,7 +58,7 @@ def problem_of(data: bytes, *types: str, **options) -> tuple[int | None, int | N
     """Line, byte and text of the problem that reading an object ends in."""
     try:
         got = read(data, *types, **options)
-    except CsvProblem as problem:
+    except ObjectError as problem:
         return problem.line, problem.byte, problem.problem
     raise AssertionError(f"read without a problem: {got!r}")
 
@@ -93,7 +93,7 @@ def text_of(action: Callable[[], object]) -> str:
     except ConfigError as error:
         (problem,) = error.problems
         return problem
-    except CsvProblem as problem:
+    except ObjectError as problem:
         return problem.problem
     except Mzs3Error as error:
         return str(error).removeprefix("lake.orders: ")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from csv_source_helpers import DIALECT, columns, rows
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading, utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.sift import Reject
@@ -21,7 +21,7 @@ def read_all(
     block_bytes: int = BLOCK_BYTES,
     max_record_bytes: int = MAX_RECORD_BYTES,
     encoding: str = "utf-8",
-    layout: Layout | None = None,
+    layout: RecordLayout | None = None,
 ) -> tuple[dict[int, tuple], dict[int, Reject]]:
     """The good records of an object without a header and its rejects, by number from 1."""
     decoder = Decoder(columns(*types), dialect, Reading(on_bad_row="reject", encoding=encoding))

@@ -5,7 +5,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import ObjectFormat, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 ETAG = "e1"
 
@@ -59,9 +59,9 @@ def read_all(
     return rows
 
 
-def problem_of(*how: Any, **more: Any) -> CsvProblem:
+def problem_of(*how: Any, **more: Any) -> ObjectError:
     try:
         got = read_all(*how, **more)
-    except CsvProblem as problem:
+    except ObjectError as problem:
         return problem
     raise AssertionError(f"read without a problem: {got!r}")

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
 FORM = AvroFormat(Reading())
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
@@ -173,7 +173,7 @@ def test_the_header_alone_is_read():
     reads = []
     FORM.fields(stored(data, client))
     body = client.get_object(IfMatch='"e1"')["Body"]
-    container.Container(lambda size: reads.append(size) or body.read(size))
+    container.AvroContainer(lambda size: reads.append(size) or body.read(size))
     assert reads == [container.RAW_READ_BYTES]
 
 
@@ -322,7 +322,7 @@ BAD_SCHEMAS = [
 def test_what_is_no_schema(schema):
     data = header_of(schema) + number(1) + number(1) + b"\0" + SYNC
     problem = problem_of(FORM, data, {"a": "string"})
-    assert isinstance(problem, CsvProblem)
+    assert isinstance(problem, ObjectError)
 
 
 @pytest.mark.parametrize(

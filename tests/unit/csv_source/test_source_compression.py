@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.compression import compression_of, plain_reader
-from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
 
 TEXT = b"id,amount\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(2000))
 
@@ -65,7 +65,7 @@ def test_an_empty_object_is_empty(kind):
 @given(cut=st.integers(1, 200))
 def test_an_object_that_ends_early(kind, cut):
     data = COMPRESS[kind](TEXT)
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(data[: max(1, len(data) - cut)], kind)
     assert raised.value.problem == f"its {kind} stream ends early"
     assert raised.value.advice == FIX_OBJECT
@@ -73,7 +73,7 @@ def test_an_object_that_ends_early(kind, cut):
 
 @kinds
 def test_an_object_that_is_not_compressed(kind):
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(TEXT, kind)
     assert raised.value.problem.startswith(f"it is not valid {kind} (")
     assert raised.value.advice == (
@@ -84,14 +84,14 @@ def test_an_object_that_is_not_compressed(kind):
 
 @kinds
 def test_an_object_with_other_bytes_behind_its_parts(kind):
-    with pytest.raises(CsvProblem, match=f"it is not valid {kind}"):
+    with pytest.raises(ObjectError, match=f"it is not valid {kind}"):
         read_all(COMPRESS[kind](TEXT) + b"id,amount\n" * 5, kind)
 
 
 @kinds
 @pytest.mark.parametrize("most", [1, 5, 1000])
 def test_an_object_that_is_compressed_though_nothing_says_so(kind, most):
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(COMPRESS[kind](TEXT), "by_suffix", most=most)
     problem = raised.value
     assert (problem.problem, problem.advice, problem.line, problem.byte) == (
@@ -111,7 +111,7 @@ def test_an_object_that_is_not_compressed_comes_as_it_is(data, most):
 @kinds
 def test_what_goes_wrong_with_reading_is_told_as_it_is(kind):
     def broken(_: int) -> bytes:
-        raise CsvProblem("it was removed after it was listed", "Put it back")
+        raise ObjectError("it was removed after it was listed", "Put it back")
 
-    with pytest.raises(CsvProblem, match="it was removed"):
+    with pytest.raises(ObjectError, match="it was removed"):
         plain_reader(broken, "1.csv", kind)(10)

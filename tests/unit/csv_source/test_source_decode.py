@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 S = "string"
@@ -128,7 +128,7 @@ def test_a_record_larger_than_the_block():
 
 def test_a_record_larger_than_the_limit():
     data = io.BytesIO(b'a,b\n1,"' + b"x" * 3_000_000)
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         list(Chunks(data.read, DIALECT, block_bytes=1024, max_record_bytes=1024 * 1024))
     assert (raised.value.line, raised.value.byte) == (2, 4)
     assert raised.value.problem == (
@@ -139,7 +139,7 @@ def test_a_record_larger_than_the_limit():
 
 def test_a_stray_quote_stops_the_reading_before_the_limit():
     data = io.BytesIO(b'5" pipe,1\n' + b"6,1\n" * 1_000_000)
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         decoder = Decoder(columns(S, S), DIALECT)
         for chunk in Chunks(data.read, DIALECT, block_bytes=1024):
             decoder.decode(chunk)
@@ -304,7 +304,7 @@ def test_a_float_that_would_become_zero_or_nan_is_an_error(text, data_type, befo
     # Of zeros and NaN the column may be learned before, or be seen with the error.
     decoder = Decoder(columns(data_type), DIALECT)
     decoder.decode(Chunk(f"{before}\n".encode(), 0, 1))
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         decoder.decode(Chunk(f"{before}\n{text}\n".encode(), 0, 1))
     assert raised.value.line == 2
     assert raised.value.problem.endswith(f" is not a {data_type}")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 KINDS = [(12, 2), (4, 2), (18, 0), (38, 0), (38, 18), (38, 19), (38, 20), (38, 37), (38, 38)]
 WIDE = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -31,7 +31,7 @@ def expected(text, precision, scale):
 def found(decoder, text):
     try:
         (value,) = decoder.decode(Chunk(f"{text}\n".encode(), 0, 1)).batch.column(0).to_pylist()
-    except CsvProblem as problem:
+    except ObjectError as problem:
         assert problem.line == 1
         return None
     return value

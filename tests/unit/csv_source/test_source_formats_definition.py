@@ -7,7 +7,7 @@ from csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Field
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField
 from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, purified_sql, purified_yaml
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.purify import (
 )
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
-FOUND = (Field("id", "int64", "bigint"), Field("note", "string", "string"))
+FOUND = (RecordField("id", "int64", "bigint"), RecordField("note", "string", "string"))
 TYPED = ("avro", "parquet")
 
 
@@ -100,12 +100,14 @@ def test_what_is_not_declared_is_as_in_the_object():
 
 
 def test_csv_has_texts_only():
-    assert purify_found(parse(), [Field("id", "string", "string")]).columns == (Column("id"),)
+    assert purify_found(parse(), [RecordField("id", "string", "string")]).columns == (
+        Column("id"),
+    )
     assert parse(columns=[{"name": "a"}]).columns == (Column("a", "string"),)
 
 
 def test_a_field_that_is_always_null_is_a_string():
-    void = [Field("id", "null", "void")]
+    void = [RecordField("id", "null", "void")]
     assert purify_found(parse(format="avro"), void).columns == (Column("id", "string"),)
 
 
@@ -115,7 +117,11 @@ def test_no_object_to_learn_from():
 
 
 def test_fields_that_are_no_columns_are_all_named():
-    found = (*FOUND, Field("tags", "list<item: string>", None), Field("x", "struct<>", None))
+    found = (
+        *FOUND,
+        RecordField("tags", "list<item: string>", None),
+        RecordField("x", "struct<>", None),
+    )
     how = (
         "; declare another data_type, or leave it out with a list of the other names as `header`, "
         "and `header_match: subset`"
@@ -131,7 +137,7 @@ def test_fields_that_are_no_columns_are_all_named():
         x,
     ]
     # Of names and types together.
-    reserved = (Field("_mz_x", "list<item: string>", None),)
+    reserved = (RecordField("_mz_x", "list<item: string>", None),)
     assert len(purify_problems(parse(format="parquet"), reserved)) == 2
 
 

@@ -14,14 +14,14 @@ from dbt.adapters.mzs3.csv_source.config.intake import CSV_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, Field
+from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import can_be_read_as, own_type
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify_found
 
 PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"
 AVRO = AvroFormat(Reading())
-ID = Field("id", "int64", "bigint")
+ID = RecordField("id", "int64", "bigint")
 
 
 def found(field, **external):
@@ -37,7 +37,7 @@ PROBLEMS = {
     "key": lambda: text_of(lambda: parse(format="avro", quote="'")),
     "no header": lambda: text_of(lambda: parse(format="avro", header=False)),
     "no types": lambda: text_of(lambda: parse(format="avro", header=["id"])),
-    "no column": lambda: found(Field("x", "struct<>", None)),
+    "no column": lambda: found(RecordField("x", "struct<>", None)),
     "no type": lambda: found(ID, columns=[{"name": "a", "data_type": "date"}]),
     "pinned": lambda: contradictions(
         purify_found(parse(format="avro"), [ID]), parse(format="parquet")

@@ -4,15 +4,15 @@ import pytest
 from csv_source_helpers import DIALECT
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.problem import HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
 
 PINNED = ("id", "amount")
 
 
-def layout_of(header: str, match: str, pinned=PINNED) -> Layout:
+def layout_of(header: str, match: str, pinned=PINNED) -> RecordLayout:
     chunk = Chunk(f"{header}\n1,2\n".encode(), 0, 1)
     layout, rest = without_header(chunk, pinned, DIALECT, Reading(header_match=match))
     assert rest.data == b"1,2\n"
@@ -21,12 +21,12 @@ def layout_of(header: str, match: str, pinned=PINNED) -> Layout:
 
 @pytest.mark.parametrize("match", ["exact", "reorder", "subset"])
 def test_the_pinned_header_goes_with_every_way(match):
-    assert layout_of("id,amount", match) == Layout.in_order(2)
+    assert layout_of("id,amount", match) == RecordLayout.in_order(2)
 
 
 @pytest.mark.parametrize("match", ["reorder", "subset"])
 def test_another_order(match):
-    assert layout_of("amount,id", match) == Layout(2, (1, 0))
+    assert layout_of("amount,id", match) == RecordLayout(2, (1, 0))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_another_order(match):
 )
 def test_a_subset_leaves_out_other_names_whatever_they_are(header, fields):
     layout = layout_of(header, "subset")
-    assert layout == Layout(header.count(",") + 1, fields)
+    assert layout == RecordLayout(header.count(",") + 1, fields)
     assert layout.drops
 
 
@@ -70,4 +70,4 @@ def test_headers_that_do_not_go(header, match, difference):
 
 
 def test_the_column_of_a_field():
-    assert [Layout(3, (2, 0)).column_of(field) for field in range(3)] == [1, None, 0]
+    assert [RecordLayout(3, (2, 0)).column_of(field) for field in range(3)] == [1, None, 0]

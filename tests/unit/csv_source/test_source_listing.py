@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     LISTING_SCHEMA,
-    Piece,
+    KeyRange,
     as_batch,
     cut,
     first_page,
@@ -91,13 +91,13 @@ def test_pieces_list_what_a_whole_listing_does(names, marks, page, heeds_start):
     listed = [keys_of(iter_pages(store, LOCATION, "**", piece)) for piece in pieces]
     assert list(itertools.chain(*listed)) == keys_of(iter_pages(store, LOCATION, "**"))
     first = first_page(store, LOCATION, "**")
-    rest = [] if first.end is None else iter_pages(store, LOCATION, "**", Piece(first.end))
+    rest = [] if first.end is None else iter_pages(store, LOCATION, "**", KeyRange(first.end))
     assert [one.key for one in first.objects] + keys_of(rest) == list(itertools.chain(*listed))
 
 
 def test_a_piece_is_listed_from_its_first_key_to_the_page_with_its_last():
     store = Store([f"orders/{n:02}" for n in range(20)])
-    found = keys_of(iter_pages(store, LOCATION, "**", Piece("orders/04", "orders/09")))
+    found = keys_of(iter_pages(store, LOCATION, "**", KeyRange("orders/04", "orders/09")))
     assert found == [f"orders/{n:02}" for n in range(5, 10)]
     assert len(store.asked) == 2
     assert store.asked[0] == {"Prefix": "orders/", "MaxKeys": 1000, "StartAfter": "orders/04"}
@@ -119,7 +119,10 @@ def test_an_empty_first_page_need_not_be_the_last():
     page = first_page(store, LOCATION, "**")
     assert (page.objects, page.end, page.in_order) == ([], "", True)
     del store.paginate
-    assert keys_of(iter_pages(store, LOCATION, "**", Piece(page.end))) == ["orders/1", "orders/2"]
+    assert keys_of(iter_pages(store, LOCATION, "**", KeyRange(page.end))) == [
+        "orders/1",
+        "orders/2",
+    ]
     assert "StartAfter" not in store.asked[0]
 
 

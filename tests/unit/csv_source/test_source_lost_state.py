@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.lock_table import Owner
-from dbt.adapters.mzs3.csv_source.object_actions import Action
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.relations import (
     SourceRelations,
@@ -188,9 +188,7 @@ def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
     definition = SimpleNamespace(
         discovery=SimpleNamespace(after_commit=SimpleNamespace(action=AfterAction.DELETE))
     )
-    this = SimpleNamespace(
-        spark=None, definition=definition, connection=None, voice=None, lock=lock
-    )
+    this = SimpleNamespace(spark=None, definition=definition, connection=None, log=None, lock=lock)
     assert error_of(Pass._after_commit, this, ledger) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "what it committed stays, and after_commit is left to the next run. Run again"
@@ -226,7 +224,7 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     monkeypatch.setattr(act_module, "Ledger", lambda *_: ledger)
     for name in ("require_ledger", "select_objects", "_require_sense", "_fits", "_events", "F"):
         monkeypatch.setattr(act_module, name, MagicMock())
-    assert error_of(act_module.act, None, parse(), Action.SKIP, ["1.csv"]) == (
+    assert error_of(act_module.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "the decision may not count, as s3_source_status shows. Run again"
     )

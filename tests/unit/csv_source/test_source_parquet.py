@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet as random_access
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
 FORM = ParquetFormat(Reading())
 SUBSET = ParquetFormat(Reading(header_match="subset"))
@@ -176,7 +176,7 @@ def test_what_is_no_parquet():
         assert problem.problem.startswith("it is not valid Parquet (")
         assert problem.advice == WAY_OUT
         assert not isinstance(problem, HeaderProblem)
-        with pytest.raises(CsvProblem):
+        with pytest.raises(ObjectError):
             FORM.fields(stored(data))
 
 

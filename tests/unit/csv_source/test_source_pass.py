@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import epoch as epochs
 from dbt.adapters.mzs3.csv_source.epoch import Pass
-from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
 from dbt.adapters.mzs3.csv_source.listing import Refusal
 from dbt.adapters.mzs3.csv_source.together import Cancellation

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor.listing import Piece, cut
+from dbt.adapters.mzs3.csv_source.executor.listing import KeyRange, cut
 
 KEYS = st.text(alphabet="ab/\x01~é\U0001f4a7", max_size=5)
 
@@ -32,11 +32,11 @@ def test_pieces_have_about_as_many_marks_each(marks, count):
 
 def test_folders_are_kept_whole():
     assert cut(["2024/", "2025/", "2026/"], 2, after="2024/01/7.csv") == [
-        Piece("2024/01/7.csv", "2025/"),
-        Piece("2025/", None),
+        KeyRange("2024/01/7.csv", "2025/"),
+        KeyRange("2025/", None),
     ]
 
 
 def test_keys_sort_by_their_bytes():
     # U+FF5E comes before the emoji in UTF-8, and after its first half in UTF-16.
-    assert Piece("～", None).has("\U0001f4a7")
+    assert KeyRange("～", None).has("\U0001f4a7")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import fetch as whole
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.ranges import rows as second_pass
@@ -99,7 +99,9 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
     plans = plan_ranges([first_pass.survey_of(text) for text in texts])
     known = {
-        (0, index): second_pass.RangeOfObject("k.csv", "e", NOW, Layout.in_order(2), start, plan)
+        (0, index): second_pass.RangeOfObject(
+            "k.csv", "e", NOW, RecordLayout.in_order(2), start, plan
+        )
         for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
     }
     return _rows(second_pass.range_rows(spec, known)(iter(blocks)))

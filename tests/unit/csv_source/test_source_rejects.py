@@ -11,8 +11,8 @@ from rejecting import longest_record, model, read_all
 
 from dbt.adapters.mzs3.csv_source.executor import sift
 from dbt.adapters.mzs3.csv_source.executor import sift as cut
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 S = "string"
 blocks = st.integers(1, 120)
@@ -100,7 +100,7 @@ def test_values_are_the_same_beside_bad_ones(table, block):
     good, _ = read_all(b"".join(records), *TYPED, block_bytes=block)
     alone = {}
     for number, one in enumerate(records, 1):
-        with contextlib.suppress(CsvProblem):
+        with contextlib.suppress(ObjectError):
             (alone[number],) = read(one, *TYPED)
     assert repr(good) == repr(alone)
 
@@ -227,7 +227,7 @@ def test_a_very_long_raw_text_is_cut_between_characters(monkeypatch):
 
 
 def test_a_field_that_no_column_has_must_be_text_too():
-    layout = Layout(3, (2, 0))
+    layout = RecordLayout(3, (2, 0))
     data = b"1,a,x\n2,\xff,y\n3,b\n4,\0,z\nq,,w\n"
     for block in (1, 100):
         good, bad = read_all(data, S, "int", layout=layout, block_bytes=block)

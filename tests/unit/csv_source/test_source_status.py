@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.object_actions import Acted, Action
+from dbt.adapters.mzs3.csv_source.object_actions import ActionResult, ObjectAction
 from dbt.adapters.mzs3.csv_source.status import SourceStatus, lag_text, status_table
 
 
@@ -52,10 +52,10 @@ def test_a_lag_has_two_units_at_most(seconds, text):
 @pytest.mark.parametrize(
     ("action", "objects", "line"),
     [
-        (Action.RETRY, 1, "lake.orders: 1 object to be taken again by the next run"),
-        (Action.SKIP, 2, "lake.orders: 2 objects skipped"),
-        (Action.RETRACT, 2, "lake.orders: 2 objects retracted, 7 rows taken out"),
+        (ObjectAction.RETRY, 1, "lake.orders: 1 object to be taken again by the next run"),
+        (ObjectAction.SKIP, 2, "lake.orders: 2 objects skipped"),
+        (ObjectAction.RETRACT, 2, "lake.orders: 2 objects retracted, 7 rows taken out"),
     ],
 )
 def test_the_line_of_a_decision(action, objects, line):
-    assert Acted("lake.orders", action, objects, 7).line() == line
+    assert ActionResult("lake.orders", action, objects, 7).line() == line

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.compression import Gunzip
-from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import MAX_RESUMES, ObjectReader
 
 DATA = bytes(range(256)) * 4
@@ -124,7 +124,7 @@ IGNORED = {
 @pytest.mark.parametrize(("data", "answer"), IGNORED.values(), ids=IGNORED)
 def test_a_store_that_ignores_the_range_is_an_error(data, answer):
     pauses = []
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(Careless(data, **answer), pauses)
     assert raised.value.problem.startswith(
         "asked for it from byte 300 on, the store sent another part (HTTP "
@@ -147,7 +147,7 @@ def test_an_object_is_not_a_part_of_it_that_nobody_asked_for(first):
     part = DATA[first : first + 300]
     answer = {"Body": Body(part, len(part), None), "ETag": '"e1"', "ContentLength": len(part)}
     store.get_object = lambda **_: {**answer, **partial(first, first + 300)}
-    with pytest.raises(CsvProblem, match="asked for it from byte 0 on, the store sent another"):
+    with pytest.raises(ObjectError, match="asked for it from byte 0 on, the store sent another"):
         read_all(store, [])
 
 
@@ -155,7 +155,7 @@ def test_a_span_is_not_another_part_of_the_object():
     store = Careless(DATA)
     answer = {"Body": Body(DATA[300:600], 300, None), "ETag": '"e1"', "ContentLength": 300}
     store.get_object = lambda **_: {**answer, **partial(300, 600)}
-    with pytest.raises(CsvProblem, match="Content-Range bytes 300-599/1024"):
+    with pytest.raises(ObjectError, match="Content-Range bytes 300-599/1024"):
         ObjectReader(store, "b", "k", span=(0, 300)).read(1000)
 
 
@@ -178,14 +178,14 @@ def test_a_part_shorter_than_asked_for_is_not_the_end():
 @pytest.mark.parametrize("etag", ["e0", None])
 def test_a_store_that_ignores_the_etag_is_an_error(etag):
     store = Careless(DATA[300:], ETag='"e2"', **partial(300, len(DATA)))
-    with pytest.raises(CsvProblem, match="it was replaced after it was listed: its ETag is no"):
+    with pytest.raises(ObjectError, match="it was replaced after it was listed: its ETag is no"):
         read_all(store, [], etag)
     assert len(store.bodies) == (1 if etag else 2)
 
 
 def test_it_gives_up_without_progress():
     client, pauses = Client([300] + [0] * 99, TIMEOUT), []
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(client, pauses)
     assert raised.value.text("b", "k", "lake.orders") == (
         "lake.orders: object s3://b/k: reading it from byte 300 failed: Read timeout on endpoint "
@@ -206,7 +206,7 @@ class Refusing:
 def test_a_permission_that_is_missing_is_named_at_once():
     denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetObject")
     pauses = []
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(Refusing(denied), pauses)
     assert raised.value.problem == (
         "reading it from byte 0 failed: AccessDenied: no (needs s3:GetObject)"
@@ -226,7 +226,7 @@ def test_a_permission_that_is_missing_is_named_at_once():
 )
 def test_what_an_object_is_not_read_for(code, cause, says):
     refused = ClientError({"Error": {"Code": code, "Message": "no"}}, "GetObject")
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(Refusing(refused), [], etag="e1")
     assert raised.value.cause == cause
     assert says in raised.value.text("b", "k")
@@ -234,7 +234,7 @@ def test_what_an_object_is_not_read_for(code, cause, says):
 
 def test_an_endpoint_that_does_not_answer():
     failure = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
-    with pytest.raises(CsvProblem) as raised:
+    with pytest.raises(ObjectError) as raised:
         read_all(Refusing(failure), [])
     assert "Could not connect to the endpoint URL" in raised.value.problem
     assert raised.value.cause == NOT_READ
@@ -274,7 +274,7 @@ def test_gzip_that_is_cut_is_an_error(part, data):
     whole = gzip.compress(part)
     cut = data.draw(st.integers(1, len(whole) - 1))
     gunzip = Gunzip(io.BytesIO(whole[:cut]).read)
-    with pytest.raises(CsvProblem, match="its gzip stream ends early"):
+    with pytest.raises(ObjectError, match="its gzip stream ends early"):
         while gunzip.read(100):
             pass
 
@@ -283,7 +283,7 @@ def test_gzip_with_a_wrong_checksum_is_an_error():
     whole = bytearray(gzip.compress(b"abc"))
     whole[-8] ^= 1
     gunzip = Gunzip(io.BytesIO(bytes(whole)).read)
-    with pytest.raises(CsvProblem, match="it is not valid gzip") as raised:
+    with pytest.raises(ObjectError, match="it is not valid gzip") as raised:
         while gunzip.read(100):
             pass
     assert isinstance(raised.value.__cause__, zlib.error)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Field
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
     TypedColumns,
     can_be_read_as,
@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
     misfits,
     own_type,
 )
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
 UTC = timezone.utc
 D = Decimal
@@ -170,8 +170,8 @@ def test_values_stay_what_they_are(values, wanted, read):
 def test_a_value_that_would_not_be_the_same_is_an_error(value, kind, wanted, says):
     columns = TypedColumns(("a",), (Column("b", wanted),), "exact")
     values = pa.array([None, value, None, value], kind)
-    field = Field("a", str(kind), own_type(kind))
-    with pytest.raises(CsvProblem) as raised:
+    field = RecordField("a", str(kind), own_type(kind))
+    with pytest.raises(ObjectError) as raised:
         columns.records([values], [field], 10)
     assert raised.value.record == 12
     assert raised.value.problem.startswith("column b: ")
@@ -185,7 +185,7 @@ def test_a_value_that_would_not_be_the_same_is_an_error(value, kind, wanted, say
 def test_the_first_record_with_such_a_value_is_named(first, second):
     length = min(len(first), len(second))
     columns = TypedColumns(("a", "b"), (Column("a", "tinyint"), Column("b", "tinyint")), "exact")
-    field = Field("a", "int64", "bigint")
+    field = RecordField("a", "int64", "bigint")
     values = [pa.array(one[:length], pa.int64()) for one in (first, second)]
     bad = [
         (record, name)
@@ -195,7 +195,7 @@ def test_the_first_record_with_such_a_value_is_named(first, second):
     ]
     try:
         read = columns.records(values, [field, field], 0)
-    except CsvProblem as problem:
+    except ObjectError as problem:
         record, name = bad[0]
         assert problem.record == record + 1
         assert problem.problem.startswith(f"column {name}: ")
@@ -214,15 +214,15 @@ def test_a_file_that_lies_about_its_strings_and_decimals():
     with pytest.raises(ValueError):
         convert_typed(decimal, "decimal(3,2)", "decimal(3,2)")
     columns = TypedColumns(("a",), (Column("a", "string"),), "exact")
-    with pytest.raises(CsvProblem) as raised:
-        columns.records([text], [Field("a", "string", "string")], 0)
+    with pytest.raises(ObjectError) as raised:
+        columns.records([text], [RecordField("a", "string", "string")], 0)
     assert raised.value.problem == r"column a: b'a\xff' is not a string"
 
 
 FIELDS = (
-    Field("id", "int64", "bigint"),
-    Field("tags", "list", None),
-    Field("n", "bool", "boolean"),
+    RecordField("id", "int64", "bigint"),
+    RecordField("tags", "list", None),
+    RecordField("n", "bool", "boolean"),
 )
 
 

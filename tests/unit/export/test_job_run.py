@@ -26,8 +26,8 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
 
     nothing: Any = None
     committed: list[WriteResult] = []
-    watch: Any = SimpleNamespace(committed=committed.append)
-    run = _Run(EXPORT, nothing, nothing, nothing, nothing, watch)
+    monitor: Any = SimpleNamespace(committed=committed.append)
+    run = _Run(EXPORT, nothing, nothing, nothing, nothing, monitor)
     file: Any = SimpleNamespace(rows=12, bytes=45)
     monkeypatch.setattr(run, "_upload", lambda: run._files.append(file))
     monkeypatch.setattr(run, "_commit", refuse)
@@ -48,9 +48,9 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
 def test_whoever_watches_learns_that_all_begins_again() -> None:
     nothing: Any = None
     heard: list[str] = []
-    watch: Any = SimpleNamespace(begin_again=heard.append)
+    monitor: Any = SimpleNamespace(begin_again=heard.append)
     progress: Any = SimpleNamespace(begin_again=lambda: heard.append("progress"))
-    run = _Run(EXPORT, nothing, nothing, nothing, progress, watch)
+    run = _Run(EXPORT, nothing, nothing, nothing, progress, monitor)
     run._begin_again("equal hashes", [])
     assert heard == ["progress", "equal hashes"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.export.progress import Address, Progress, Snapshot, driver_address
-from dbt.adapters.mzs3.upload.progress import Meter, ProgressTarget
+from dbt.adapters.mzs3.upload.progress import ProgressReporter, ProgressTarget
 
 TOKEN = "5f" * 16
 LOOPBACK = Address("127.0.0.1", "127.0.0.1")
@@ -40,7 +40,7 @@ def test_a_meter_is_heard() -> None:
     told = Told()
     with Progress(told, 2, LOOPBACK, every=0.001) as progress:
         told.until(lambda seen: seen.phase == "computing")
-        meter = Meter(progress.target, 1)
+        meter = ProgressReporter(progress.target, 1)
         meter.add(7, 70)
         assert told.until(lambda seen: seen.phase == "writing").parts_done == 0
         meter.add(1, 2)
@@ -54,7 +54,7 @@ def test_a_meter_is_heard() -> None:
 def test_an_export_that_begins_again_is_at_its_beginning() -> None:
     told = Told()
     with Progress(told, 1, LOOPBACK, every=0.001) as progress:
-        Meter(progress.target, 0).finish()
+        ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
         progress.begin_again()
         seen = len(told.seen) + 1  # one may be under way
@@ -71,14 +71,14 @@ def test_ipv6_with_and_without_brackets(host: str) -> None:
         pytest.skip("no IPv6 here")
     told = Told()
     with Progress(told, 1, Address(host, host), every=0.001) as progress:
-        Meter(progress.target, 0).finish()
+        ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
 
 
 def test_a_name_reaches_whichever_address_the_driver_listens_on() -> None:
     told = Told()
     with Progress(told, 1, Address("localhost", "127.0.0.1"), every=0.001) as progress:
-        Meter(progress.target, 0).finish()
+        ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
 
 
@@ -148,7 +148,7 @@ def test_the_thread_knows_what_its_maker_knew() -> None:
 
 @pytest.mark.parametrize("host", ["no.invalid", "a" * 300, "\udcff", ""])
 def test_a_meter_without_a_driver_to_reach_never_raises(host: str) -> None:
-    meter = Meter(ProgressTarget(host, 9, TOKEN), 0)
+    meter = ProgressReporter(ProgressTarget(host, 9, TOKEN), 0)
     meter.add(1, 1)
     meter.finish()
     assert (meter.rows, meter.bytes) == (1, 1)

@@ -36,8 +36,8 @@ def test_it_reads_as_a_file_in_memory(
         RandomAccessFile(len(DATA), Fetched(), window=window, tail=tail),
         io.BytesIO(DATA),
     )
-    for place, size in places:
-        assert file.seek(place) == memory.seek(place)
+    for prefix, size in places:
+        assert file.seek(prefix) == memory.seek(prefix)
         assert file.read(size) == memory.read(size)
         assert file.tell() == memory.tell()
     assert file.seek(-3, io.SEEK_END) == len(DATA) - 3

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.objects.conditions import (
     heeds_conditional_delete,
     store_conditions,
 )
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 
 
 class Store(MemoryS3):
@@ -67,9 +67,9 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-def place(s3: MemoryS3, prefix: str = "x/") -> Place:
+def prefix(s3: MemoryS3, prefix: str = "x/") -> Prefix:
     client: Any = s3
-    return Place(client, S3Location("b", prefix))
+    return Prefix(client, S3Location("b", prefix))
 
 
 @pytest.mark.parametrize("ignored", [True, False])
@@ -85,13 +85,13 @@ def test_what_a_store_heeds_is_seen(
     heeded: tuple[str, ...], found: Conditions, ignored: bool
 ) -> None:
     s3 = Store(*heeded, ignored=ignored)
-    assert store_conditions(place(s3)) == found
+    assert store_conditions(prefix(s3)) == found
     assert s3.objects == {}
 
 
 def test_a_store_that_heeds_if_match_alone_does_not_create(s3: Store) -> None:
     s3.heeded.remove("PUT IfNoneMatch")
-    assert not store_conditions(place(s3)).creates
+    assert not store_conditions(prefix(s3)).creates
     assert s3.objects == {}
 
 
@@ -103,13 +103,13 @@ def s3() -> Store:
 @pytest.mark.parametrize("lost", [1, 2, 3, 4])
 def test_an_answer_that_is_lost_changes_nothing(s3: Store, lost: int) -> None:
     s3.loses = {lost}
-    assert store_conditions(place(s3)) == Conditions(True, True)
+    assert store_conditions(prefix(s3)) == Conditions(True, True)
     assert s3.objects == {}
 
 
 @pytest.mark.parametrize("heeded", [EVERY, EVERY[:2]])
 def test_whether_a_store_compares_before_it_deletes(heeded: tuple[str, ...]) -> None:
-    assert compares_before_deleting(place(Store(*heeded))) == (heeded == EVERY)
+    assert compares_before_deleting(prefix(Store(*heeded))) == (heeded == EVERY)
 
 
 @pytest.mark.parametrize("tells_of_missing", [False, True])
@@ -121,7 +121,7 @@ def test_whether_a_store_deletes_what_does_not_match(
     s3 = Store(*heeded, ignored=ignored)
     s3.tells_of_missing = tells_of_missing
     for _ in range(2):
-        assert heeds_conditional_delete(place(s3)) == (heeded == EVERY)
+        assert heeds_conditional_delete(prefix(s3)) == (heeded == EVERY)
     assert s3.objects == {}
     assert s3.asked["PutObject"] == (heeded != EVERY or tells_of_missing)
 
@@ -136,7 +136,7 @@ def test_a_store_that_compares_only_what_is_there_is_tried_with_an_object(s3: St
 
     s3 = Lenient(*EVERY)
     s3.before = lambda action, key: written.append(key) if action == "PutObject" else None
-    assert heeds_conditional_delete(place(s3))
+    assert heeds_conditional_delete(prefix(s3))
     assert s3.objects == {}
     (key,) = written
     # No source takes an object of this name, and an export passes over it.
@@ -158,9 +158,9 @@ def test_what_can_not_be_tried_names_the_object_and_the_permissions(action: str)
         match=r"^trying a conditional DELETE at s3://b/x/_mzs3_\w+/_committing\.json failed: "
         r"AccessDenied: No\. \(needs s3:PutObject and s3:DeleteObject\)$",
     ):
-        heeds_conditional_delete(place(s3))
+        heeds_conditional_delete(prefix(s3))
     s3.before = lambda asked, key: None
-    assert not heeds_conditional_delete(place(s3))
+    assert not heeds_conditional_delete(prefix(s3))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_can_not_be_tried_names_the_object_and_the_permissions(action: str)
 )
 def test_amazon_s3_is_not_asked(s3: Store, host: str) -> None:
     s3.meta.endpoint_url = f"https://{host}"
-    assert heeds_conditional_delete(place(s3))
+    assert heeds_conditional_delete(prefix(s3))
     assert not s3.asked
 
 
@@ -192,14 +192,14 @@ def test_amazon_s3_is_not_asked(s3: Store, host: str) -> None:
 )
 def test_other_servers_with_a_name_at_amazon_are_asked(s3: Store, host: str) -> None:
     s3.meta.endpoint_url = f"https://{host}"
-    assert heeds_conditional_delete(place(s3))
+    assert heeds_conditional_delete(prefix(s3))
     assert s3.asked
 
 
 def test_a_bucket_is_tried_once(s3: Store) -> None:
-    store_conditions(place(s3))
+    store_conditions(prefix(s3))
     asked = s3.asked.copy()
-    store_conditions(place(s3, "y/"))
+    store_conditions(prefix(s3, "y/"))
     assert s3.asked == asked
 
 
@@ -215,7 +215,7 @@ def test_no_object_is_made_where_none_can_be_deleted(heeded: tuple[str, ...]) ->
             written.append(key)
 
     s3.before = before
-    found = store_conditions(place(s3))
+    found = store_conditions(prefix(s3))
     assert found == Conditions(creates=bool(heeded), replaces=bool(heeded))
     assert len(written) == 1
     assert not heeded or s3.objects == {}
@@ -228,18 +228,18 @@ def test_a_refusal_names_the_permissions(s3: Store) -> None:
 
     s3.before = before
     with pytest.raises(S3Error, match=r"conditional writes at s3://b/x/ .* s3:PutObject and s3:"):
-        store_conditions(place(s3))
+        store_conditions(prefix(s3))
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "resume"])
 def test_no_run_replaces_or_resumes_on_a_store_that_heeds_none(mode: OnExisting) -> None:
     s3 = Store()
     with pytest.raises(LocationError, match=f"on_existing: {mode} needs a store that does"):
-        prepare(place(s3), mode)
+        prepare(prefix(s3), mode)
     assert s3.objects == {}
     assert s3.uploads == {}
 
 
 def test_a_first_export_needs_no_right_to_delete(s3: Store) -> None:
-    prepare(place(s3), "fail")
+    prepare(prefix(s3), "fail")
     assert s3.asked == {"DeleteObject": 1}  # of nothing, to see what the store says

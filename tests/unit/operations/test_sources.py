@@ -9,7 +9,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.object_actions import Action
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.operations import sources
 from dbt.adapters.mzs3.project.variables import (
@@ -58,7 +58,7 @@ def error_of(operation: Any, *arguments: Any) -> str:
 
 
 def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
-    text = error_of(sources.act_on_objects, adapter, Action.SKIP, None, [1, "a", None])
+    text = error_of(sources.act_on_objects, adapter, ObjectAction.SKIP, None, [1, "a", None])
     assert text.splitlines() == [
         "skip_s3_objects has 3 problems in its configuration:",
         "  - source must be a table of a source, such as lake.orders, not None",
@@ -69,7 +69,7 @@ def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
 
 @pytest.mark.parametrize("objects", [None, [], {"a": "b"}, 5])
 def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> None:
-    text = error_of(sources.act_on_objects, adapter, Action.RETRY, "lake.orders", objects)
+    text = error_of(sources.act_on_objects, adapter, ObjectAction.RETRY, "lake.orders", objects)
     assert text.splitlines()[1] == (
         "  - objects must be a list of keys, URIs or patterns of objects, such as "
         f"['orders/2.csv'], not {objects!r}"
@@ -77,7 +77,7 @@ def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> Non
 
 
 def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
-    text = error_of(sources.act_on_objects, adapter, Action.RETRACT, "lake", ["a"])
+    text = error_of(sources.act_on_objects, adapter, ObjectAction.RETRACT, "lake", ["a"])
     assert text == (
         "source must be a table of a source, such as lake.orders, not the whole of lake: "
         "lake.items, lake.orders"

@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.permissions import LIST, LIST_PARTS, Check
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.operations import locations as validation
-from dbt.adapters.mzs3.operations.locations import Tried, identify, validate_connection
+from dbt.adapters.mzs3.operations.locations import CheckResult, identify, validate_connection
 
 LAKE = AwsConnection("lake")
 CONNECTIONS = {"default": AwsConnection(), "lake": LAKE}
@@ -54,7 +54,7 @@ def test_a_connection_alone_is_asked_who_it_is(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_not_essential_is_no_error() -> None:
-    assert Tried("", [Check(LIST), Check(LIST_PARTS, "it is denied")]).error is None
+    assert CheckResult("", [Check(LIST), Check(LIST_PARTS, "it is denied")]).error is None
 
 
 @pytest.mark.parametrize(

@@ -209,8 +209,8 @@ def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypat
     monkeypatch.setattr(staging, "logger", log)
 
     def action(session, name, options):
-        options["voice"].warn(f"{name}: look into this")
-        options["voice"].say(f"{name}: nothing much")
+        options["log"].warn(f"{name}: look into this")
+        options["log"].say(f"{name}: nothing much")
 
     ingest(action)
     staging.stage_for_node(adapter, NODE)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.state.evolve import Given
+from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 SPARK = {"integer": "int", "bigint": "bigint", "text": "string", "double": "double"}
 
 
-def given(**columns: str) -> list[Given]:
-    return [Given(name, Type(kind), SPARK[kind]) for name, kind in columns.items()]
+def given(**columns: str) -> list[ModelColumn]:
+    return [ModelColumn(name, Type(kind), SPARK[kind]) for name, kind in columns.items()]
 
 
 def column(tag: int, name: str, kind: str = "integer", default: bytes = b"") -> Column:
     return Column(tag, name, Type(kind), SPARK[kind], default)
 
 
-def batch(lower: int, upper: int, *names: str, schema: int = 0) -> Batch:
+def batch(lower: int, upper: int, *names: str, schema: int = 0) -> ShardBatch:
     files = tuple(BatchFile(name, 100, f'"{name}"', 5) for name in names)
-    return Batch(lower, upper, schema, "dual", files, additions=5 * len(names))
+    return ShardBatch(lower, upper, schema, "dual", files, additions=5 * len(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbt.adapters.mzs3.shard.compact.job import Aborted, Compacted, Swept
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile, new_shard
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 A = Column(0, "a", Type("integer"), "int")
@@ -14,8 +14,8 @@ B = Column(1, "b", Type("text"), "string", b"x")
 
 def test_a_shard_in_words() -> None:
     files = (BatchFile("x", 3072, '"e"', 7),)
-    state = new_shard([A]).appended(Batch(0, 1_001, 0, "dual", files, 4, 3))
-    state = state.with_columns([A, B], 2_000).appended(Batch(1_001, 2_001, 1, "dual"))
+    state = new_shard([A]).appended(ShardBatch(0, 1_001, 0, "dual", files, 4, 3))
+    state = state.with_columns([A, B], 2_000).appended(ShardBatch(1_001, 2_001, 1, "dual"))
     assert list(described("s3://acme/x/", state)) == [
         "s3://acme/x/: 2 batches, 7 changes, 3072 bytes",
         "readable as of 1000 (1970-01-01 00:00:01.000) to 2000 (1970-01-01 00:00:02.000)",
@@ -32,8 +32,11 @@ def test_a_shard_in_words() -> None:
 
 
 def test_a_compaction_in_words() -> None:
-    old = (Batch(0, 2, 0, "codec", (BatchFile("x", 3072, '"e"', 7),), 7), Batch(2, 5, 0, "dual"))
-    new = Batch(0, 5, 0, "dual", (BatchFile("y", 1024, '"e"', 5),), 5)
+    old = (
+        ShardBatch(0, 2, 0, "codec", (BatchFile("x", 3072, '"e"', 7),), 7),
+        ShardBatch(2, 5, 0, "dual"),
+    )
+    new = ShardBatch(0, 5, 0, "dual", (BatchFile("y", 1024, '"e"', 5),), 5)
     state = new_shard([A]).appended(new)
     aborted = Aborted(1, ("another one could not be aborted",))
     done = Compacted(old, new, 4, Swept(2, 2048, state), aborted)

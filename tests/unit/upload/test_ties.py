@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.upload.task import TiedRowsError, without_hash
+from dbt.adapters.mzs3.upload.task import TiedRowsError, drop_checked_hash
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<q", 0x7FF8000000000001))[0]
 
@@ -28,11 +28,13 @@ def batch(hashes: list[int], values: list[Any], kind: pa.DataType) -> pa.RecordB
 
 
 def values(*batches: pa.RecordBatch) -> list[Any]:
-    return [row for found in without_hash(iter(batches)) for row in found.column("c0").to_pylist()]
+    return [
+        row for found in drop_checked_hash(iter(batches)) for row in found.column("c0").to_pylist()
+    ]
 
 
 def test_the_hash_is_taken_out() -> None:
-    [found] = without_hash(iter([batch([1, 2], ["a", "b"], pa.string())]))
+    [found] = drop_checked_hash(iter([batch([1, 2], ["a", "b"], pa.string())]))
     assert found.schema.names == ["part", "c0"]
     assert found.to_pydict() == {"part": [3, 3], "c0": ["a", "b"]}
 

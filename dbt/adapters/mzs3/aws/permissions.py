@@ -146,7 +146,7 @@ class _Trial:
     def _delete(self) -> None:
         self._client.delete_object(Bucket=self._bucket, Key=self._key)
 
-    def _try(self, need: Need, action: Callable[[], None], stays: str = "") -> Check:
+    def _try(self, need: Permission, action: Callable[[], None], stays: str = "") -> Check:
         try:
             action()
         except AwsFailure as exc:
@@ -158,7 +158,7 @@ class _Trial:
 
 
 @dataclass(frozen=True)
-class Need:
+class Permission:
     """An action; without the `essential` ones not even the plainest export or ingestion works.
 
     `used_for` says what else works with it, or what does not without.
@@ -170,36 +170,38 @@ class Need:
     used_for: str
 
 
-LIST = Need("list", "s3:ListBucket", True, "every export, to see whether the location is empty")
-OPEN = Need("open an upload", "s3:PutObject", True, "every export, to write its files")
-ABORT = Need(
+LIST = Permission(
+    "list", "s3:ListBucket", True, "every export, to see whether the location is empty"
+)
+OPEN = Permission("open an upload", "s3:PutObject", True, "every export, to write its files")
+ABORT = Permission(
     "abort an upload",
     "s3:AbortMultipartUpload",
     True,
     "every export, as one that fails could not be cleaned up without it",
 )
-LIST_UPLOADS = Need(
+LIST_UPLOADS = Permission(
     "list open uploads",
     "s3:ListBucketMultipartUploads",
     False,
     "on_existing: resume, and for aborting what lost tasks leave open; without it those uploads "
     "stay, which cost storage but are not visible",
 )
-LIST_PARTS = Need(
+LIST_PARTS = Permission(
     "list the parts of an upload",
     "s3:ListMultipartUploadParts",
     False,
     "on_existing: resume, to send only what is missing",
 )
-PUT = Need("put an object", "s3:PutObject", True, "every export, to write its manifest")
-GET = Need(
+PUT = Permission("put an object", "s3:PutObject", True, "every export, to write its manifest")
+GET = Permission(
     "get an object",
     "s3:GetObject",
     False,
     "on_existing: overwrite and resume, and for finishing a commit that was interrupted; without "
     "it an interrupted export has to be removed by hand",
 )
-DELETE = Need(
+DELETE = Permission(
     "delete an object",
     "s3:DeleteObject",
     False,
@@ -216,7 +218,7 @@ class Check:
     not be tried, which `problem` explains.
     """
 
-    need: Need
+    need: Permission
     problem: str | None = None
     denied: bool = False
     tried: bool = True

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.report import Voice
+    from dbt.adapters.mzs3.csv_source.report import SourceLog
 
 EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""
@@ -42,7 +42,7 @@ def require_conditional_delete(definition: SourceDefinition, connection: AwsConn
     only the store itself can see that it was overwritten.
     """
     location = definition.location
-    if not heeds_conditional_delete(Place(s3_client(connection), location)):
+    if not heeds_conditional_delete(Prefix(s3_client(connection), location)):
         action = definition.discovery.after_commit.action.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
@@ -57,7 +57,7 @@ def act_on_committed(
     definition: SourceDefinition,
     connection: AwsConnection,
     ledger: Ledger,
-    voice: Voice,
+    log: SourceLog,
     require_lock: Callable[[], None],
 ) -> None:
     """The objects of every committed epoch that is due are tagged, moved or deleted.
@@ -83,12 +83,12 @@ def act_on_committed(
     what = f"{definition.name}: after_commit: {after.action.value}"
     committed = "whose rows are committed"
     if waiting:
-        voice.warn(
+        log.warn(
             f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
             "next run tries again"
         )
     if left:
-        voice.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
+        log.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
 
 
 def _act(

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
-from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched, counted_rows, fetch_rows
 from dbt.adapters.mzs3.csv_source.ledger import (
     LISTING_IS_LOST,
@@ -30,11 +30,11 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     next_plan,
     unfinished_epochs,
 )
-from dbt.adapters.mzs3.csv_source.listing import Batch, Refusal, new_objects
+from dbt.adapters.mzs3.csv_source.listing import EpochPlan, Refusal, new_objects
 from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.queue.told import announced, look_again, note_what_is_gone
+from dbt.adapters.mzs3.csv_source.queue.announced import announced, look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.report import SILENT, Voice, objects_hint
+from dbt.adapters.mzs3.csv_source.report import NO_LOG, SourceLog, objects_hint
 from dbt.adapters.mzs3.csv_source.scan import listing_name
 from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
@@ -54,7 +54,7 @@ OnStep = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Totals(Fetched):
+class EpochTotals(Fetched):
     """What an epoch committed, and what it left for later runs."""
 
     waiting_objects: int = 0
@@ -74,9 +74,9 @@ class Pass:
     cancellation: Cancellation
     on_step: OnStep
     inbox: Inbox | None = None
-    voice: Voice = SILENT
+    log: SourceLog = NO_LOG
 
-    def run(self) -> Totals:
+    def run(self) -> EpochTotals:
         """What is listed or announced and not committed is taken, if there is any, in one epoch.
 
         Raises SourceError for an object in error: what was committed before stays visible, the
@@ -129,7 +129,7 @@ class Pass:
     def _receive(self, ledger: Ledger, inbox: Inbox) -> None:
         inbox.receive()
         look_again(self.definition, ledger, inbox)
-        note_what_is_gone(self.spark, self.definition, ledger, inbox, self.voice)
+        note_what_is_gone(self.spark, self.definition, ledger, inbox, self.log)
 
     def _record_listing(self, ledger: Ledger, since: int) -> None:
         self.lock.require(LISTING_IS_LOST)
@@ -147,18 +147,18 @@ class Pass:
 
         try:
             act_on_committed(
-                self.spark, self.definition, self.connection, ledger, self.voice, require_lock
+                self.spark, self.definition, self.connection, ledger, self.log, require_lock
             )
         except SPARK_FAILURES as exc:
             if self.cancellation.requested:
                 raise
             # What is committed is committed, whatever becomes of the objects.
-            self.voice.warn(
+            self.log.warn(
                 f"{self.definition.name}: after_commit failed, and the rows are committed: "
                 f"{readable(exc)}. The next run tries again"
             )
 
-    def _epoch(self, ledger: Ledger, batch: Batch) -> Totals:
+    def _epoch(self, ledger: Ledger, batch: EpochPlan) -> EpochTotals:
         if (notes := batch.notes) is not None:
             # Under a number of their own: they stay if what is planned below comes to be void.
             noted = next_epoch(ledger.epochs())
@@ -168,7 +168,7 @@ class Pass:
             "waiting_bytes": batch.waiting_bytes,
         }
         if not batch.objects:
-            return Totals(**waiting)
+            return EpochTotals(**waiting)
         epoch = next_plan(ledger.epochs())
         self._step("plan", lambda: ledger.write_plan(epoch, batch.frame))
         plan = ledger.plan(epoch)
@@ -183,7 +183,7 @@ class Pass:
         fetched = self._step(
             "commit", lambda: self._commit(ledger, epoch, plan, batch.objects, written)
         )
-        return Totals(**asdict(fetched), **waiting)
+        return EpochTotals(**asdict(fetched), **waiting)
 
     def _compact(self, ledger: Ledger) -> None:
         compact(self.spark, self.relations, ledger, require_lock=self.lock.require)
@@ -197,7 +197,7 @@ class Pass:
             self._step("fail", lambda: ledger.write_failed(epoch, events, F.col("error")))
         raise SourceError(refusal.text)
 
-    def _fetch(self, epoch: str, plan: DataFrame, batch: Batch) -> int:
+    def _fetch(self, epoch: str, plan: DataFrame, batch: EpochPlan) -> int:
         count, size = batch.objects, batch.bytes
         return fetch_rows(self.spark, self.spec, self.relations, epoch, plan, count, size)
 

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.epoch import OnStep, Pass, Totals
+from dbt.adapters.mzs3.csv_source.epoch import EpochTotals, OnStep, Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
-    Field,
+    RecordField,
     StoredObject,
     read_fields,
 )
@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
     refused_name,
 )
-from dbt.adapters.mzs3.csv_source.report import SILENT, IngestReport, Voice, reset_hint
+from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
@@ -64,14 +64,14 @@ def ingest(
     wait_s: float = WAIT_S,
     cancelled: threading.Event | None = None,
     on_step: OnStep = lambda step: None,
-    voice: Voice = SILENT,
+    log: SourceLog = NO_LOG,
 ) -> IngestReport:
     """Every matching object that is not ingested yet is, exactly once, whatever happened before.
 
     Makes the source's schema and relations if they are missing, `create_only` no more than that;
     `afresh` drops all that was ingested before. `spark` must not be used by another thread
     meanwhile: some of its settings are changed, and set back. Another run on the same source is
-    waited for, up to `wait_s` seconds. Once `cancelled` is set, no new step begins. `voice` is
+    waited for, up to `wait_s` seconds. Once `cancelled` is set, no new step begins. `log` is
     told what a user should know beside the report. Raises an Mzs3Error; what was committed before
     stays as it is.
     """
@@ -86,7 +86,7 @@ def ingest(
             make_schema(spark, relations)
             with (
                 SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,
-                open_inbox(definition, connection, stop, voice) as inbox,
+                open_inbox(definition, connection, stop, log) as inbox,
             ):
                 if afresh:
                     purify_now(definition, connection, stop, inbox)  # or nothing is dropped
@@ -107,9 +107,9 @@ def ingest(
                     stop,
                     on_step,
                     inbox,
-                    voice,
+                    log,
                 )
-                totals = Totals() if create_only else this.run()
+                totals = EpochTotals() if create_only else this.run()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
         if stop.requested:
@@ -195,7 +195,7 @@ def _discover_header(
     connection: AwsConnection,
     stop: Cancellation,
     inbox: Inbox | None,
-) -> tuple[Field, ...] | None:
+) -> tuple[RecordField, ...] | None:
     """The header of the first matching object that is not empty.
 
     First in the order of the listing, then in that of the queue. Raises SourceError where there

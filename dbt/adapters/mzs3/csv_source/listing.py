@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.decisions import (
+from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
+from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.reconcile import (
     NOTE,
     REFUSE,
     TAKE,
     TAKEN_COLUMNS,
     chosen,
-    decide,
+    reconcile,
     waiting_notes,
 )
-from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
 from dbt.adapters.mzs3.csv_source.report import objects_hint
-from dbt.adapters.mzs3.csv_source.scan import Listed, Start, listed_objects, listing_start
+from dbt.adapters.mzs3.csv_source.scan import ObjectListing, Start, listed_objects, listing_start
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import held, persisted
 
@@ -65,7 +65,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Batch:
+class EpochPlan:
     """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
 
     `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
@@ -90,7 +90,7 @@ def new_objects(
     connection: AwsConnection,
     ledger: Ledger,
     announced: DataFrame | None = None,
-) -> Iterator[Batch]:
+) -> Iterator[EpochPlan]:
     """The matching objects that a run is to take; listed once, a page at most by the driver.
 
     The listing is compared by object and ETag with what the ledger knows of the keys that it
@@ -108,7 +108,7 @@ def new_objects(
         if definition.intake.is_limited and not listed.at_hand:
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
-        decided = decide(candidates, known, mode, complete=complete)
+        decided = reconcile(candidates, known, mode, complete=complete)
         decided = stack.enter_context(held(spark, decided, few=listed.at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
         yield replace(_batch(definition, decided), full_since=start.full_since)
@@ -121,7 +121,7 @@ def candidate_objects(
     ledger: Ledger,
     start: Start,
     announced: DataFrame | None = None,
-) -> Listed:
+) -> ObjectListing:
     """Every object once, as it was last seen."""
 
     def known() -> tuple[list[str], int]:
@@ -138,13 +138,13 @@ def candidate_objects(
     return replace(listed, objects=both.select("object", "last.*"))
 
 
-def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
+def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
     found = decided.selectExpr(*_TOTALS).first()
     taken = decided.where(_IS_NEW)
     objects, size = found["objects"], found["bytes"]
     if found["refused"]:
         refusal = _refusal(definition, decided, found)
-        return Batch(taken, 0, 0, objects, size, refusal=refusal)
+        return EpochPlan(taken, 0, 0, objects, size, refusal=refusal)
     notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
     if objects and definition.intake.is_limited:
@@ -154,7 +154,7 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> Batch:
         if objects < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
-    return Batch(
+    return EpochPlan(
         frame=taken.select(*_PLAN_COLUMNS),
         objects=objects,
         bytes=size,

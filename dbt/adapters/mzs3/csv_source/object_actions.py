@@ -43,7 +43,7 @@ _SPECIAL = frozenset("*?[{")
 _NEAR = 3
 
 
-class Action(Enum):
+class ObjectAction(Enum):
     """A decision about objects, by the name of its run-operation."""
 
     RETRY = "retry_s3_objects"
@@ -51,24 +51,28 @@ class Action(Enum):
     RETRACT = "retract_s3_objects"
 
 
-_STATES = {Action.RETRY: RETRIED, Action.SKIP: SKIPPED, Action.RETRACT: RETRACTED}
+_STATES = {
+    ObjectAction.RETRY: RETRIED,
+    ObjectAction.SKIP: SKIPPED,
+    ObjectAction.RETRACT: RETRACTED,
+}
 
 
 @dataclass(frozen=True)
-class Acted:
+class ActionResult:
     """What was decided: of how many objects; `rows` that are no longer visible."""
 
     source: str
-    action: Action
+    action: ObjectAction
     objects: int
     rows: int
 
     def line(self) -> str:
         """The line of the log."""
         done = {
-            Action.RETRY: "to be taken again by the next run",
-            Action.SKIP: "skipped",
-            Action.RETRACT: f"retracted, {self.rows} rows taken out",
+            ObjectAction.RETRY: "to be taken again by the next run",
+            ObjectAction.SKIP: "skipped",
+            ObjectAction.RETRACT: f"retracted, {self.rows} rows taken out",
         }
         return f"{self.source}: {counted(self.objects, 'object')} {done[self.action]}"
 
@@ -76,11 +80,11 @@ class Acted:
 def act(
     spark: SparkSession,
     definition: SourceDefinition,
-    action: Action,
+    action: ObjectAction,
     names: Sequence[str],
     *,
     wait_s: float = WAIT_S,
-) -> Acted:
+) -> ActionResult:
     """The decision about the named objects is in the ledger, in one step, and counts at once.
 
     Retry: the next run takes them, in place of the rows they have. Skip: what has failed or waits
@@ -100,28 +104,28 @@ def act(
         with persisted(select_objects(name, objects, wanted)) as selected:
             _require_sense(name, action, selected)
             fitting = selected.where(_fits(action))
-            rows = _visible_rows(ledger, fitting) if action is Action.RETRACT else 0
+            rows = _visible_rows(ledger, fitting) if action is ObjectAction.RETRACT else 0
             with persisted(_events(action, fitting)) as events:
                 count = events.count()
                 lock.require()
                 ledger.write_note(next_epoch(ledger.epochs()), events)
             # Who took it meanwhile may have compacted, and looks at nothing from before that.
             lock.require("the decision may not count, as s3_source_status shows")
-    return Acted(name, action, count, rows)
+    return ActionResult(name, action, count, rows)
 
 
-def _fits(action: Action) -> Column:
+def _fits(action: ObjectAction) -> Column:
     """Whether the decision changes anything about an object."""
-    if action is Action.SKIP:
+    if action is ObjectAction.SKIP:
         return F.col("shown.state").isin(*OPEN_STATES)
-    if action is Action.RETRACT:
+    if action is ObjectAction.RETRACT:
         return F.expr(is_visible_sql())
     # What is not there can't be taken; what never was has no ETag to be taken by.
     there = F.expr(is_visible_sql()) | (F.col("shown.state") != REMOVED)
     return there & F.col("shown.etag").isNotNull()
 
 
-def _require_sense(source: str, action: Action, selected: DataFrame) -> None:
+def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
     """Raise SourceError if an object is named, or all are matched, for which there is none."""
     unfit = selected.where(~_fits(action)).select("object", "shown.state", "named")
     named = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
@@ -136,24 +140,24 @@ def _require_sense(source: str, action: Action, selected: DataFrame) -> None:
         )
 
 
-def _unfit_text(action: Action, name: str, state: str) -> str:
-    if action is Action.RETRACT:
+def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
+    if action is ObjectAction.RETRACT:
         return f"{name} is {state} and has no rows to take out"
-    if action is Action.RETRY:
+    if action is ObjectAction.RETRY:
         return f"{name} is {state} and has no rows; the next run takes it if it is back"
     hint = "; retract_s3_objects takes its rows out" if state == FETCHED else ""
     return f"{name} is {state}: neither has it failed nor does it wait{hint}"
 
 
-def _events(action: Action, objects: DataFrame) -> DataFrame:
+def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
     # What was wrong with an object stays on record when it is skipped.
-    error = F.col("shown.error") if action is Action.SKIP else F.lit(None)
+    error = F.col("shown.error") if action is ObjectAction.SKIP else F.lit(None)
     return objects.select(
         "object",
         *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]),
         F.lit(_STATES[action]).alias("state"),
         error.cast("string").alias("error"),
-        F.lit(action is Action.RETRACT).alias("hides"),
+        F.lit(action is ObjectAction.RETRACT).alias("hides"),
     )
 
 
@@ -172,7 +176,7 @@ def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NamedObject:
     """One name as it was given: the URIs it may mean, and a regular expression if it is a pattern.
 
     An object of exactly that name goes before the pattern. The expression is for a whole URI.
@@ -183,7 +187,7 @@ class Wanted:
     expression: str | None
 
 
-def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> list[Wanted]:
+def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
     """What the names mean for a source at that location.
 
     A name is an object's URI, its key, or its key below the location; a pattern is matched as
@@ -197,7 +201,7 @@ def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> l
     return wanted
 
 
-def _wanted(name: str, location: S3Location, problems: list[str]) -> Wanted:
+def _wanted(name: str, location: S3Location, problems: list[str]) -> NamedObject:
     bucket = f"{SCHEME}{location.bucket}/"
     uris: tuple[str, ...]
     if name.startswith(SCHEME):
@@ -215,10 +219,10 @@ def _wanted(name: str, location: S3Location, problems: list[str]) -> Wanted:
             expression = rf"\A{re.escape(base)}{Pattern(pattern).expression}\z"
         except ValueError as exc:
             problems.append(f"{name!r} {exc}")
-    return Wanted(name, uris, expression)
+    return NamedObject(name, uris, expression)
 
 
-def select_objects(source: str, objects: DataFrame, wanted: Sequence[Wanted]) -> DataFrame:
+def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject]) -> DataFrame:
     """The rows of `objects` that are wanted; `named` says of each whether by its own name.
 
     Raises SourceError with all names that are of no object, each with names near to it.
@@ -236,11 +240,11 @@ def select_objects(source: str, objects: DataFrame, wanted: Sequence[Wanted]) ->
     return objects.where(reduce(or_, conditions)).withColumn("named", by_name)
 
 
-def _matches(wanted: Wanted) -> Column:
+def _matches(wanted: NamedObject) -> Column:
     return F.col("object").rlike(str(wanted.expression))
 
 
-def _unmatched(objects: DataFrame, patterns: Sequence[Wanted]) -> list[Wanted]:
+def _unmatched(objects: DataFrame, patterns: Sequence[NamedObject]) -> list[NamedObject]:
     if not patterns:
         return []
     counts = [F.count_if(_matches(one)).alias(str(n)) for n, one in enumerate(patterns)]
@@ -248,7 +252,7 @@ def _unmatched(objects: DataFrame, patterns: Sequence[Wanted]) -> list[Wanted]:
     return [one for n, one in enumerate(patterns) if not found[str(n)]]
 
 
-def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[Wanted]) -> list[str]:
+def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObject]) -> list[str]:
     lines = []
     for one in unknown[:_MAX_TOLD]:
         if one.expression is not None:

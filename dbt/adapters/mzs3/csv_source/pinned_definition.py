@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.relations import read_pinned
-from dbt.adapters.mzs3.csv_source.report import SILENT
+from dbt.adapters.mzs3.csv_source.report import NO_LOG
 from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
@@ -136,7 +136,7 @@ def read_purified(
         return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
     stop = Cancellation(name)
     try:
-        with open_inbox(definition, connection, stop, SILENT) as inbox:
+        with open_inbox(definition, connection, stop, NO_LOG) as inbox:
             found = purify_now(definition, connection, stop, inbox)
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc

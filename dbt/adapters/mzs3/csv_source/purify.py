@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems, unmatchable_names
 from dbt.adapters.mzs3.csv_source.executor.encoding import EXACT, UTF_8
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Field
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import VOID, misfits
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
@@ -111,7 +111,9 @@ def purify(
     return _pinned(definition, found_header, columns)
 
 
-def purify_found(definition: SourceDefinition, found: Sequence[Field] | None) -> PinnedDefinition:
+def purify_found(
+    definition: SourceDefinition, found: Sequence[RecordField] | None
+) -> PinnedDefinition:
     """The definition with nothing left open, from the header of an object.
 
     None is for no object that has one. Raises what `purify` does, and ConfigError for fields that

@@ -17,13 +17,13 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.encoding import EXACT, UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.header import read_layout
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
     BLOCKS_DDL,
@@ -48,7 +48,7 @@ class LargeObject:
     etag: str
     size: int
     modified: datetime
-    layout: Layout
+    layout: RecordLayout
 
     def starts(self, range_bytes: int) -> range:
         """Where each range begins."""
@@ -85,9 +85,11 @@ def _utc(collected: datetime) -> datetime:
     return collected.astimezone(timezone.utc)
 
 
-def _layout(spec: FetchSpec, key: str, etag: str) -> Layout | None:
+def _layout(spec: FetchSpec, key: str, etag: str) -> RecordLayout | None:
     if spec.header is None or spec.reading.header_match == EXACT:
-        return Layout.in_order(len(spec.columns))  # the first range's task compares the header
+        return RecordLayout.in_order(
+            len(spec.columns)
+        )  # the first range's task compares the header
     try:
         return read_layout(
             s3_client(spec.connection),
@@ -98,7 +100,7 @@ def _layout(spec: FetchSpec, key: str, etag: str) -> Layout | None:
             spec.dialect,
             spec.reading,
         )
-    except CsvProblem:
+    except ObjectError:
         return None
 
 

@@ -59,14 +59,14 @@ def _nobody(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Voice:
+class SourceLog:
     """Called with one line that names the source: `warn` for what a user should look into."""
 
     warn: Callable[[str], None] = _nobody
     say: Callable[[str], None] = _nobody
 
 
-SILENT = Voice()
+NO_LOG = SourceLog()
 
 
 def objects_hint(operation: str, source: str, objects: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
     LISTING_DDL,
     LISTING_SCHEMA,
     FirstPage,
-    Piece,
+    KeyRange,
     as_batch,
     cut,
     first_page,
@@ -64,7 +64,7 @@ MAX_REQUESTS = 16
 
 
 @dataclass(frozen=True)
-class Listed:
+class ObjectListing:
     """The matching objects: object, etag, size, last_modified.
 
     `at_hand` says that the driver has them all; else tasks list each time they are computed.
@@ -86,26 +86,26 @@ def listed_objects(
     *,
     after: str | None = None,
     known: Sample = nothing_known,
-) -> Listed:
+) -> ObjectListing:
     """The matching objects whose keys sort after `after`.
 
     None of a source that a queue alone tells of its objects. Raises S3Error.
     """
     if not definition.discovery.bucket_scan:
-        return Listed(spark.createDataFrame([], OBJECT_DDL), at_hand=True)
+        return ObjectListing(spark.createDataFrame([], OBJECT_DDL), at_hand=True)
     client = s3_client(connection)
     page = first_page(client, definition.location, definition.pattern, after)
     listed = spark.createDataFrame(
         pa.Table.from_batches([as_batch(page.objects)], schema=LISTING_SCHEMA)
     )
     if page.end is not None and not (page.in_order and is_ordered(definition.location.bucket)):
-        listed = _listed_by_tasks(spark, definition, connection, [Piece(after)])
+        listed = _listed_by_tasks(spark, definition, connection, [KeyRange(after)])
     elif page.end is not None:
         rest = _pieces(spark, definition, client, page, page.end, known)
         listed = listed.unionAll(_listed_by_tasks(spark, definition, connection, rest))
     uri = F.concat(F.lit(f"s3://{definition.location.bucket}/"), F.col("key"))
     objects = listed.select(uri.alias("object"), "etag", "size", "last_modified")
-    return Listed(objects, at_hand=page.end is None)
+    return ObjectListing(objects, at_hand=page.end is None)
 
 
 def _pieces(
@@ -115,14 +115,14 @@ def _pieces(
     page: FirstPage,
     end: str,
     known: Sample,
-) -> list[Piece]:
+) -> list[KeyRange]:
     """The key space behind the first page, in as many pieces as are worth it."""
     keys, one_in = known()
     if keys:
         pages = len(keys) * one_in // KEYS_PER_PAGE
         return cut(keys, _most(spark, pages), end)
     if not page.folders:
-        return [Piece(end)]
+        return [KeyRange(end)]
     prefix = listed_prefix(definition.location, definition.pattern)
     bucket = definition.location.bucket
     most = PIECES_PER_TASK * default_parallelism(spark)
@@ -145,7 +145,7 @@ def _listed_by_tasks(
     spark: SparkSession,
     definition: SourceDefinition,
     connection: AwsConnection,
-    pieces: Sequence[Piece],
+    pieces: Sequence[KeyRange],
 ) -> DataFrame:
     """The matching objects of the pieces, each listed by one task."""
     columns = [

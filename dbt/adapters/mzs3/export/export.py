@@ -20,10 +20,10 @@ from dbt.adapters.mzs3.export.commit.existing import (
 )
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, schema_of
-from dbt.adapters.mzs3.export.commit.preflight import Ground
+from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.formats.format import CsvSpec, ParquetSpec
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.columns import (
     column_problems,
     exported_columns,
@@ -54,7 +54,7 @@ class Export:
     full_refresh: bool
 
     def write_spec(
-        self, ground: Ground, *, dry: bool = False, progress: ProgressTarget | None = None
+        self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
         """What workers need; `dry` to find out what they would write."""
         options = self.options
@@ -68,18 +68,20 @@ class Export:
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
             partition_by=partition_indexes(self.schema, options.partition_by),
-            first_number=self._first_number(ground, dry=dry),
+            first_number=self._first_number(preflight, dry=dry),
             single_file=options.single_file,
             properties=options.properties.for_files(),
-            reusable=ground.reusable,
+            reusable=preflight.reusable,
             resumable=options.on_existing == "resume",
             dry=dry,
             progress=progress,
         )
 
-    def pending(self, files: Sequence[PendingFile], ground: Ground, place: Place) -> PendingExport:
+    def pending(
+        self, files: Sequence[PendingFile], preflight: Preflight, prefix: Prefix
+    ) -> PendingExport:
         """What a commit of these files makes visible, and what it then removes."""
-        replaced = self._replaced(files, ground)
+        replaced = self._replaced(files, preflight)
         manifest = build_manifest(
             self.location,
             files,
@@ -88,24 +90,24 @@ class Export:
             options=self.options.as_config(),
             as_of=self.as_of,
             run_id=uuid.uuid4().hex,
-            first_number=ground.first_number,
+            first_number=preflight.first_number,
             kept=replaced.kept,
         )
         return PendingExport(
             files=tuple(files),
             manifest=manifest,
-            replaces=ground.existing.etag if ground.existing else None,
+            replaces=preflight.existing.etag if preflight.existing else None,
             stale=tuple(self.location.key(name) for name in replaced.stale),
-            in_place=_etag(place, files[0].key) if replaced.in_place else None,
+            in_place=_etag(prefix, files[0].key) if replaced.in_place else None,
         )
 
-    def writes_empty_file(self, ground: Ground) -> bool:
+    def writes_empty_file(self, preflight: Preflight) -> bool:
         """Whether an export without rows writes a file: unless it only replaces partitions."""
-        return ground.existing is None or not self._keeps_partitions()
+        return preflight.existing is None or not self._keeps_partitions()
 
-    def check_kept_partitions(self, ground: Ground) -> None:
+    def check_kept_partitions(self, preflight: Preflight) -> None:
         """Raises LocationError if partitions that may stay are not like the new ones."""
-        existing = ground.existing
+        existing = preflight.existing
         if existing is None or self.options.on_existing != "overwrite":
             return
         if self._keeps_partitions():
@@ -114,17 +116,17 @@ class Export:
     def _keeps_partitions(self) -> bool:
         return bool(self.options.partition_by) and not self.full_refresh
 
-    def _first_number(self, ground: Ground, *, dry: bool) -> int:
-        if dry and ground.existing is not None:
-            entries = ground.existing.entries
-            return int(ground.existing.manifest.get("first_number", first_number_of(entries)))
-        return ground.first_number
+    def _first_number(self, preflight: Preflight, *, dry: bool) -> int:
+        if dry and preflight.existing is not None:
+            entries = preflight.existing.entries
+            return int(preflight.existing.manifest.get("first_number", first_number_of(entries)))
+        return preflight.first_number
 
-    def _replaced(self, files: Sequence[PendingFile], ground: Ground) -> Replacement:
-        if ground.existing is None:
+    def _replaced(self, files: Sequence[PendingFile], preflight: Preflight) -> Replacement:
+        if preflight.existing is None:
             return Replacement()
         return plan_replacement(
-            ground.existing,
+            preflight.existing,
             files,
             partitioned=bool(self.options.partition_by),
             everything=self.full_refresh,
@@ -137,8 +139,8 @@ class Export:
         return CsvSpec(options.dialect, options.header, options.force_quote, options.compression)
 
 
-def _etag(place: Place, key: str) -> str | None:
-    found = place.find(key)
+def _etag(prefix: Prefix, key: str) -> str | None:
+    found = prefix.find(key)
     return found.etag if found else None
 
 

@@ -16,16 +16,16 @@ from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.existing import Existing
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.export.commit.preflight import Ground, prepare
+from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import Export, checked_frame
+from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.export.resumed import TakenOver, require_same, taken_over
-from dbt.adapters.mzs3.export.watch import Audience, Watch
 from dbt.adapters.mzs3.objects.concurrently import abort_all
-from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.rows.batches import Reason
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
@@ -33,7 +33,7 @@ from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
 from dbt.adapters.mzs3.upload.parts import WriteResult, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.sweep import Sweeper
+from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
 
 def copy_to_s3(
@@ -46,7 +46,7 @@ def copy_to_s3(
     as_of: int,
     full_refresh: bool = False,
     cancelled: threading.Event | None = None,
-    audience: Audience = Audience(),  # noqa: B008 - frozen
+    context: RunContext = RunContext(),  # noqa: B008 - frozen
 ) -> WriteResult:
     """The rows of `query` in S3, all visible at once, or not at all.
 
@@ -54,7 +54,7 @@ def copy_to_s3(
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
     errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
     With `full_refresh`, an overwrite replaces all partitions, not only those with rows. What
-    happens is told to the `audience`, and recorded in its history.
+    happens is told to the `context`, and recorded in its history.
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
@@ -70,21 +70,21 @@ def copy_to_s3(
         as_of=as_of,
         full_refresh=full_refresh,
     )
-    with Watch(spark, export, audience, cancelled) as watch:
-        place = Place(s3_client(connection), location, parsed.properties.for_notes())
-        ground = prepare(
-            place,
+    with RunMonitor(spark, export, context, cancelled) as monitor:
+        prefix = Prefix(s3_client(connection), location, parsed.properties.for_notes())
+        preflight = prepare(
+            prefix,
             parsed.on_existing,
             single_file=parsed.single_file,
             partition_by=parsed.partition_by,
         )
-        if ground.finished is not None:
-            watch.recovered(ground.finished)
-        export.check_kept_partitions(ground)
-        with watch.progress() as progress, interruptible(spark, cancelled):
-            run = _Run(export, frame, place, ground, progress, watch)
-            if parsed.on_existing == "resume" and ground.existing is not None:
-                return run.compared_with(ground.existing)
+        if preflight.finished is not None:
+            monitor.recovered(preflight.finished)
+        export.check_kept_partitions(preflight)
+        with monitor.progress() as progress, interruptible(spark, cancelled):
+            run = _Run(export, frame, prefix, preflight, progress, monitor)
+            if parsed.on_existing == "resume" and preflight.existing is not None:
+                return run.compared_with(preflight.existing)
             return run.to_the_end()
 
 
@@ -101,17 +101,17 @@ class _Run:
         self,
         export: Export,
         frame: DataFrame,
-        place: Place,
-        ground: Ground,
+        prefix: Prefix,
+        preflight: Preflight,
         progress: Progress,
-        watch: Watch,
+        monitor: RunMonitor,
     ) -> None:
         self._export = export
         self._frame = frame
-        self._place = place
-        self._ground = ground
+        self._prefix = prefix
+        self._preflight = preflight
         self._progress = progress
-        self._watch = watch
+        self._monitor = monitor
         self._files: list[PendingFile] = []
 
     def to_the_end(self) -> WriteResult:
@@ -129,15 +129,15 @@ class _Run:
             goes_on = isinstance(exc, CommitError) and exc.remains
             left = None
             if not goes_on:  # else the next run may need its uploads
-                left = _clean_up(self._place, self._ground.sweeper, self._files)
-            raise _with_remains(self._export, exc, left, self._watch.is_cancelled) from exc
+                left = _clean_up(self._prefix, self._preflight.reaper, self._files)
+            raise _with_remains(self._export, exc, left, self._monitor.is_cancelled) from exc
         result = self._committed()
-        self._ground.sweeper.sweep_after_commit(speculative=self._is_speculative())
+        self._preflight.reaper.abort_after_commit(speculative=self._is_speculative())
         return result
 
     def compared_with(self, existing: Existing) -> WriteResult:
         """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
-        spec = self._export.write_spec(self._ground, dry=True, progress=self._progress.target)
+        spec = self._export.write_spec(self._preflight, dry=True, progress=self._progress.target)
         uploads = upload_parts(
             self._frame,
             spec,
@@ -146,50 +146,50 @@ class _Run:
         )
         uploads.check()
         files = uploads.files
-        require_same(self._place, existing, files)
-        self._watch.resumed(TakenOver(0, 0, 0), finished=True)
-        self._ground.sweeper.sweep()  # what the runs before have left open
+        require_same(self._prefix, existing, files)
+        self._monitor.resumed(TakenOver(0, 0, 0), finished=True)
+        self._preflight.reaper.abort_stale()  # what the runs before have left open
         as_of = int(existing.manifest["as_of"])
-        return self._watch.committed(_result(self._export, files, as_of))
+        return self._monitor.committed(_result(self._export, files, as_of))
 
     def _upload(self) -> None:
-        self._watch.stop_if_cancelled()
+        self._monitor.stop_if_cancelled()
         uploads = upload_parts(
             self._frame,
-            self._export.write_spec(self._ground, progress=self._progress.target),
+            self._export.write_spec(self._preflight, progress=self._progress.target),
             self._export.options.parts or 1,
-            empty_file=self._export.writes_empty_file(self._ground),
+            empty_file=self._export.writes_empty_file(self._preflight),
             before_again=self._begin_again,
         )
         self._files += uploads.files
         if self._export.options.on_existing == "resume":
-            self._watch.resumed(taken_over(self._ground.reusable, self._files))
+            self._monitor.resumed(taken_over(self._preflight.reusable, self._files))
         uploads.check()
-        self._watch.stop_if_cancelled()
+        self._monitor.stop_if_cancelled()
 
-    def _begin_again(self, reason: Reason, uploads: list[tuple[str, str]]) -> None:
+    def _begin_again(self, reason: RestartReason, uploads: list[tuple[str, str]]) -> None:
         self._progress.begin_again()
-        self._watch.begin_again(reason)
-        problems = abort_all(self._place, [upload for upload in uploads if upload[1]])
+        self._monitor.begin_again(reason)
+        problems = abort_all(self._prefix, [upload for upload in uploads if upload[1]])
         if problems:
             raise CopyError("; ".join(problems))
 
     def _commit(self) -> None:
         self._progress.committing()
-        pending = self._export.pending(self._files, self._ground, self._place)
+        pending = self._export.pending(self._files, self._preflight, self._prefix)
         keep = {file.upload_id for file in self._files}
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
         commit = Commit(
-            self._place, pending, deletes=self._ground.deletes, proven=self._ground.proven
+            self._prefix, pending, deletes=self._preflight.deletes, proven=self._preflight.proven
         )
-        commit.run(once_claimed=lambda: self._ground.sweeper.sweep(keep))
+        commit.run(once_claimed=lambda: self._preflight.reaper.abort_stale(keep))
 
     def _is_speculative(self) -> bool:
         return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
 
     def _committed(self) -> WriteResult:
-        return self._watch.committed(_result(self._export, self._files, self._export.as_of))
+        return self._monitor.committed(_result(self._export, self._files, self._export.as_of))
 
 
 def _result(export: Export, files: list[PendingFile], as_of: int) -> WriteResult:
@@ -203,12 +203,12 @@ def _result(export: Export, files: list[PendingFile], as_of: int) -> WriteResult
     )
 
 
-def _clean_up(place: Place, sweeper: Sweeper, files: list[PendingFile]) -> str | None:
+def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) -> str | None:
     """Abort every upload of a failed export; None, or what may be left."""
     if not files:
-        return sweeper.sweep_until_quiet()  # its tasks may still be ending
-    problems = abort_all(place, [(file.key, file.upload_id) for file in files])
-    return "; ".join(problems) or sweeper.sweep()
+        return reaper.abort_until_idle()  # its tasks may still be ending
+    problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
+    return "; ".join(problems) or reaper.abort_stale()
 
 
 def _with_remains(

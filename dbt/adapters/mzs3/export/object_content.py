@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.objects.reader import FIRST_PAUSE_S, MAX_RESUMES, ReplacedError, begins_at
 
 CHUNK_BYTES = 1 << 20
@@ -40,7 +40,7 @@ class Content:
     reason: str = ""
 
 
-def content_of(file: ObjectFile, name: str, layout: Layout) -> Content:
+def content_of(file: ObjectFile, name: str, layout: FileLayout) -> Content:
     """Reads the object from its start; holds a chunk of it, and of Parquet the footer.
 
     Raises what `file` raises.
@@ -93,7 +93,7 @@ class _Hashed:
         pass
 
 
-def _csv_rows(source: _Hashed, compression: str, layout: Layout) -> int:
+def _csv_rows(source: _Hashed, compression: str, layout: FileLayout) -> int:
     text = source
     if compression != "none":
         text = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), compression)
@@ -198,9 +198,9 @@ class ObjectFile:
     closed = False  # to pyarrow; there is nothing to close but the connection
 
     def __init__(
-        self, place: Place, listed: Listed, *, pause: Callable[[float], None] = time.sleep
+        self, prefix: Prefix, listed: ListedObject, *, pause: Callable[[float], None] = time.sleep
     ) -> None:
-        self._place = place
+        self._prefix = prefix
         self._listed = listed
         self._pause = pause
         self._position = 0
@@ -264,8 +264,8 @@ class ObjectFile:
         request: dict[str, Any] = {"IfMatch": self._listed.etag}
         if self._position:
             request["Range"] = f"bytes={self._position}-"
-        answer = self._place.client.get_object(
-            Bucket=self._place.location.bucket, Key=self._listed.key, **request
+        answer = self._prefix.client.get_object(
+            Bucket=self._prefix.location.bucket, Key=self._listed.key, **request
         )
         body: Any = answer["Body"]
         # A store or a proxy may leave the conditions of a request out of account.
@@ -279,7 +279,7 @@ class ObjectFile:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The options that shape files. `single_file` is the one whose name says nothing."""
 
     format: str
@@ -289,7 +289,7 @@ class Layout:
     single_file: str | None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Layout:
+    def of(cls, options: Mapping[str, Any]) -> FileLayout:
         """From the manifest's `options`; what is not there has its default."""
         given = {f.name: options[f.name] for f in fields(CsvDialect) if f.name in options}
         return cls(

@@ -63,7 +63,7 @@ class Progress:
         self._every = EVERY_S if every is None else every
         self._clock = clock
         self._address = address
-        self._tally = Tally(secrets.token_hex(16), parts, clock)
+        self._totals = ProgressTotals(secrets.token_hex(16), parts, clock)
         self._committing = False
         self._context = contextvars.copy_context()
         self._open = contextlib.ExitStack()
@@ -77,7 +77,7 @@ class Progress:
 
     def begin_again(self) -> None:
         """What was uploaded so far is not kept; all parts are to come."""
-        self._tally.begin_again()
+        self._totals.begin_again()
 
     def __enter__(self) -> Progress:
         # Without a socket or a thread to be had, an export does without progress.
@@ -118,7 +118,7 @@ class Progress:
         except (OSError, ValueError):
             return None
         port = listener.getsockname()[1]
-        self.target = ProgressTarget(self._address.host, port, self._tally.token)
+        self.target = ProgressTarget(self._address.host, port, self._totals.token)
         return listener
 
     def _run(self, selector: selectors.BaseSelector) -> None:
@@ -128,7 +128,7 @@ class Progress:
                 if key.data is None:
                     return
                 with contextlib.suppress(OSError):
-                    self._tally.accept(key.data.recv(_MAX_DATAGRAM))
+                    self._totals.accept(key.data.recv(_MAX_DATAGRAM))
             if self._clock() >= due:
                 with contextlib.suppress(Exception):
                     self._tell(self._snapshot())
@@ -138,7 +138,7 @@ class Progress:
         if self.target is None:
             phase: Phase = "committing" if self._committing else "running"
             return Snapshot(phase, None, None, None, None)
-        told = self._tally.snapshot()
+        told = self._totals.snapshot()
         return replace(told, phase="committing") if self._committing else told
 
 
@@ -161,7 +161,7 @@ class _Part:
     done: bool
 
 
-class Tally:
+class ProgressTotals:
     """The latest word of each part. Whatever else arrives changes nothing, and never raises.
 
     Holds at most one entry for each of `parts`.

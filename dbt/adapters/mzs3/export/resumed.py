@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import Existing
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
 
@@ -36,10 +36,10 @@ def taken_over(
     return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
 
 
-def require_same(place: Place, existing: Existing, files: Sequence[PendingFile]) -> None:
+def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:
     """Raises LocationError unless these files, which were not uploaded, are what is there."""
-    prefix = place.location.prefix
-    wanted = {f.key.removeprefix(prefix): (f.bytes, f.rows, f.sha256) for f in files}
+    start = prefix.location.prefix
+    wanted = {f.key.removeprefix(start): (f.bytes, f.rows, f.sha256) for f in files}
     there = {
         name: (meta["content_length"], meta["record_count"], meta["sha256"])
         for name, meta in ((name, entry["meta"]) for name, entry in existing.entries.items())
@@ -47,7 +47,7 @@ def require_same(place: Place, existing: Existing, files: Sequence[PendingFile])
     if wanted != there:
         differ = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
         raise LocationError(
-            f"{place.uri} holds a finished export, and this run gives another one: "
+            f"{prefix.uri} holds a finished export, and this run gives another one: "
             f"{len(differ)} of {len({*wanted, *there})} files differ, such as {differ[0]}, as its "
             "rows, options or parts do. To replace it, set on_existing to overwrite; resume only "
             "finishes what was cut off"

@@ -16,8 +16,8 @@ from dbt.adapters.mzs3.errors import LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.export.object_content import Layout, ObjectFile, content_of
-from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.export.object_content import FileLayout, ObjectFile, content_of
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.objects.reader import ReplacedError
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
@@ -60,31 +60,33 @@ def verify_copy(
     Raises ConfigError for a connection or location that is none, both at once; LocationError
     where there is no manifest of ours, and S3Error where it can't be read.
     """
-    connection, place = named_target("verify_copy", connections, "aws_connection", name, location)
-    return verify(Place(s3_client(connection), _folder(place)))
+    connection, prefix = named_target("verify_copy", connections, "aws_connection", name, location)
+    return verify(Prefix(s3_client(connection), _folder(prefix)))
 
 
-def verify(place: Place) -> Verification:
+def verify(prefix: Prefix) -> Verification:
     """As `verify_copy`; each object is read once, streamed, some at a time."""
-    existing = _export_at(place)
-    layout, entries = _told(place, existing)
-    listed, strangers = _listed(place, existing)
+    existing = _export_at(prefix)
+    layout, entries = _told(prefix, existing)
+    listed, strangers = _listed(prefix, existing)
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
-            found = pool.map(lambda e: check_object(place, layout, e, listed.get(e.name)), entries)
+            found = pool.map(
+                lambda e: check_object(prefix, layout, e, listed.get(e.name)), entries
+            )
             problems = [problem for one in found for problem in one]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    _require_unchanged(place, existing)
+    _require_unchanged(prefix, existing)
     rows, size = sum(e.rows for e in entries), sum(e.bytes for e in entries)
     totals = {"content_length": size, "record_count": rows}
     if existing.manifest.get("meta") != totals:
         problems.append(
-            f"{place.uri_of(place.key(MANIFEST))}: totals: its files add up to {totals}, "
+            f"{prefix.uri_of(prefix.key(MANIFEST))}: totals: its files add up to {totals}, "
             f"it says {existing.manifest.get('meta')}"
         )
-    return Verification(place.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
+    return Verification(prefix.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
 
 
 def _folder(named: S3Location) -> S3Location:
@@ -93,10 +95,10 @@ def _folder(named: S3Location) -> S3Location:
     return replace(named, prefix=f"{above}/" if above else "") if name == MANIFEST else named
 
 
-def _export_at(place: Place) -> Existing:
-    uri = place.uri_of(place.key(MANIFEST))
+def _export_at(prefix: Prefix) -> Existing:
+    uri = prefix.uri_of(prefix.key(MANIFEST))
     try:
-        existing = read_existing(place)
+        existing = read_existing(prefix)
     except LocationError as exc:
         raise LocationError(
             f"{uri} is not a manifest that dbt-mzs3 writes ({exc.__cause__}), so there is nothing "
@@ -106,32 +108,32 @@ def _export_at(place: Place) -> Existing:
         return existing
     begun = ""
     try:
-        if place.find(place.key(COMMITTING)) is not None and not _is_closed(place):
+        if prefix.find(prefix.key(COMMITTING)) is not None and not _is_closed(prefix):
             begun = (
                 f" {COMMITTING} is there: an export is being committed, or was cut off while it "
                 "was; then its next run finishes it"
             )
     except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     raise LocationError(
-        f"there is no {uri}: no export to {place.uri} has been committed.{begun}".rstrip(".")
+        f"there is no {uri}: no export to {prefix.uri} has been committed.{begun}".rstrip(".")
     )
 
 
-def _is_closed(place: Place) -> bool:
+def _is_closed(prefix: Prefix) -> bool:
     """Whether the commit that the location knows of has ended, without an export."""
     with contextlib.suppress(ValueError, *AwsFailure):
-        version = read_intent(place)
+        version = read_intent(prefix)
         return version is None or version.intent.state == "closed"
     return False
 
 
-def _told(place: Place, existing: Existing) -> tuple[Layout, list[Entry]]:
+def _told(prefix: Prefix, existing: Existing) -> tuple[FileLayout, list[Entry]]:
     try:
-        layout = Layout.of(existing.manifest.get("options", {}))
+        layout = FileLayout.of(existing.manifest.get("options", {}))
         entries = [Entry.of(name, entry["meta"]) for name, entry in existing.entries.items()]
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
-        uri = place.uri_of(place.key(MANIFEST))
+        uri = prefix.uri_of(prefix.key(MANIFEST))
         raise LocationError(
             f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
             "changed it. Export again"
@@ -139,33 +141,33 @@ def _told(place: Place, existing: Existing) -> tuple[Layout, list[Entry]]:
     return layout, entries
 
 
-def _listed(place: Place, existing: Existing) -> tuple[dict[str, Listed], list[str]]:
+def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject], list[str]]:
     """The files by name, and the URIs of what else a reader of the location would read."""
     names = existing.entries.keys()
-    files: dict[str, Listed] = {}
+    files: dict[str, ListedObject] = {}
     strangers = []
     try:
-        for found in place.objects():
-            name = found.key.removeprefix(place.location.prefix)
+        for found in prefix.objects():
+            name = found.key.removeprefix(prefix.location.prefix)
             if name in names:
                 files[name] = found
             elif not name.endswith("/") and not name.split("/")[-1].startswith(("_", ".")):
-                strangers.append(place.uri_of(found.key))
+                strangers.append(prefix.uri_of(found.key))
     except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     return files, strangers
 
 
-def _require_unchanged(place: Place, existing: Existing) -> None:
+def _require_unchanged(prefix: Prefix, existing: Existing) -> None:
     """Raises LocationError if another export has taken this one's place meanwhile."""
-    key = place.key(MANIFEST)
+    key = prefix.key(MANIFEST)
     try:
-        found = place.find(key)
+        found = prefix.find(key)
     except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     if found is None or found.etag != existing.etag:
         raise LocationError(
-            f"{place.uri_of(key)} was replaced while its files were read; verify again"
+            f"{prefix.uri_of(key)} was replaced while its files were read; verify again"
         )
 
 
@@ -185,21 +187,25 @@ class Entry:
         return cls(name, size, rows, str(meta["sha256"]))
 
 
-def check_object(place: Place, layout: Layout, entry: Entry, listed: Listed | None) -> list[str]:
+def check_object(
+    prefix: Prefix, layout: FileLayout, entry: Entry, listed: ListedObject | None
+) -> list[str]:
     """The problems of the object, a line each; `listed` is None where there is none.
 
     A request that fails is one of them.
     """
-    uri = place.uri_of(place.key(entry.name))
+    uri = prefix.uri_of(prefix.key(entry.name))
     if listed is None:
         return [f"{uri}: expected {entry.bytes} bytes, {entry.rows} rows; found no object"]
-    return [f"{uri}: {problem}" for problem in _differences(place, layout, entry, listed)]
+    return [f"{uri}: {problem}" for problem in _differences(prefix, layout, entry, listed)]
 
 
-def _differences(place: Place, layout: Layout, entry: Entry, listed: Listed) -> Iterator[str]:
+def _differences(
+    prefix: Prefix, layout: FileLayout, entry: Entry, listed: ListedObject
+) -> Iterator[str]:
     if listed.size != entry.bytes:
         yield f"size: expected {entry.bytes} bytes, found {listed.size}"
-    file = ObjectFile(place, listed)
+    file = ObjectFile(prefix, listed)
     try:
         content = content_of(file, entry.name, layout)
     except ReplacedError:

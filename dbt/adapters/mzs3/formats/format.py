@@ -65,7 +65,7 @@ class FileFormat(Protocol):
 
 
 @dataclass(frozen=True)
-class Shape:
+class LogicalType:
     """One column's, or one nested value's, meaning; the wire is what Spark sends.
 
     plain: as the Arrow type says. list: a list, `children` is its element. struct: a struct,
@@ -75,10 +75,10 @@ class Shape:
     """
 
     kind: Kind = "plain"
-    children: tuple[Shape, ...] = ()
+    children: tuple[LogicalType, ...] = ()
 
 
-PLAIN = Shape()
+PLAIN = LogicalType()
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ExportedColumn:
     """A column of the query: its name, and what its values mean."""
 
     name: str
-    shape: Shape = field(default_factory=Shape)
+    logical_type: LogicalType = field(default_factory=LogicalType)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def format_of(
     """The format for rows of `schema`: these columns, under their real names; sizes in bytes."""
     if isinstance(spec, FormatMaker):
         return spec.file_format(schema, max_file_size)
-    shapes = tuple(column.shape for column in columns)
+    logical_types = tuple(column.logical_type for column in columns)
     if isinstance(spec, CsvSpec):
-        return CsvFormat(schema, shapes, spec, max_file_size)
-    return ParquetFormat(schema, shapes, spec, max_file_size)
+        return CsvFormat(schema, logical_types, spec, max_file_size)
+    return ParquetFormat(schema, logical_types, spec, max_file_size)

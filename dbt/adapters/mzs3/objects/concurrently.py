@@ -7,43 +7,43 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _THREADS = 16
 
 
-def each(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
+def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
     """The work's answers, done in parallel; waits for all, then raises the first failure."""
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = [pool.submit(work, item) for item in items]
     return [outcome.result() for outcome in outcomes]
 
 
-def abort_all(place: Place, uploads: Iterable[tuple[str, str]]) -> list[str]:
+def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
     """Aborts uploads, given as key and id; which could not be, and why. One may be gone by now."""
 
     def abort(upload: tuple[str, str]) -> str | None:
         try:
-            place.abort(*upload)
+            prefix.abort(*upload)
         except AwsFailure as exc:
             if not is_missing(exc):
-                doing = f"aborting the upload of {place.uri_of(upload[0])}"
+                doing = f"aborting the upload of {prefix.uri_of(upload[0])}"
                 return describe(exc, doing, "s3:AbortMultipartUpload")
         return None
 
-    return [problem for problem in each(uploads, abort) if problem is not None]
+    return [problem for problem in map_concurrently(uploads, abort) if problem is not None]
 
 
-def delete_all(place: Place, keys: Iterable[str]) -> list[str]:
+def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
     """Deletes objects; which could not be, and why. One may be gone by now."""
 
     def delete(key: str) -> str | None:
         try:
-            place.delete(key)
+            prefix.delete(key)
         except AwsFailure as exc:
-            return describe(exc, f"removing {place.uri_of(key)}", "s3:DeleteObject")
+            return describe(exc, f"removing {prefix.uri_of(key)}", "s3:DeleteObject")
         return None
 
-    return [problem for problem in each(keys, delete) if problem is not None]
+    return [problem for problem in map_concurrently(keys, delete) if problem is not None]

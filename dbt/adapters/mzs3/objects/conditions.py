@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.objects.prefix import PROBE, Place
+from dbt.adapters.mzs3.objects.prefix import PROBE, Prefix
 
 _NOT_OF_ANY = '"0"'
 _REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
@@ -43,20 +43,20 @@ _known: dict[tuple[str, str], Conditions] = {}
 _trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
 
 
-def store_conditions(place: Place) -> Conditions:
+def store_conditions(prefix: Prefix) -> Conditions:
     """What the store heeds in the place's bucket: tried once in a process, then known.
 
     Nothing is left there. Where deleting is denied no object is made: a PUT that must be refused
     tells of `If-Match`, and `creates` is taken to be the same. Raises S3Error for other refusals.
     """
-    store = (str(place.client.meta.endpoint_url), place.location.bucket)
+    store = (str(prefix.client.meta.endpoint_url), prefix.location.bucket)
     with _trying[store]:
         if store not in _known:
             try:
-                _known[store] = _Trial(place).run()
+                _known[store] = _Trial(prefix).run()
             except AwsFailure as exc:
-                doing = f"trying conditional writes at {place.uri}"
-                needs = f"{place.permissions} and s3:GetObject"
+                doing = f"trying conditional writes at {prefix.uri}"
+                needs = f"{prefix.permissions} and s3:GetObject"
                 raise S3Error(describe(exc, doing, needs)) from exc
         return _known[store]
 
@@ -64,16 +64,16 @@ def store_conditions(place: Place) -> Conditions:
 _deletes: dict[tuple[str, str], bool] = {}
 
 
-def compares_before_deleting(place: Place) -> bool:
+def compares_before_deleting(prefix: Prefix) -> bool:
     """Whether the store heeds `If-Match` of a DELETE: asked once in a process, without an object.
 
     Of a key that is not there, such a store says that it is not; the others say that all is well,
     or decide it apart from a PUT at the same time.
     """
-    store = (str(place.client.meta.endpoint_url), place.location.bucket)
+    store = (str(prefix.client.meta.endpoint_url), prefix.location.bucket)
     if store not in _deletes:
         try:
-            place.delete(place.key(f"{PROBE}{uuid.uuid4().hex}"), IfMatch=_NOT_OF_ANY)
+            prefix.delete(prefix.key(f"{PROBE}{uuid.uuid4().hex}"), IfMatch=_NOT_OF_ANY)
             _deletes[store] = False
         except AwsFailure as exc:
             if not is_missing(exc) and error_code(exc) not in _REFUSED_CODES:
@@ -85,7 +85,7 @@ def compares_before_deleting(place: Place) -> bool:
 _spares: dict[tuple[str, str], bool] = {}
 
 
-def heeds_conditional_delete(place: Place) -> bool:
+def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag leaves an object there: tried once in
     a process, then known. Amazon S3 does.
 
@@ -93,25 +93,25 @@ def heeds_conditional_delete(place: Place) -> bool:
     it. Where a key that is not there does not tell, an object of one byte is written that no
     source takes, and is removed. Raises S3Error, which names the permissions.
     """
-    endpoint = str(place.client.meta.endpoint_url)
+    endpoint = str(prefix.client.meta.endpoint_url)
     if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
         return True
-    store = (endpoint, place.location.bucket)
+    store = (endpoint, prefix.location.bucket)
     with _trying[store]:
         if store not in _spares:
             name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
             try:
-                _spares[store] = _tells_missing(place, name) or _spares_object(place, name)
+                _spares[store] = _tells_missing(prefix, name) or _spares_object(prefix, name)
             except AwsFailure as exc:
-                doing = f"trying a conditional DELETE at {place.uri_of(place.key(name))}"
+                doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
                 raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
         return _spares[store]
 
 
-def _tells_missing(place: Place, name: str) -> bool:
+def _tells_missing(prefix: Prefix, name: str) -> bool:
     """Whether the store looks for an object because of the condition, and for nothing else."""
     try:
-        place.delete(place.key(name), IfMatch=_NOT_OF_ANY)
+        prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
     except AwsFailure as exc:
         code = error_code(exc)
         if code in _UNKNOWN_CODES:
@@ -121,7 +121,7 @@ def _tells_missing(place: Place, name: str) -> bool:
     else:
         return False
     try:
-        place.delete(place.key(name))
+        prefix.delete(prefix.key(name))
     except AwsFailure as exc:
         if not is_missing(exc):
             raise
@@ -129,10 +129,10 @@ def _tells_missing(place: Place, name: str) -> bool:
     return True
 
 
-def _spares_object(place: Place, name: str) -> bool:
-    place.write(name, b"1")
+def _spares_object(prefix: Prefix, name: str) -> bool:
+    prefix.write(name, b"1")
     try:
-        place.delete(place.key(name), IfMatch=_NOT_OF_ANY)
+        prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
     except AwsFailure as exc:
         if error_code(exc) in _REFUSED_CODES:
             return True
@@ -143,20 +143,20 @@ def _spares_object(place: Place, name: str) -> bool:
         return False
     finally:
         with contextlib.suppress(*AwsFailure):
-            place.delete(place.key(name))
+            prefix.delete(prefix.key(name))
 
 
 class _Trial:
     """Requests for one object that nobody else knows of."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, prefix: Prefix) -> None:
+        self._prefix = prefix
         self._name = f"{PROBE}{uuid.uuid4().hex}"
-        self._key = place.key(self._name)
+        self._key = prefix.key(self._name)
 
     def run(self) -> Conditions:
         try:
-            self._place.delete(self._key)
+            self._prefix.delete(self._key)
         except AwsFailure as exc:
             if not is_denied(exc):
                 raise
@@ -165,7 +165,7 @@ class _Trial:
             return self._with_an_object()
         finally:
             with contextlib.suppress(*AwsFailure):
-                self._place.delete(self._key)
+                self._prefix.delete(self._key)
 
     def _without_deleting(self) -> Conditions:
         heeds = not self._is_written(b"1", IfMatch=_NOT_OF_ANY)
@@ -185,7 +185,7 @@ class _Trial:
 
     def _is_written(self, body: bytes, **condition: str) -> bool:
         try:
-            self._place.write(self._name, body, **condition)
+            self._prefix.write(self._name, body, **condition)
         except AwsFailure as exc:
             if error_code(exc) in _REFUSED_CODES | _UNKNOWN_CODES or is_missing(exc):
                 return False
@@ -193,5 +193,5 @@ class _Trial:
         return True
 
     def _etag(self) -> str | None:
-        found = self._place.find(self._key)
+        found = self._prefix.find(self._key)
         return found.etag if found is not None else None

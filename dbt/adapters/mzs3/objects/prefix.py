@@ -23,7 +23,7 @@ PROBE = "_mzs3_"
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedObject:
     """An object as S3 lists it; the size in bytes."""
 
     key: str
@@ -37,7 +37,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Place:
+class Prefix:
     """A location, with what can be asked of S3 there; its methods raise what boto3 raises.
 
     `properties` are S3's arguments for the small objects beside the files.
@@ -76,7 +76,7 @@ class Place:
         """Whether the key is that of a probe, of this run or of another one."""
         return key.startswith(self.key(PROBE))
 
-    def objects(self) -> Iterator[Listed]:
+    def objects(self) -> Iterator[ListedObject]:
         """Every object below the location."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.location.bucket, Prefix=self.location.prefix
@@ -84,7 +84,7 @@ class Place:
         for page in pages:
             yield from map(_listed, page.get("Contents", []))
 
-    def find(self, key: str) -> Listed | None:
+    def find(self, key: str) -> ListedObject | None:
         """The object with this key, or None; needs no more than s3:ListBucket."""
         page = self.client.list_objects_v2(Bucket=self.location.bucket, Prefix=key, MaxKeys=1)
         found = [_listed(entry) for entry in page.get("Contents", [])]
@@ -173,5 +173,5 @@ def _tried_again(request: Callable[[], Any]) -> Any:
     return request()
 
 
-def _listed(entry: Any) -> Listed:
-    return Listed(entry["Key"], entry.get("ETag", ""), entry["Size"])
+def _listed(entry: Any) -> ListedObject:
+    return ListedObject(entry["Key"], entry.get("ETag", ""), entry["Size"])

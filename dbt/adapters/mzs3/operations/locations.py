@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
 from dbt.adapters.mzs3.shard.config.options import Problems
 from dbt.adapters.mzs3.shard.describe import compaction, described
-from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 logger = AdapterLogger("mzs3")
@@ -117,9 +117,9 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         with adapter.connections.exception_handler(f"compacting {place.uri}"):
             session = adapter.connections.get_thread_connection().handle.session
             cancelled = threading.Event()
-            shelf = Shelf(connection, place)
+            shard = ShardLocation(connection, place)
             done = _to_its_end(
-                partial(compact_shard, session, shelf, request, cancelled), cancelled
+                partial(compact_shard, session, shard, request, cancelled), cancelled
             )
     for line in compaction(place.uri, done):
         logger.info(f"  {line}")
@@ -153,7 +153,7 @@ def _operation(operation: str, **texts: Any) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Tried:
+class CheckResult:
     """What was tried in one place; `cannot` is the user's loss if something essential fails."""
 
     cannot: str
@@ -178,7 +178,7 @@ def identify(connections: Mapping[str, AwsConnection], name: str) -> str:
 
 def validate_connection(
     connections: Mapping[str, AwsConnection], name: str, location: str | None, queue: Any
-) -> list[Tried]:
+) -> list[CheckResult]:
     """What the connection may do below the location, and with the queue; either may be None.
 
     Nothing is left there. Raises ConfigError for what is no connection, location or queue, all at
@@ -197,8 +197,10 @@ def validate_connection(
     tried = []
     if place is not None:
         checks = check_permissions(connections[name], place)
-        tried.append(Tried(f"exports to {location} can't work", checks))
+        tried.append(CheckResult(f"exports to {location} can't work", checks))
     if queue is not None:
         checks = check_queue(connections[name], queue)
-        tried.append(Tried(f"sources can't ingest from the queue {queue_name(queue)}", checks))
+        tried.append(
+            CheckResult(f"sources can't ingest from the queue {queue_name(queue)}", checks)
+        )
     return tried

@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
-from dbt.adapters.mzs3.csv_source.object_actions import Action, act
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.operation import changing, unlock
 from dbt.adapters.mzs3.csv_source.pinned_definition import purified_lines, read_purified
 from dbt.adapters.mzs3.csv_source.report import reset_hint
@@ -76,7 +76,7 @@ def show_purified(adapter: Any, select: Any) -> None:
     _each(selected_sources(adapter.get_macro_resolver(), names), show)
 
 
-def act_on_objects(adapter: Any, action: Action, source: Any, objects: Any) -> None:
+def act_on_objects(adapter: Any, action: ObjectAction, source: Any, objects: Any) -> None:
     """Retry, skip or retract objects of one source."""
     with _our_errors():
         table, names = _table_and_objects(action.value, source, objects)

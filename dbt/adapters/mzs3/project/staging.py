@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.report import Voice
+from dbt.adapters.mzs3.csv_source.report import SourceLog
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
@@ -114,7 +114,7 @@ class _Staging:
             create_only=self._create_only,
             afresh=afresh,
             cancelled=self.run.cancelled,
-            voice=Voice(warn=logger.warning, say=logger.info),
+            log=SourceLog(warn=logger.warning, say=logger.info),
         )
         fire_event(Note(msg=_NOTHING_READ.format(report.source) if self._empty else report.line()))
 

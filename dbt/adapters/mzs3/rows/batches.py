@@ -28,7 +28,7 @@ _NOT_MEASURED = str(2**31 - 1)  # the one value at which Spark leaves the measur
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
 _COLUMN_BYTES = 16  # the most that a value of fixed width, or the place of another, takes
 
-Reason = Literal["wide rows", "equal hashes", "rows computed anew"]
+RestartReason = Literal["wide rows", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
@@ -66,29 +66,29 @@ def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Granted:
+class Assumptions:
     """That no row is wide, and that no two different rows have one hash."""
 
     narrow_rows: bool = False
     distinct_hashes: bool = False
 
-    def but_for(self, reason: Reason) -> Granted:
+    def without(self, reason: RestartReason) -> Assumptions:
         """What is left of it once a row was wide, or two rows had one hash; else all of it."""
-        return Granted(
+        return Assumptions(
             narrow_rows=self.narrow_rows and reason != "wide rows",
             distinct_hashes=self.distinct_hashes and reason != "equal hashes",
         )
 
 
-NOTHING = Granted()
+NO_ASSUMPTIONS = Assumptions()
 
 
-def granted(schema: T.StructType, partition_by: Sequence[int]) -> Granted:
+def assumptions_for(schema: T.StructType, partition_by: Sequence[int]) -> Assumptions:
     """All that rows of this schema may be taken for.
 
     How wide a nested value is, is not cheap to tell; and a hash takes `[[1, 2], []]` and
     `[[1], [2]]` for the same. Folders need a sort by more than a hash.
     """
     if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
-        return NOTHING
-    return Granted(narrow_rows=can_be_narrow(schema), distinct_hashes=not partition_by)
+        return NO_ASSUMPTIONS
+    return Assumptions(narrow_rows=can_be_narrow(schema), distinct_hashes=not partition_by)

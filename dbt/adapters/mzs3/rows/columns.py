@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.formats.format import EVERY_COLUMN, PLAIN, ExportedColumn, Shape
+from dbt.adapters.mzs3.formats.format import EVERY_COLUMN, PLAIN, ExportedColumn, LogicalType
 from dbt.adapters.mzs3.names import namesakes
 from dbt.adapters.mzs3.spark.sql import shown_name
 
@@ -93,7 +93,7 @@ def _parts(column: Column, months: Column, days: Column, micros: Column) -> Colu
 
 
 @dataclass(frozen=True)
-class Change:
+class NestedTransform:
     """What `make` does to the types that it `concerns`, also inside of arrays and structs.
 
     What concerns no part of a column leaves the column the reference that it is.
@@ -127,7 +127,7 @@ class Change:
 
 
 def order_keys(schema: T.StructType) -> list[Column | str]:
-    """Sort keys under which rows of a `normalised` schema tie only if they are written alike.
+    """Sort keys under which rows of a `canonical_columns` schema tie only if written alike.
 
     Spark compares and hashes -0.0 and 0.0 as equal, so floats carry a second key that tells them
     apart. A column that is a key as it is comes as its name.
@@ -150,12 +150,14 @@ def _with_sign(column: Column, kind: T.DataType) -> Column:
     return F.struct(column, negative_zero)
 
 
-SIGNED = Change(_is_float, _with_sign)
+SIGNED = NestedTransform(_is_float, _with_sign)
 
 
 def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
     """What workers have to know about the columns of a query, in which there are no problems."""
-    return tuple(ExportedColumn(field.name, _shape(field.dataType)) for field in schema.fields)
+    return tuple(
+        ExportedColumn(field.name, _logical_type(field.dataType)) for field in schema.fields
+    )
 
 
 def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[str]:
@@ -197,13 +199,13 @@ def parquet_problems(schema: T.StructType) -> list[str]:
     ]
 
 
-def normalised(df: DataFrame) -> DataFrame:
+def canonical_columns(df: DataFrame) -> DataFrame:
     """The same rows under the names c0, c1, …, in types that Spark can hash, sort and send.
 
     Equal values have equal forms, byte by byte: text is compared by its bytes whatever its
-    collation, and a map is the list of its entries by key. The rest is as `Shape` has it. Columns
-    that are so already stay plain references. Positional names let a query have two columns of
-    one name.
+    collation, and a map is the list of its entries by key. The rest is as `LogicalType` has it.
+    Columns that are so already stay plain references. Positional names let a query
+    have two columns of one name.
     """
     renamed = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
     fields = renamed.schema.fields
@@ -212,16 +214,16 @@ def normalised(df: DataFrame) -> DataFrame:
     return renamed.select(*[_NORMAL.of(F.col(f.name), f.dataType).alias(f.name) for f in fields])
 
 
-def _shape(kind: T.DataType) -> Shape:
+def _logical_type(kind: T.DataType) -> LogicalType:
     if isinstance(kind, T.ArrayType):
-        return Shape("list", (_shape(kind.elementType),))
+        return LogicalType("list", (_logical_type(kind.elementType),))
     if isinstance(kind, T.StructType):
-        return Shape("struct", tuple(_shape(field.dataType) for field in kind.fields))
+        return LogicalType("struct", tuple(_logical_type(field.dataType) for field in kind.fields))
     if isinstance(kind, T.MapType):
-        return Shape("map", (_shape(kind.keyType), _shape(kind.valueType)))
+        return LogicalType("map", (_logical_type(kind.keyType), _logical_type(kind.valueType)))
     if isinstance(kind, T.VariantType):
-        return Shape("variant")
-    return Shape("interval") if isinstance(kind, INTERVALS) else PLAIN
+        return LogicalType("variant")
+    return LogicalType("interval") if isinstance(kind, INTERVALS) else PLAIN
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:
@@ -286,7 +288,7 @@ def _normal(column: Column, kind: T.DataType) -> Column:
     return F.collate(column, "UTF8_BINARY")
 
 
-_NORMAL = Change(_is_abnormal, _normal)
+_NORMAL = NestedTransform(_is_abnormal, _normal)
 
 
 def _sorted_entries(column: Column, kind: T.MapType) -> Column:

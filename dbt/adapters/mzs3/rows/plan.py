@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.format import HASH_COLUMN, PART_COLUMN
-from dbt.adapters.mzs3.rows.batches import NOTHING, Granted, only_if_narrow
+from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
 from dbt.adapters.mzs3.rows.columns import order_keys
 
 MAX_PARTS = 10_000
@@ -34,7 +34,10 @@ _FOLDER_TYPES = (
 
 
 def in_parts(
-    rows: DataFrame, parts: int, partition_by: Sequence[int] = (), taken: Granted = NOTHING
+    rows: DataFrame,
+    parts: int,
+    partition_by: Sequence[int] = (),
+    assumed: Assumptions = NO_ASSUMPTIONS,
 ) -> DataFrame:
     """`normalised` rows hashed into `parts` partitions, each totally ordered, duplicates adjacent.
 
@@ -61,12 +64,12 @@ def in_parts(
         hashed = _spread(hashed, folder, parts)
         part = f"pmod({_FIRST} + pmod({HASH_COLUMN}, {_SPREAD}), {parts})"
     part = f"cast({part} as int)"
-    if taken.narrow_rows:
+    if assumed.narrow_rows:
         part = only_if_narrow(part, rows.schema)
     spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *names)
     # A partition is one part, so it need not be a key of the sort.
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
-    if taken.distinct_hashes:
+    if assumed.distinct_hashes:
         return apart.sortWithinPartitions(HASH_COLUMN)  # Spark sorts by one integer in linear time
     return apart.sortWithinPartitions(*folder, HASH_COLUMN, *keys).select(PART_COLUMN, *names)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dbt.adapters.mzs3.config.values import format_size
 from dbt.adapters.mzs3.shard.compact.job import Compacted
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.text import counted, shown_at
 
 
@@ -38,7 +38,7 @@ def _column(column: Column) -> str:
     return f"{column.tag}: {column.name} {column.spark} ({column.kind}){default}"
 
 
-def _batch(batch: Batch) -> str:
+def _batch(batch: ShardBatch) -> str:
     times = f"batch {shown_at(batch.lower)} to {shown_at(batch.upper - 1)}, schema {batch.schema}"
     if not batch.files:
         return f"{times}: no change"
@@ -47,7 +47,7 @@ def _batch(batch: Batch) -> str:
     return f"{times}, {batch.encoding}{order}: {changes}, {_files(batch)}"
 
 
-def _files(batch: Batch) -> str:
+def _files(batch: ShardBatch) -> str:
     return f"{counted(len(batch.files), 'file')}, {format_size(batch.bytes)}"
 
 

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
-from dbt.adapters.mzs3.objects.prefix import PROBE, Place
+from dbt.adapters.mzs3.objects.prefix import PROBE, Prefix
 from dbt.adapters.mzs3.spark.failure import explain
 
 
@@ -53,59 +53,59 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-def _probe_key(place: Place) -> str:
-    return place.key(f"{PROBE}{uuid.uuid4().hex}")
+def _probe_key(prefix: Prefix) -> str:
+    return prefix.key(f"{PROBE}{uuid.uuid4().hex}")
 
 
 @contextmanager
-def proof_of_writing(place: Place) -> Iterator[str]:
+def proof_of_writing(prefix: Prefix) -> Iterator[str]:
     """Opens an upload, sends a part and aborts it: nothing is left. Its id while it is open.
 
     Raises S3Error, which names the missing permission.
     """
-    key = _probe_key(place)
+    key = _probe_key(prefix)
     try:
-        create: Any = place.client.create_multipart_upload
+        create: Any = prefix.client.create_multipart_upload
         # As files are made: what a KMS key or an ACL denies is found here.
-        opened = create(Bucket=place.location.bucket, Key=key, **place.properties)
+        opened = create(Bucket=prefix.location.bucket, Key=key, **prefix.properties)
     except AwsFailure as exc:
-        doing = f"opening an upload at {place.uri}"
-        raise S3Error(describe(exc, doing, place.permissions)) from exc
+        doing = f"opening an upload at {prefix.uri}"
+        raise S3Error(describe(exc, doing, prefix.permissions)) from exc
     try:
-        _send_a_part(place, key, opened["UploadId"])
+        _send_a_part(prefix, key, opened["UploadId"])
         yield opened["UploadId"]
     finally:
-        _abort_probe(place, key, opened["UploadId"])
+        _abort_probe(prefix, key, opened["UploadId"])
 
 
-def _send_a_part(place: Place, key: str, upload_id: str) -> None:
+def _send_a_part(prefix: Prefix, key: str, upload_id: str) -> None:
     """A bucket may take the upload and refuse its parts, for want of a right to a key or else."""
     try:
-        Parts(place.client, place.location.bucket).put(key, upload_id, 1, b"\0")
+        Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
     except AwsFailure as exc:
-        doing = f"sending a part of an upload at {place.uri}"
-        raise S3Error(describe(exc, doing, place.permissions)) from exc
+        doing = f"sending a part of an upload at {prefix.uri}"
+        raise S3Error(describe(exc, doing, prefix.permissions)) from exc
 
 
-def _abort_probe(place: Place, key: str, upload_id: str) -> None:
+def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
     try:
-        place.abort(key, upload_id)
+        prefix.abort(key, upload_id)
     except AwsFailure as exc:
         if not is_missing(exc):  # else the first answer was lost, and abort was asked for again
-            text = describe(exc, f"aborting an upload at {place.uri}", "s3:AbortMultipartUpload")
+            text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
             raise S3Error(
                 f"{text}; without it a failed export could not be cleaned up, and the upload "
-                f"{upload_id} of {place.uri_of(key)} stays open"
+                f"{upload_id} of {prefix.uri_of(key)} stays open"
             ) from exc
     with contextlib.suppress(*AwsFailure):
-        for same, twin in place.uploads(key):  # of a first request whose answer was lost
-            place.abort(same, twin)
+        for same, twin in prefix.uploads(key):  # of a first request whose answer was lost
+            prefix.abort(same, twin)
 
 
-def prove_deleting(place: Place) -> None:
+def prove_deleting(prefix: Prefix) -> None:
     """Deletes an object that is not there; raises S3Error where that is denied."""
     try:
-        place.delete(_probe_key(place))
+        prefix.delete(_probe_key(prefix))
     except AwsFailure as exc:
-        doing = f"deleting below {place.uri}, as on_existing: overwrite has to"
+        doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
         raise S3Error(describe(exc, doing, "s3:DeleteObject")) from exc

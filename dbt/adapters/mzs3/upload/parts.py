@@ -13,8 +13,14 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import CopyError, SparkJobError
-from dbt.adapters.mzs3.rows.batches import WIDE_ROW, Granted, Reason, granted, unmeasured_batches
-from dbt.adapters.mzs3.rows.columns import normalised
+from dbt.adapters.mzs3.rows.batches import (
+    WIDE_ROW,
+    Assumptions,
+    RestartReason,
+    assumptions_for,
+    unmeasured_batches,
+)
+from dbt.adapters.mzs3.rows.columns import canonical_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.job import ship_executor_code
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
-BeforeAgain = Callable[[Reason, list[tuple[str, str]]], object]
+BeforeAgain = Callable[[RestartReason, list[tuple[str, str]]], object]
 """Told why the query runs once more, and of the uploads, by key and id, that were in vain."""
 
 _OF_TASK = ("stage", "tied")
@@ -94,7 +100,7 @@ def upload_parts(
     may then still be opening uploads for some seconds.
     """
     ship_executor_code()
-    rows = normalised(frame)
+    rows = canonical_columns(frame)
     attempt = _upload_rows(rows, spec, parts, before_again)
     reports = attempt.files
     if not reports and empty_file and attempt.refuted is None:
@@ -112,38 +118,38 @@ class _Attempt:
 
     files: list[dict[str, Any]]
     counted: int = 0
-    refuted: Reason | None = None
+    refuted: RestartReason | None = None
 
 
 def _upload_rows(
     rows: DataFrame, spec: WriteSpec, parts: int, before_again: BeforeAgain
 ) -> _Attempt:
     """The first attempt that nothing refutes, or the second whose rows were computed anew."""
-    taken = granted(rows.schema, spec.partition_by)
-    found: set[Reason] = set()
+    assumed = assumptions_for(rows.schema, spec.partition_by)
+    found: set[RestartReason] = set()
     while True:
-        attempt = _attempt(rows, spec, parts, taken)
+        attempt = _attempt(rows, spec, parts, assumed)
         if attempt.refuted is None or attempt.refuted in found:
             return attempt
         found.add(attempt.refuted)
         uploads = [(report["key"], report["upload_id"]) for report in attempt.files]
         before_again(attempt.refuted, uploads)
-        taken = taken.but_for(attempt.refuted)
+        assumed = assumed.without(attempt.refuted)
         if attempt.refuted != "wide rows":
             # The uploads of an interrupted run may be among them.
             spec = replace(spec, reusable={})
 
 
-def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, taken: Granted) -> _Attempt:
+def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> _Attempt:
     counted = Observation()
-    ordered = in_parts(rows, parts, spec.partition_by, taken)
+    ordered = in_parts(rows, parts, spec.partition_by, assumed)
     ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
     session = rows.sparkSession
     try:
-        with unmeasured_batches(session) if taken.narrow_rows else nullcontext():
-            found = reported(ordered, replace(spec, sorted_by_hash=taken.distinct_hashes))
+        with unmeasured_batches(session) if assumed.narrow_rows else nullcontext():
+            found = reported(ordered, replace(spec, sorted_by_hash=assumed.distinct_hashes))
     except SPARK_FAILURES as exc:
-        if taken.narrow_rows and WIDE_ROW in str(exc):
+        if assumed.narrow_rows and WIDE_ROW in str(exc):
             return _Attempt([], refuted="wide rows")
         raise
     if found.refuted is not None:
@@ -168,7 +174,7 @@ class Reports:
     """
 
     files: list[dict[str, Any]]
-    refuted: Reason | None = None
+    refuted: RestartReason | None = None
 
 
 def files_in(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 
@@ -38,7 +38,7 @@ class PendingFile:
         return cls(**{**values, "etags": tuple(values["etags"])})
 
 
-def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) -> str | None:
+def complete(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> str | None:
     """The ETag of what the upload is now; empty if it was that before; None if it is gone.
 
     An earlier completion is known by the object's size, and where it takes the place of an
@@ -46,8 +46,8 @@ def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) 
     """
     parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(file.etags, start=1)]
     try:
-        answer = place.client.complete_multipart_upload(
-            Bucket=place.location.bucket,
+        answer = prefix.client.complete_multipart_upload(
+            Bucket=prefix.location.bucket,
             Key=file.key,
             UploadId=file.upload_id,
             MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
@@ -56,13 +56,13 @@ def complete(place: Place, file: PendingFile, *, instead_of: str | None = None) 
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
-        return "" if is_completed(place, file, instead_of=instead_of) else None
+        return "" if is_completed(prefix, file, instead_of=instead_of) else None
     return answer.get("ETag", "")
 
 
-def is_completed(place: Place, file: PendingFile, *, instead_of: str | None = None) -> bool:
+def is_completed(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> bool:
     """Whether the upload has become an object, as far as its size tells: see `complete`."""
-    found = place.find(file.key)
+    found = prefix.find(file.key)
     if found is None or found.size != file.bytes:
         return False
     return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)

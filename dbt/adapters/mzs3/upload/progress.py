@@ -27,7 +27,7 @@ class ProgressTarget:
     token: str = field(repr=False)
 
 
-class Meter:
+class ProgressReporter:
     """Counts what a task has written, and tells the driver now and then; never raises.
 
     Holds no socket between two messages, so a task that fails leaves none open.

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import FileFormat, OpenFile
 from dbt.adapters.mzs3.formats.registry import format_of
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
-from dbt.adapters.mzs3.upload.progress import Meter
+from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.upload import FileUpload, Uploader
 
@@ -65,10 +65,10 @@ def write_parts(
     """
 
     def copy_rows(batches: Batches) -> Batches:
-        rows = gathered(batches)
+        rows = coalesce_batches(batches)
         tied = False
         try:
-            yield from _written(spec, without_hash(rows) if spec.sorted_by_hash else rows)
+            yield from _written(spec, drop_checked_hash(rows) if spec.sorted_by_hash else rows)
         except TiedRowsError:
             tied = True  # to fail would have Spark try again, with the same rows
         task = context()
@@ -112,7 +112,7 @@ class _Writer:
         self._names = [c.name for i, c in enumerate(spec.columns) if i not in spec.partition_by]
         self._folders = [spec.columns[i].name for i in spec.partition_by]
         self._format: FileFormat | None = None
-        self._meter: Meter | None = None
+        self._reporter: ProgressReporter | None = None
         self._place: tuple[int, tuple[Any, ...]] | None = None
         self._open: _NumberedFile | None = None
         self._closed: deque[_NumberedFile] = deque()
@@ -124,8 +124,8 @@ class _Writer:
             self._format = format_of(
                 self._spec.format, self._spec.content, rows.schema, self._spec.max_file_size
             )
-        if self._meter is None:
-            self._meter = Meter(self._spec.progress, run.part)
+        if self._reporter is None:
+            self._reporter = ProgressReporter(self._spec.progress, run.part)
         place = (run.part, run.folder)
         if self._open is None or place != self._place:
             self._close()
@@ -137,8 +137,8 @@ class _Writer:
     def finish(self) -> None:
         """Close the last file."""
         self._close()
-        if self._meter is not None:
-            self._meter.finish()
+        if self._reporter is not None:
+            self._reporter.finish()
 
     def reports(self, keep: int) -> Batches:
         """Reports of closed files, but for the `keep` newest, which S3 may still be taking."""
@@ -154,8 +154,8 @@ class _Writer:
             file = self._current()
             before = file.upload.bytes
             end = file.take(piece, row)
-            if self._meter is not None:
-                self._meter.add(end - row, file.upload.bytes - before)
+            if self._reporter is not None:
+                self._reporter.add(end - row, file.upload.bytes - before)
             row = end
             if row < rows:
                 self._roll()
@@ -189,8 +189,8 @@ class _Writer:
             before = file.upload.bytes
             file.close()
             file.upload.finish()
-            if self._meter is not None:
-                self._meter.add(0, file.upload.bytes - before)
+            if self._reporter is not None:
+                self._reporter.add(0, file.upload.bytes - before)
             self._closed.append(file)
 
 
@@ -232,7 +232,7 @@ class TiedRowsError(Exception):
 _HASH = 1  # index of the column; the part is before it
 
 
-def without_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches without their second column, the hash, by which each part is sorted.
 
     Nothing in them is nested. Rows of one hash are alike bit by bit, but for the bits of a NaN,
@@ -279,7 +279,7 @@ _GATHERED_ROWS = 8_192
 _GATHERED_BYTES = 4 << 20
 
 
-def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in the same order; small batches are joined, large ones come as they are.
 
     Memory beside the batches that come: less than 8 MiB held back, and as much again while they

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.queue import inbox as held
 from dbt.adapters.mzs3.csv_source.queue import inbox as module
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
-from dbt.adapters.mzs3.csv_source.report import Voice
+from dbt.adapters.mzs3.csv_source.report import SourceLog
 from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
@@ -48,7 +48,7 @@ class Post:
     def open(self, **external: Any) -> Any:
         definition = parse(external, discover=[{"sqs_notifications": "events"}])
         stop = Cancellation("lake.orders", self.cancelled)
-        return open_inbox(definition, CONNECTION, stop, Voice(warn=self.warned.append))
+        return open_inbox(definition, CONNECTION, stop, SourceLog(warn=self.warned.append))
 
     @property
     def left(self) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def names(objects: Any) -> list[str]:
 
 
 def test_a_source_without_a_queue_has_no_inbox() -> None:
-    with open_inbox(parse(), CONNECTION, Cancellation("lake.orders"), Voice()) as inbox:
+    with open_inbox(parse(), CONNECTION, Cancellation("lake.orders"), SourceLog()) as inbox:
         assert inbox is None
 
 

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import read_existing, require_empty, require_ours
 from dbt.adapters.mzs3.export.commit.preflight import OnExisting, prepare
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 
 MANIFEST: Any = {"entries": [], "author": {"name": "dbt-mzs3"}}
 
@@ -22,9 +22,9 @@ def s3() -> MemoryS3:
     return MemoryS3()
 
 
-def place(s3: MemoryS3) -> Place:
+def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Place(client, S3Location("b", "x/"))
+    return Prefix(client, S3Location("b", "x/"))
 
 
 @pytest.mark.parametrize("mode", ["fail", "overwrite", "resume"])
@@ -33,14 +33,14 @@ def test_markers_of_folders_and_probes_are_nothing(
     s3: MemoryS3, mode: OnExisting, marker: str
 ) -> None:
     s3.objects[marker] = b""
-    assert prepare(place(s3), mode).existing is None
+    assert prepare(prefix(s3), mode).existing is None
 
 
 def test_an_overwrite_leaves_markers_where_they_are(s3: MemoryS3) -> None:
     s3.objects = {"x/": b"", "x/a/": b"", "x/_manifest.json": json.dumps(MANIFEST).encode()}
-    existing = read_existing(place(s3))
+    existing = read_existing(prefix(s3))
     assert existing is not None
-    require_ours(place(s3), existing)
+    require_ours(prefix(s3), existing)
 
 
 @pytest.mark.parametrize("markers", [0, 1500])
@@ -48,4 +48,4 @@ def test_an_object_whose_name_ends_in_a_slash_is_one(s3: MemoryS3, markers: int)
     s3.objects = {f"x/{n:04d}/": b"" for n in range(markers)}
     s3.objects["x/z/"] = b"data"
     with pytest.raises(LocationError, match=r"it holds 1 object, such as s3://b/x/z/\."):
-        require_empty(place(s3))
+        require_empty(prefix(s3))

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.commit.intent import CommitError, PendingExport, S
 from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 LOCATION = S3Location("b", "x/")
@@ -58,9 +58,9 @@ def s3() -> MemoryS3:
     return MemoryS3()
 
 
-def place(s3: MemoryS3) -> Place:
+def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Place(client, LOCATION)
+    return Prefix(client, LOCATION)
 
 
 def holding(s3: MemoryS3, sizes: dict[str, int]) -> Existing:
@@ -68,7 +68,7 @@ def holding(s3: MemoryS3, sizes: dict[str, int]) -> Existing:
     for name, size in sizes.items():
         s3.objects[f"x/{name}"] = b"x" * size
     s3.objects["x/_manifest.json"] = to_json(manifest_of(sizes))
-    existing = read_existing(place(s3))
+    existing = read_existing(prefix(s3))
     assert existing is not None
     return existing
 
@@ -82,9 +82,9 @@ def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit
         manifest_of(sizes),
         replaces=existing.etag,
         stale=tuple(f"x/{name}" for name in replaced.stale),
-        in_place=place(s3).find(files[0].key).etag if replaced.in_place else None,  # type: ignore[union-attr]
+        in_place=prefix(s3).find(files[0].key).etag if replaced.in_place else None,  # type: ignore[union-attr]
     )
-    return Commit(place(s3), pending, deletes=True)
+    return Commit(prefix(s3), pending, deletes=True)
 
 
 def seen(s3: MemoryS3) -> list[str]:
@@ -128,7 +128,7 @@ def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_
         died = True
     assert died == (dies_at < 12)  # of twelve requests
     s3.before = lambda action, key: None
-    recover(place(s3), deletes=True)
+    recover(prefix(s3), deletes=True)
     names = seen(s3)
     assert names == (list(NEW) if dies_at > 1 else list(OLD))  # the claim is the second
     s3.uploads.clear()  # swept by the run
@@ -185,7 +185,7 @@ def test_old_files_that_can_not_be_removed_are_removed_by_the_next_run(s3: Memor
         commit.run()
     assert seen(s3) == list(NEW)
     s3.before = lambda action, key: None
-    assert recover(place(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), deletes=True).finished is not None
     assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
 
 
@@ -195,11 +195,11 @@ def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None
     def next_run(action: str, key: str) -> None:
         if (action, key) == ("DeleteObject", "x/part-0000-0001.csv"):
             s3.before = lambda action, key: None
-            ground = prepare(place(s3), "overwrite")
-            assert ground.existing is not None
-            assert "has been completed now: 2 rows" in str(ground.finished)
-            name = f"part-0000-{ground.first_number:04d}.csv"
-            overwrite(s3, ground.existing, {name: 30}).run()
+            preflight = prepare(prefix(s3), "overwrite")
+            assert preflight.existing is not None
+            assert "has been completed now: 2 rows" in str(preflight.finished)
+            name = f"part-0000-{preflight.first_number:04d}.csv"
+            overwrite(s3, preflight.existing, {name: 30}).run()
 
     s3.before = next_run
     slow.run()
@@ -244,7 +244,7 @@ def test_a_single_file_is_replaced_whole(s3: MemoryS3, dies_at: int) -> None:
     with contextlib.suppress(DeathError):
         commit.run()
     s3.before = lambda action, key: None
-    recover(place(s3), deletes=True)
+    recover(prefix(s3), deletes=True)
     assert seen(s3) == ["all.csv"]
     assert "x/_committing.json" not in s3.objects
 
@@ -262,7 +262,7 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
     [left] = raised.value.remains
     assert "may not name the new files yet: the next run to this location" in left
     s3.before = lambda action, key: None
-    recover(place(s3), deletes=True)
+    recover(prefix(s3), deletes=True)
     assert seen(s3) == ["all.csv"]
     assert len(s3.objects["x/all.csv"]) == 20
 
@@ -271,7 +271,7 @@ def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
     commit._claim()
     s3.uploads.clear()  # by a lifecycle rule, or another run
-    assert recover(place(s3), deletes=True).finished is None
+    assert recover(prefix(s3), deletes=True).finished is None
     assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
     assert len(s3.objects["x/all.csv"]) == 10
 
@@ -284,8 +284,8 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
     def another_run(action: str, key: str) -> None:
         if (action, key) == ("PutObject", "x/_manifest.json"):
             s3.before = lambda action, key: None
-            recover(place(s3), deletes=True)
-            existing = read_existing(place(s3))
+            recover(prefix(s3), deletes=True)
+            existing = read_existing(prefix(s3))
             assert existing is not None
             overwrite(s3, existing, third).run()
 
@@ -299,13 +299,13 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
 
 def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> None:
     files = [s3.opened(f"x/{name}", size) for name, size in OLD.items()]
-    first = Commit(place(s3), PendingExport(tuple(files), manifest_of(OLD)), deletes=True)
+    first = Commit(prefix(s3), PendingExport(tuple(files), manifest_of(OLD)), deletes=True)
 
     def another_run(action: str, key: str) -> None:
         if (action, key) == ("PutObject", "x/_manifest.json"):
             s3.before = lambda action, key: None
-            recover(place(s3), deletes=True)
-            existing = read_existing(place(s3))
+            recover(prefix(s3), deletes=True)
+            existing = read_existing(prefix(s3))
             assert existing is not None
             overwrite(s3, existing, NEW).run()
             raise failure("InternalError")
@@ -322,7 +322,7 @@ def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None
     s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
     client: Any = s3
     with pytest.raises(CopyError, match="it names files elsewhere"):
-        recover(Place(client, S3Location("b", "y/")), deletes=True)
+        recover(Prefix(client, S3Location("b", "y/")), deletes=True)
     assert seen(s3) == list(OLD)
 
 
@@ -363,10 +363,10 @@ def test_new_files_never_have_the_names_of_old_ones(s3: MemoryS3) -> None:
 def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     s3.objects["x/_SUCCESS"] = s3.objects["x/d=1/.hidden"] = b""
-    require_ours(place(s3), existing)
+    require_ours(prefix(s3), existing)
     s3.objects["x/mine.csv"] = b""
     with pytest.raises(LocationError, match=r"s3://b/x/mine.csv\. An overwrite replaces only"):
-        require_ours(place(s3), existing)
+        require_ours(prefix(s3), existing)
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3) -> None:
 def test_a_manifest_of_others_is_refused(s3: MemoryS3, content: bytes) -> None:
     s3.objects["x/_manifest.json"] = content
     with pytest.raises(LocationError, match="is not a manifest that dbt-mzs3 writes"):
-        read_existing(place(s3))
+        read_existing(prefix(s3))
 
 
 def test_a_single_file_that_another_run_has_given_up_is_told_of_as_that(s3: MemoryS3) -> None:
@@ -391,7 +391,7 @@ def test_a_single_file_that_another_run_has_given_up_is_told_of_as_that(s3: Memo
         if action == "CompleteMultipartUpload":
             s3.before = lambda *_: None
             s3.uploads.clear()
-            assert recover(place(s3), deletes=True).finished is None
+            assert recover(prefix(s3), deletes=True).finished is None
 
     s3.before = give_up
     with pytest.raises(CommitError, match="uploads of this run are gone"):

@@ -19,8 +19,8 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import Recovered, prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects import prefix
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects import prefix as prefix_module
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 LOCATION = S3Location("b", "x/")
@@ -33,9 +33,9 @@ def s3() -> MemoryS3:
     return MemoryS3()
 
 
-def place(s3: MemoryS3) -> Place:
+def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Place(client, LOCATION)
+    return Prefix(client, LOCATION)
 
 
 def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
@@ -44,7 +44,7 @@ def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, li
     files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
     entries = [{"url": f"s3://b/{f.key}", "meta": {"run_id": name}} for f in files]
     manifest = {"of": name, "run_id": name, "entries": entries, "meta": {"record_count": 15}}
-    return Commit(place(s3), PendingExport(tuple(files), manifest), deletes=True), files
+    return Commit(prefix(s3), PendingExport(tuple(files), manifest), deletes=True), files
 
 
 def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:
@@ -97,7 +97,7 @@ def test_an_interrupt_after_the_decision_is_made_good_by_the_next_run(s3: Memory
     once(s3, "PutObject", "x/_manifest.json", interrupt)
     with pytest.raises(KeyboardInterrupt):
         commit.run()
-    assert recover(place(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), deletes=True).finished is not None
     assert sorted(s3.objects) == EXPORT
 
 
@@ -138,7 +138,7 @@ def test_another_name_of_the_bucket_is_no_reason_to_delete(s3: MemoryS3) -> None
     first, _ = export(s3, "a")
     for entry in first.pending.manifest["entries"]:
         entry["url"] = entry["url"].replace("s3://b/", "s3://alias/")
-    first._place = Place(client, S3Location("alias", "x/"))
+    first._prefix = Prefix(client, S3Location("alias", "x/"))
     once(s3, "PutObject", "x/_committing.json", first.run)
     with pytest.raises(LocationError, match="is not empty"):
         late.run()
@@ -209,7 +209,7 @@ def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were
 
 
 def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: MemoryS3) -> None:
-    Commit(place(s3), export(s3, "z", [])[0].pending, deletes=False).run()
+    Commit(prefix(s3), export(s3, "z", [])[0].pending, deletes=False).run()
     del s3.objects["x/_manifest.json"]  # what is left is a closed intent
     commit, _ = export(s3, "a")
     put_object = s3.put_object
@@ -219,7 +219,7 @@ def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: Me
             return put_object(**request)
         s3.put_object = put_object  # type: ignore[method-assign]
         put_object(**request)
-        recover(place(s3), deletes=False)
+        recover(prefix(s3), deletes=False)
         raise failure("PreconditionFailed")
 
     s3.put_object = put_and_lose_the_answer  # type: ignore[method-assign]
@@ -244,7 +244,7 @@ def test_what_was_there_before_stays_if_its_etag_is_another_one(s3: MemoryS3) ->
     commit._claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
-    assert recover(place(s3), deletes=True).finished is None
+    assert recover(prefix(s3), deletes=True).finished is None
     assert FILES[0] in s3.objects
 
 
@@ -263,7 +263,7 @@ def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_t
         commit.run()
     assert (raised.value.remains, raised.value.spared) == ((), (f"s3://b/{FILES[0]}",))
     assert sorted(s3.objects) == ["x/_committing.json", FILES[0]]
-    assert not recover(place(s3), deletes=True).used.allows(["part-0000-0001.csv"])
+    assert not recover(prefix(s3), deletes=True).used.allows(["part-0000-0001.csv"])
 
 
 def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
@@ -324,7 +324,7 @@ def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: M
             raise failure("AccessDenied")
 
     s3.before = before
-    assert recover(place(s3), deletes=True).finished is None
+    assert recover(prefix(s3), deletes=True).finished is None
     assert set(s3.objects) <= {"x/_committing.json"}
     assert not s3.uploads
 
@@ -334,9 +334,9 @@ def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> N
 
     def undo() -> None:
         s3.uploads.pop(f"a {FILES[2]}")
-        found = read_intent(place(s3))
+        found = read_intent(prefix(s3))
         assert found is not None
-        other = Commit.found(place(s3), found, deletes=True)
+        other = Commit.found(prefix(s3), found, deletes=True)
         other._change("back")  # and then it dies
 
     once(s3, "CompleteMultipartUpload", FILES[2], undo)
@@ -347,7 +347,7 @@ def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> N
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefix, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(prefix_module, "_PAUSE_S", 0.0)
 
 
 @pytest.mark.usefixtures("no_pause")
@@ -365,7 +365,7 @@ def test_a_commit_that_conflicts_with_another_request_each_time_is_told_as_undec
         commit.run()
     assert "the next run to this location finishes the export" in raised.value.remains[-1]
     s3.before = lambda action, key: None
-    assert recover(place(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), deletes=True).finished is not None
     assert sorted(s3.objects) == EXPORT
 
 
@@ -383,7 +383,7 @@ def test_an_intent_whose_removal_conflicts_with_another_request_is_removed_or_cl
 
     s3.before = before
     commit.run()
-    found = read_intent(place(s3))
+    found = read_intent(prefix(s3))
     assert found is None if times == 1 else found and found.intent.state == "closed"
 
 
@@ -399,7 +399,7 @@ def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
     with pytest.raises(LocationError, match="is not empty"):
         late.run()
     s3.before = lambda action, key: None
-    assert recover(place(s3), deletes=True) == Recovered()
+    assert recover(prefix(s3), deletes=True) == Recovered()
     del s3.objects["x/other.csv"]
     export(s3, "c")[0].run()
     assert sorted(s3.objects) == EXPORT
@@ -441,7 +441,7 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
     commit, _ = export(s3, "a")
 
     def finish() -> None:
-        recover(place(s3), deletes=True)
+        recover(prefix(s3), deletes=True)
 
     once(s3, "CompleteMultipartUpload", FILES[2], finish)
     commit.run()
@@ -452,7 +452,7 @@ def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     commit._claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
-    assert "has been completed now: 15 rows" in str(recover(place(s3), deletes=True).finished)
+    assert "has been completed now: 15 rows" in str(recover(prefix(s3), deletes=True).finished)
     assert sorted(s3.objects) == EXPORT
 
 
@@ -465,7 +465,7 @@ def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_ba
         commit._change("back")
     else:
         s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
-    assert recover(place(s3), deletes=True).finished is None
+    assert recover(prefix(s3), deletes=True).finished is None
     assert set(s3.objects) <= {"x/_committing.json"}
     assert not s3.uploads
 
@@ -491,7 +491,7 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
         f"removing s3://b/{key}" for key in FILES
     ]
     s3.before = lambda action, key: None
-    assert recover(place(s3), deletes=True).finished is None
+    assert recover(prefix(s3), deletes=True).finished is None
     assert set(s3.objects) == {"x/_committing.json"}
 
 
@@ -499,14 +499,14 @@ def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a", ["x/all.csv"])
     commit._claim()
     commit._change("back", shared=True)
-    recover(place(s3), deletes=True)
+    recover(prefix(s3), deletes=True)
     with pytest.raises(LocationError, match=r"then remove s3://b/x/_committing\.json"):
-        prepare(place(s3), "fail", single_file="all.csv")
+        prepare(prefix(s3), "fail", single_file="all.csv")
     del s3.objects["x/_committing.json"]
-    prepare(place(s3), "fail", single_file="all.csv")
+    prepare(prefix(s3), "fail", single_file="all.csv")
 
 
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
     s3.objects["x/_committing.json"] = b"{}"
     with pytest.raises(CopyError, match="is not what an export to this location writes"):
-        recover(place(s3), deletes=True)
+        recover(prefix(s3), deletes=True)

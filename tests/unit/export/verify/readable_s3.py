@@ -12,7 +12,7 @@ from memory_s3 import MemoryS3, failure
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 PREFIX = "exports/orders/"
@@ -68,12 +68,12 @@ class ReadableS3(MemoryS3):
         return answer
 
     @property
-    def place(self) -> Place:
-        return Place(self, S3Location("b", PREFIX))  # type: ignore[arg-type]
+    def prefix(self) -> Prefix:
+        return Prefix(self, S3Location("b", PREFIX))  # type: ignore[arg-type]
 
-    def listed(self, name: str) -> Listed:
+    def listed(self, name: str) -> ListedObject:
         key = PREFIX + name
-        return Listed(key, self.etag(key), len(self.objects[key]))
+        return ListedObject(key, self.etag(key), len(self.objects[key]))
 
     def export(self, files: dict[str, tuple[bytes, int]], **options: Any) -> None:
         """Objects with their rows, and the manifest that a commit of them writes."""

@@ -10,7 +10,7 @@ import pytest
 from memory_s3 import failure
 from readable_s3 import PREFIX, Body, ReadableS3
 
-from dbt.adapters.mzs3.export.object_content import CHUNK_BYTES, Layout, ObjectFile, content_of
+from dbt.adapters.mzs3.export.object_content import CHUNK_BYTES, FileLayout, ObjectFile, content_of
 from dbt.adapters.mzs3.export.options import CopyOptions
 
 TEXT = b'id,note\n1,"two\nlines"\n2,\n3,"a ""b"""\n'
@@ -32,8 +32,8 @@ def parquet(rows):
 def content(stored, name="part-0000-0001.csv", s3=None, **options):
     s3 = s3 or ReadableS3()
     s3.objects[PREFIX + name] = stored
-    layout = Layout.of(CopyOptions(location="", **options).as_config())
-    return content_of(ObjectFile(s3.place, s3.listed(name), pause=lambda _: None), name, layout)
+    layout = FileLayout.of(CopyOptions(location="", **options).as_config())
+    return content_of(ObjectFile(s3.prefix, s3.listed(name), pause=lambda _: None), name, layout)
 
 
 @pytest.mark.parametrize(

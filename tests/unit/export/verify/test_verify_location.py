@@ -29,7 +29,7 @@ def sha256(content):
 
 
 def test_an_export_that_is_as_its_manifest_says(s3):
-    found = verify(s3.place)
+    found = verify(s3.prefix)
     assert found.summary == (
         "s3://b/exports/orders/: 4 files, 12 rows, 48 B: all as the manifest says"
     )
@@ -39,7 +39,7 @@ def test_an_export_that_is_as_its_manifest_says(s3):
 def test_sizes_are_readable():
     s3 = ReadableS3()
     s3.export({"part-0000-0001.csv": (b"x\n" * 750_000, 750_000)})
-    assert "1 file, 750000 rows, 1.4 MB: all" in verify(s3.place).summary
+    assert "1 file, 750000 rows, 1.4 MB: all" in verify(s3.prefix).summary
 
 
 def test_every_problem_is_listed_with_its_object(s3):
@@ -48,7 +48,7 @@ def test_every_problem_is_listed_with_its_object(s3):
     del s3.objects[PREFIX + "part-0000-0001.csv"]
     s3.objects[second] = b"1,y\n" * 3
     s3.objects[third] = b"2,x\n" * 4
-    found = verify(s3.place)
+    found = verify(s3.prefix)
     assert found.problems == (
         f"{FIRST}: expected 12 bytes, 3 rows; found no object",
         f"{SECOND}: SHA-256: expected {was[second]}, found {sha256(s3.objects[second])}",
@@ -64,7 +64,7 @@ def test_a_wrong_row_count_in_the_manifest_is_found(s3):
         manifest["entries"][1]["meta"]["record_count"] = 4
 
     s3.change_manifest(one_more)
-    found = verify(s3.place)
+    found = verify(s3.prefix)
     assert found.problems == (
         f"{SECOND}: rows: expected 4, found 3",
         f"s3://b/{PREFIX}_manifest.json: totals: its files add up to {{'content_length': 48, "
@@ -75,7 +75,7 @@ def test_a_wrong_row_count_in_the_manifest_is_found(s3):
 def test_what_readers_would_take_for_the_export_is_named(s3):
     for name in ("_committing.json", ".hidden", "logs/", "stray.csv", "day=1/part-0000-0001.csv"):
         s3.objects[PREFIX + name] = b""
-    found = verify(s3.place)
+    found = verify(s3.prefix)
     assert found.problems == ()
     assert sorted(found.strangers) == [
         f"s3://b/{PREFIX}day=1/part-0000-0001.csv",
@@ -92,7 +92,7 @@ def test_an_object_that_is_denied_or_throttled_leaves_the_others_checked(s3):
             raise failure(codes[f"s3://b/{key}"], "GetObject")
 
     s3.before = refuse
-    first, second, fourth = verify(s3.place).problems
+    first, second, fourth = verify(s3.prefix).problems
     assert first == f"{FIRST}: reading it failed: AccessDenied: No. (needs s3:GetObject)"
     assert second.startswith(f"{SECOND}: reading it failed: SlowDown: No.")
     assert fourth.startswith(f"{FOURTH}: SHA-256")
@@ -115,7 +115,7 @@ def test_an_object_that_changes_after_it_was_listed(s3, change, reason):
             change(s3, key)
 
     s3.before = change_it
-    assert verify(s3.place).problems == (f"{SECOND}: it was {reason}; verify again",)
+    assert verify(s3.prefix).problems == (f"{SECOND}: it was {reason}; verify again",)
 
 
 def test_a_manifest_that_is_replaced_meanwhile(s3):
@@ -128,12 +128,12 @@ def test_a_manifest_that_is_replaced_meanwhile(s3):
 
     s3.before = another_run
     with pytest.raises(LocationError, match=r"_manifest\.json was replaced while its files were"):
-        verify(s3.place)
+        verify(s3.prefix)
 
 
 def test_nothing_there():
     with pytest.raises(LocationError) as raised:
-        verify(ReadableS3().place)
+        verify(ReadableS3().prefix)
     assert str(raised.value) == (
         f"there is no s3://b/{PREFIX}_manifest.json: no export to s3://b/{PREFIX} has been "
         "committed"
@@ -144,7 +144,7 @@ def test_a_commit_under_way():
     s3 = ReadableS3()
     s3.objects[PREFIX + "_committing.json"] = b"{}"
     with pytest.raises(LocationError, match=r"_committing\.json is there: an export is being"):
-        verify(s3.place)
+        verify(s3.prefix)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_commit_under_way():
 def test_a_manifest_that_is_not_ours(s3, change):
     s3.change_manifest(change)
     with pytest.raises(LocationError, match=rf"^s3://b/{PREFIX}_manifest\.json"):
-        verify(s3.place)
+        verify(s3.prefix)
 
 
 def test_a_manifest_that_is_no_json(s3):
@@ -171,7 +171,7 @@ def test_a_manifest_that_is_no_json(s3):
     with pytest.raises(
         LocationError, match=r"_manifest\.json is not a manifest that dbt-mzs3 writes"
     ):
-        verify(s3.place)
+        verify(s3.prefix)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_location_that_is_denied(s3, denied, said):
 
     s3.before = refuse
     with pytest.raises(S3Error, match=said) as raised:
-        verify(s3.place)
+        verify(s3.prefix)
     assert re.search("s3:ListBucket|s3:GetObject", str(raised.value))
 
 

@@ -19,7 +19,7 @@ def s3():
 
 
 def opened(s3):
-    return ObjectFile(s3.place, s3.listed("x"), pause=lambda _: None)
+    return ObjectFile(s3.prefix, s3.listed("x"), pause=lambda _: None)
 
 
 def test_reads_as_a_file_does(s3):

@@ -11,18 +11,23 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 DAY = 86_400_000_000
 
 
-def plain_line(types, values, dialect: CsvDialect, forced: list[bool], shapes=None) -> str:
-    shapes = shapes or [PLAIN] * len(types)
+def plain_line(types, values, dialect: CsvDialect, forced: list[bool], logical_types=None) -> str:
+    logical_types = logical_types or [PLAIN] * len(types)
     fields = [
         plain_field(
-            None if value is None else plain_text(kind, value, shape), dialect, force, len(types)
+            None if value is None else plain_text(kind, value, logical_type),
+            dialect,
+            force,
+            len(types),
         )
-        for kind, value, force, shape in zip(types, values, forced, shapes, strict=True)
+        for kind, value, force, logical_type in zip(
+            types, values, forced, logical_types, strict=True
+        )
     ]
     return dialect.delimiter.join(fields) + "\n"
 
@@ -43,17 +48,17 @@ def plain_field(text: str | None, dialect: CsvDialect, force: bool, columns: int
     return dialect.quote + inner + dialect.quote
 
 
-def plain_text(kind: pa.DataType, value: Any, shape: Shape = PLAIN) -> str:
-    if shape.kind == "interval":
+def plain_text(kind: pa.DataType, value: Any, logical_type: LogicalType = PLAIN) -> str:
+    if logical_type.kind == "interval":
         return plain_interval(**value)
-    if shape.kind == "map":
-        return _map(kind.value_type, value, *shape.children)
+    if logical_type.kind == "map":
+        return _map(kind.value_type, value, *logical_type.children)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        (inner,) = shape.children or (PLAIN,)
+        (inner,) = logical_type.children or (PLAIN,)
         return "{" + ",".join(_element(kind.value_type, item, inner) for item in value) + "}"
     if pa.types.is_struct(kind):
-        shapes = shape.children or (PLAIN,) * kind.num_fields
-        fields = zip(kind, shapes, strict=True)
+        logical_types = logical_type.children or (PLAIN,) * kind.num_fields
+        fields = zip(kind, logical_types, strict=True)
         return "(" + ",".join(_field(f.type, value[f.name], s) for f, s in fields) + ")"
     if pa.types.is_boolean(kind):
         return "t" if value else "f"
@@ -176,7 +181,7 @@ def _towards_zero(value: int, unit: int) -> tuple[int, int]:
     return (-whole, -rest) if value < 0 else (whole, rest)
 
 
-def _map(entry: pa.DataType, entries: Any, key: Shape, value: Shape) -> str:
+def _map(entry: pa.DataType, entries: Any, key: LogicalType, value: LogicalType) -> str:
     key_type, value_type = (field.type for field in entry)
     return (
         "{"
@@ -190,19 +195,19 @@ def _map(entry: pa.DataType, entries: Any, key: Shape, value: Shape) -> str:
     )
 
 
-def _field(kind: pa.DataType, value: Any, shape: Shape) -> str:
+def _field(kind: pa.DataType, value: Any, logical_type: LogicalType) -> str:
     if value is None:
         return ""
-    text = plain_text(kind, value, shape)
+    text = plain_text(kind, value, logical_type)
     if text == "" or any(c in '(),"\\ \t\n\v\f\r' for c in text):
         return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
     return text
 
 
-def _element(kind: pa.DataType, value: Any, shape: Shape, special: str = "") -> str:
+def _element(kind: pa.DataType, value: Any, logical_type: LogicalType, special: str = "") -> str:
     if value is None:
         return "NULL"
-    text = plain_text(kind, value, shape)
+    text = plain_text(kind, value, logical_type)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return text
     if (

@@ -9,7 +9,7 @@ import pytest
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 
 def encoder_of(batch):
@@ -25,9 +25,9 @@ def test_unsupported_column_is_an_error_that_names_it():
 @pytest.mark.parametrize("kind", ["list", "struct", "map", "interval"])
 def test_values_of_another_shape_are_an_error(kind):
     batch = pa.record_batch([pa.array([1])], names=["n"])
-    shape = Shape(kind, (PLAIN,) * {"list": 1, "map": 2}.get(kind, 0))
+    logical_type = LogicalType(kind, (PLAIN,) * {"list": 1, "map": 2}.get(kind, 0))
     with pytest.raises(ExecutorError, match="column n: CSV has no text for values of type int64"):
-        CsvEncoder(batch.schema, CsvDialect(), shapes=(shape,)).encode(batch)
+        CsvEncoder(batch.schema, CsvDialect(), logical_types=(logical_type,)).encode(batch)
 
 
 def test_the_data_buffer_is_the_file():

@@ -4,23 +4,23 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.formats.csv.values import value_text
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 HOUR = 3_600_000_000
 INTERVAL_TYPE = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
-INTERVAL = Shape("interval")
-MAP = Shape("map", (PLAIN, PLAIN))
+INTERVAL = LogicalType("interval")
+MAP = LogicalType("map", (PLAIN, PLAIN))
 
 
 def map_of(key, value):
     return pa.list_(pa.struct([("key", key), ("value", value)]))
 
 
-def maps(values, key, value, shape=MAP):
+def maps(values, key, value, logical_type=MAP):
     entries = [
         None if map is None else [{"key": k, "value": v} for k, v in map.items()] for map in values
     ]
-    return value_text(pa.array(entries, map_of(key, value)), shape).to_pylist()
+    return value_text(pa.array(entries, map_of(key, value)), logical_type).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_intervals_are_written_part_by_part(months, days, micros, expected):
 
 def test_a_variant_is_its_json():
     texts = ['{"a":1}', "null", None]
-    assert value_text(pa.array(texts), Shape("variant")).to_pylist() == texts
+    assert value_text(pa.array(texts), LogicalType("variant")).to_pylist() == texts
 
 
 def test_fields_are_quoted_where_they_would_be_read_otherwise():
@@ -98,11 +98,13 @@ def test_map_keys_and_values_are_quoted_where_they_would_be_read_otherwise():
 
 def test_maps_and_arrays_in_maps_and_arrays_are_not_quoted():
     words = pa.list_(pa.string())
-    shape = Shape("map", (PLAIN, Shape("list", (PLAIN,))))
-    assert maps([{1: ["a", "b=c"], 2: None}], pa.int32(), words, shape) == ["{1=>{a,b=c},2=>NULL}"]
+    logical_type = LogicalType("map", (PLAIN, LogicalType("list", (PLAIN,))))
+    assert maps([{1: ["a", "b=c"], 2: None}], pa.int32(), words, logical_type) == [
+        "{1=>{a,b=c},2=>NULL}"
+    ]
     kind = pa.list_(map_of(pa.int32(), pa.int32()))
     values = pa.array([[[{"key": 1, "value": 2}], None, []]], kind)
-    assert value_text(values, Shape("list", (MAP,))).to_pylist() == ["{{1=>2},NULL,{}}"]
+    assert value_text(values, LogicalType("list", (MAP,))).to_pylist() == ["{{1=>2},NULL,{}}"]
 
 
 def test_intervals_and_maps_in_records_are_quoted():
@@ -111,13 +113,15 @@ def test_intervals_and_maps_in_records_are_quoted():
         "i": {"months": 0, "days": 1, "micros": 0},
         "m": [{"key": "a", "value": 1}, {"key": "b", "value": 2}],
     }
-    shape = Shape("struct", (INTERVAL, MAP))
-    assert value_text(pa.array([value], kind), shape).to_pylist() == ['("1 day","{a=>1,b=>2}")']
+    logical_type = LogicalType("struct", (INTERVAL, MAP))
+    assert value_text(pa.array([value], kind), logical_type).to_pylist() == [
+        '("1 day","{a=>1,b=>2}")'
+    ]
 
 
 def test_slices_are_written_as_wholes_are():
     kind = pa.list_(pa.struct([("a", INTERVAL_TYPE), ("b", map_of(pa.int32(), pa.string()))]))
-    shape = Shape("list", (Shape("struct", (INTERVAL, MAP)),))
+    logical_type = LogicalType("list", (LogicalType("struct", (INTERVAL, MAP)),))
     values = [
         None
         if i % 4 == 3
@@ -125,8 +129,8 @@ def test_slices_are_written_as_wholes_are():
         for i in range(9)
     ]
     whole = pa.array(values, kind)
-    texts = value_text(whole, shape).to_pylist()
+    texts = value_text(whole, logical_type).to_pylist()
     for start in range(9):
         for end in range(start, 10):
-            part = value_text(whole.slice(start, end - start), shape)
+            part = value_text(whole.slice(start, end - start), logical_type)
             assert part.to_pylist() == texts[start:end]

@@ -10,7 +10,7 @@ from plain_encoder import plain_line
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(
@@ -56,30 +56,34 @@ INTERVALS = st.fixed_dictionaries(
 LEAVES = st.sampled_from(
     [
         *((kind, PLAIN, values) for kind, values in SCALARS),
-        (INTERVAL, Shape("interval"), INTERVALS),
-        (pa.string(), Shape("variant"), TEXT),
+        (INTERVAL, LogicalType("interval"), INTERVALS),
+        (pa.string(), LogicalType("variant"), TEXT),
     ]
 )
 
 
 def listed(element):
-    kind, shape, values = element
-    return pa.list_(kind), Shape("list", (shape,)), st.lists(st.none() | values, max_size=4)
+    kind, logical_type, values = element
+    return (
+        pa.list_(kind),
+        LogicalType("list", (logical_type,)),
+        st.lists(st.none() | values, max_size=4),
+    )
 
 
 def recorded(fields):
     names = [f"f{i}" for i in range(len(fields))]
     kind = pa.struct([(name, kind) for name, (kind, _, _) in zip(names, fields, strict=True)])
-    shape = Shape("struct", tuple(shape for _, shape, _ in fields))
+    logical_type = LogicalType("struct", tuple(logical_type for _, logical_type, _ in fields))
     values = [st.none() | values for _, _, values in fields]
-    return kind, shape, st.fixed_dictionaries(dict(zip(names, values, strict=True)))
+    return kind, logical_type, st.fixed_dictionaries(dict(zip(names, values, strict=True)))
 
 
 def mapped(entry):
-    (key_kind, key_shape, keys), (value_kind, value_shape, values) = entry
+    (key_kind, key_type, keys), (value_kind, value_type, values) = entry
     kind = pa.list_(pa.struct([("key", key_kind), ("value", value_kind)]))
     entries = st.fixed_dictionaries({"key": keys, "value": st.none() | values})
-    return kind, Shape("map", (key_shape, value_shape)), st.lists(entries, max_size=3)
+    return kind, LogicalType("map", (key_type, value_type)), st.lists(entries, max_size=3)
 
 
 def nested(columns):
@@ -115,8 +119,8 @@ def tables(draw):
         arrow_array([r[i] for r in (*before, *rows, *after)], kind) for i, kind in enumerate(kinds)
     ]
     batch = pa.record_batch(arrays, names=list(string.ascii_lowercase[: len(kinds)]))
-    shapes = tuple(shape for _, shape, _ in columns)
-    return kinds, shapes, rows, batch.slice(len(before), len(rows))
+    logical_types = tuple(logical_type for _, logical_type, _ in columns)
+    return kinds, logical_types, rows, batch.slice(len(before), len(rows))
 
 
 def arrow_array(values, kind):
@@ -138,11 +142,13 @@ def stored(kind):
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), DIALECTS, st.sets(st.sampled_from("abcd")) | st.just("*"))
 def test_lines_equal_the_plain_encoder(table, dialect, force):
-    kinds, shapes, rows, batch = table
+    kinds, logical_types, rows, batch = table
     forced = [force == "*" or name in force for name in batch.schema.names]
     force_quote = force if force == "*" else frozenset(force)
-    lines = CsvEncoder(batch.schema, dialect, force_quote, shapes).encode(batch)
-    assert lines.to_pylist() == [plain_line(kinds, row, dialect, forced, shapes) for row in rows]
+    lines = CsvEncoder(batch.schema, dialect, force_quote, logical_types).encode(batch)
+    assert lines.to_pylist() == [
+        plain_line(kinds, row, dialect, forced, logical_types) for row in rows
+    ]
 
 
 @settings(max_examples=200)

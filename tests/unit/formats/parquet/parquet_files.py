@@ -25,14 +25,14 @@ class Bytes:
         self._data.write(data)
 
 
-def format_of(schema, shapes=None, limit=256 << 20, compression="snappy"):
-    shapes = shapes or (PLAIN,) * len(schema)
-    return ParquetFormat(schema, tuple(shapes), ParquetSpec(compression), limit)
+def format_of(schema, logical_types=None, limit=256 << 20, compression="snappy"):
+    logical_types = logical_types or (PLAIN,) * len(schema)
+    return ParquetFormat(schema, tuple(logical_types), ParquetSpec(compression), limit)
 
 
-def files_of(schema, batches, shapes=None, limit=256 << 20, compression="snappy"):
+def files_of(schema, batches, logical_types=None, limit=256 << 20, compression="snappy"):
     """Every file's bytes; the loop is the writer's."""
-    file_format = format_of(schema, shapes, limit, compression)
+    file_format = format_of(schema, logical_types, limit, compression)
     sink, files = Bytes(), []
     file = file_format.open(sink)
     for batch in batches:

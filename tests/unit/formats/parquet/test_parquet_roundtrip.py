@@ -12,7 +12,7 @@ from parquet_files import cut, files_of, read
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.scalars import interval_text
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 from dbt.adapters.mzs3.formats.parquet.file import row_ends
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
@@ -35,35 +35,39 @@ SCALARS = [
     (pa.time64("ns"), PLAIN, st.times()),
     (pa.timestamp("us"), PLAIN, TIMES),
     (pa.null(), PLAIN, st.none()),
-    (pa.string(), Shape("variant"), st.sampled_from(['{"a":1}', "[]", "null"])),
+    (pa.string(), LogicalType("variant"), st.sampled_from(['{"a":1}', "[]", "null"])),
     (
         INTERVAL,
-        Shape("interval"),
+        LogicalType("interval"),
         st.fixed_dictionaries({"months": SMALL, "days": SMALL, "micros": SMALL}),
     ),
 ]  # fmt: skip
 
 
 def listed(column):
-    kind, shape, values = column
-    return pa.list_(kind), Shape("list", (shape,)), st.lists(st.none() | values, max_size=4)
+    kind, logical_type, values = column
+    return (
+        pa.list_(kind),
+        LogicalType("list", (logical_type,)),
+        st.lists(st.none() | values, max_size=4),
+    )
 
 
 def grouped(columns):
     kinds = pa.struct([(f"f{i}", kind) for i, (kind, *_) in enumerate(columns)])
     values = {f"f{i}": st.none() | values for i, (_, _, values) in enumerate(columns)}
-    shape = Shape("struct", tuple(shape for _, shape, _ in columns))
-    return kinds, shape, st.fixed_dictionaries(values)
+    logical_type = LogicalType("struct", tuple(logical_type for _, logical_type, _ in columns))
+    return kinds, logical_type, st.fixed_dictionaries(values)
 
 
 def mapped(column):
     """On the wire a list of its entries; here the keys are texts."""
-    kind, shape, values = column
+    kind, logical_type, values = column
     entry = pa.struct([pa.field("key", pa.string(), nullable=False), ("value", kind)])
     entries = st.dictionaries(st.text(max_size=3), st.none() | values, max_size=4).map(
         lambda found: [{"key": key, "value": found[key]} for key in sorted(found)]
     )
-    return pa.list_(entry), Shape("map", (PLAIN, shape)), entries
+    return pa.list_(entry), LogicalType("map", (PLAIN, logical_type)), entries
 
 
 COLUMNS = st.recursive(
@@ -89,21 +93,23 @@ def tables(draw):
         for i, (kind, *_) in enumerate(columns)
     ]
     batch = pa.record_batch(arrays, names=[f"c{i}" for i in range(len(columns))])
-    return [shape for _, shape, _ in columns], batch.slice(len(before), len(rows))
+    return [logical_type for _, logical_type, _ in columns], batch.slice(len(before), len(rows))
 
 
-def as_read(value, shape):
+def as_read(value, logical_type):
     """What pyarrow gives for a wire value that was written with a shape."""
     if value is None:
         return None
-    if shape.kind == "interval":
+    if logical_type.kind == "interval":
         return interval_text(pa.array([value], INTERVAL)).to_pylist()[0]
-    if shape.kind == "list":
-        return [as_read(element, shape.children[0]) for element in value]
-    if shape.kind == "map":
-        return [(entry["key"], as_read(entry["value"], shape.children[1])) for entry in value]
-    if shape.kind == "struct":
-        named = zip(value.items(), shape.children, strict=True)
+    if logical_type.kind == "list":
+        return [as_read(element, logical_type.children[0]) for element in value]
+    if logical_type.kind == "map":
+        return [
+            (entry["key"], as_read(entry["value"], logical_type.children[1])) for entry in value
+        ]
+    if logical_type.kind == "struct":
+        named = zip(value.items(), logical_type.children, strict=True)
         return {name: as_read(field, child) for (name, field), child in named}
     return value
 
@@ -111,14 +117,14 @@ def as_read(value, shape):
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(1, 5), st.sampled_from([1, 300, 2000, 256 << 20]))
 def test_round_trip_whatever_the_batches(table, size, limit):
-    shapes, batch = table
-    files = files_of(batch.schema, [batch], shapes, limit)
-    assert files_of(batch.schema, cut(batch, size), shapes, limit) == files
+    logical_types, batch = table
+    files = files_of(batch.schema, [batch], logical_types, limit)
+    assert files_of(batch.schema, cut(batch, size), logical_types, limit) == files
     owned = pa.RecordBatch.from_pylist(batch.to_pylist(), batch.schema)
-    assert files_of(batch.schema, [owned], shapes, limit) == files
+    assert files_of(batch.schema, [owned], logical_types, limit) == files
     expected = [
-        [as_read(value, shape) for value in column.to_pylist()]
-        for column, shape in zip(batch.columns, shapes, strict=True)
+        [as_read(value, logical_type) for value in column.to_pylist()]
+        for column, logical_type in zip(batch.columns, logical_types, strict=True)
     ]
     assert [column.to_pylist() for column in read(files).columns] == expected
 
@@ -193,9 +199,12 @@ def test_text_that_is_not_utf8_is_an_error_that_names_the_column(nested):
 def test_duckdb_reads_nested_values(tmp_path):
     entry = pa.struct([("key", pa.string()), ("value", pa.int32())])
     kinds = {
-        "l": (pa.list_(pa.int32()), Shape("list", (PLAIN,))),
-        "m": (pa.list_(entry), Shape("map", (PLAIN, PLAIN))),
-        "s": (pa.struct([("n", pa.int8()), ("t", pa.string())]), Shape("struct", (PLAIN, PLAIN))),
+        "l": (pa.list_(pa.int32()), LogicalType("list", (PLAIN,))),
+        "m": (pa.list_(entry), LogicalType("map", (PLAIN, PLAIN))),
+        "s": (
+            pa.struct([("n", pa.int8()), ("t", pa.string())]),
+            LogicalType("struct", (PLAIN, PLAIN)),
+        ),
     }
     rows = [
         {"l": [1, None], "m": [{"key": "a", "value": 1}], "s": {"n": 1, "t": "x"}},
@@ -205,7 +214,7 @@ def test_duckdb_reads_nested_values(tmp_path):
     schema = pa.schema([(name, kind) for name, (kind, _) in kinds.items()])
     batch = pa.RecordBatch.from_pylist(rows, schema)
     path = tmp_path / "nested.parquet"
-    [data] = files_of(schema, [batch], [shape for _, shape in kinds.values()])
+    [data] = files_of(schema, [batch], [logical_type for _, logical_type in kinds.values()])
     path.write_bytes(data)
     found = duckdb.sql(f"select l, m, s from read_parquet('{path}')").fetchall()
     assert found == [

@@ -9,7 +9,7 @@ import pytest
 from parquet_files import files_of, format_of, opened, read
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 from dbt.adapters.mzs3.formats.parquet.types import distinct, file_columns, file_schema
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
@@ -37,8 +37,8 @@ TYPES = [
     (pa.timestamp("us", "UTC"), PLAIN, "timestamptz", pa.timestamp("us", "+00:00")),
     (pa.timestamp("us", "Asia/Tokyo"), PLAIN, "timestamptz", pa.timestamp("us", "+00:00")),
     (pa.null(), PLAIN, "text", TEXT),
-    (pa.string(), Shape("variant"), "jsonb", TEXT),
-    (INTERVAL, Shape("interval"), "interval", TEXT),
+    (pa.string(), LogicalType("variant"), "jsonb", TEXT),
+    (INTERVAL, LogicalType("interval"), "interval", TEXT),
 ]
 
 
@@ -46,14 +46,14 @@ def extension(field):
     return field.metadata[b"ARROW:extension:name"].decode()
 
 
-def only_field(wire, shape=PLAIN):
-    (field,) = file_schema(pa.schema([("x", wire)]), (shape,))
+def only_field(wire, logical_type=PLAIN):
+    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,))
     return field
 
 
-@pytest.mark.parametrize(("wire", "shape", "name", "file_type"), TYPES)
-def test_scalar(wire, shape, name, file_type):
-    field = only_field(wire, shape)
+@pytest.mark.parametrize(("wire", "logical_type", "name", "file_type"), TYPES)
+def test_scalar(wire, logical_type, name, file_type):
+    field = only_field(wire, logical_type)
     assert (extension(field), field.type, field.nullable) == (
         f"materialize.v1.{name}",
         file_type,
@@ -63,8 +63,11 @@ def test_scalar(wire, shape, name, file_type):
 
 def test_nested_types_carry_the_names_of_what_is_in_them():
     wire = pa.struct([("a", pa.list_(INTERVAL)), ("b", PAIRS)])
-    shape = Shape("struct", (Shape("list", (Shape("interval"),)), Shape("map", (PLAIN, PLAIN))))
-    field = only_field(wire, shape)
+    logical_type = LogicalType(
+        "struct",
+        (LogicalType("list", (LogicalType("interval"),)), LogicalType("map", (PLAIN, PLAIN))),
+    )
+    field = only_field(wire, logical_type)
     listed, mapped = field.type.field("a"), field.type.field("b")
     assert [extension(f) for f in (field, listed, mapped)] == [
         "materialize.v1.record",
@@ -89,14 +92,16 @@ def test_nested_values_are_plain_where_no_shape_says_more():
 
 def test_schema_is_in_the_file():
     wire = pa.schema([(f"c{i}", kind) for i, (kind, *_) in enumerate(TYPES)])
-    shapes = [shape for _, shape, *_ in TYPES]
-    [data] = files_of(wire, [], shapes)
-    assert opened(data).schema_arrow.equals(file_schema(wire, tuple(shapes)), check_metadata=True)
+    logical_types = [logical_type for _, logical_type, *_ in TYPES]
+    [data] = files_of(wire, [], logical_types)
+    assert opened(data).schema_arrow.equals(
+        file_schema(wire, tuple(logical_types)), check_metadata=True
+    )
 
 
 def test_parquet_types():
     wire = pa.schema([(f"c{i}", kind) for i, (kind, *_) in enumerate(TYPES)])
-    [data] = files_of(wire, [], [shape for _, shape, *_ in TYPES])
+    [data] = files_of(wire, [], [logical_type for _, logical_type, *_ in TYPES])
     columns = [opened(data).schema.column(i) for i in range(len(TYPES))]
     found = {(c.physical_type, str(c.logical_type)) for c in columns}
     adjusted = "false" if LOCAL_TIMES else "true"
@@ -155,7 +160,7 @@ def test_format_travels_by_pickle():
 
 def test_duckdb_reads_the_types(tmp_path):
     wire = pa.schema([(f"c{i}", kind) for i, (kind, *_) in enumerate(TYPES)])
-    [data] = files_of(wire, [], [shape for _, shape, *_ in TYPES])
+    [data] = files_of(wire, [], [logical_type for _, logical_type, *_ in TYPES])
     path = tmp_path / "types.parquet"
     path.write_bytes(data)
     found = duckdb.sql(f"describe select * from read_parquet('{path}')").fetchall()

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.compact import job
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
-from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 
@@ -34,7 +34,7 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def compacted() -> Compacted:
-    return compact_shard(None, Shelf(CONNECTION, LOCATION), CompactionRequest("latest"))  # type: ignore[arg-type]
+    return compact_shard(None, ShardLocation(CONNECTION, LOCATION), CompactionRequest("latest"))  # type: ignore[arg-type]
 
 
 def files(client: Any) -> list[str]:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.compact import job as killed
 from dbt.adapters.mzs3.shard.compact.job import Aborted, abort_killed
 
@@ -19,7 +19,7 @@ KEYS = ("orders/batches/5-a/part-0000-0001.parquet", "orders/x", "others/batches
 
 
 @pytest.fixture
-def place(client: Any) -> Place:
+def prefix(client: Any) -> Prefix:
     for key in KEYS:
         client.create_multipart_upload(Bucket="acme", Key=key)
     now = dt.datetime.now(dt.timezone.utc)
@@ -29,7 +29,7 @@ def place(client: Any) -> Place:
             upload["Initiated"] = now  # moto's are of 2010
 
     client.meta.events.register("after-call.s3.ListMultipartUploads", begun_now)
-    return Place(client, parse_location("s3://acme/orders"))
+    return Prefix(client, parse_location("s3://acme/orders"))
 
 
 @pytest.fixture
@@ -38,39 +38,41 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(killed, "s3_now", lambda *of: s3_now(*of) + 192 * HOUR_MS)
 
 
-def left(place: Place) -> list[str]:
-    found = place.client.list_multipart_uploads(Bucket="acme").get("Uploads", [])
+def left(prefix: Prefix) -> list[str]:
+    found = prefix.client.list_multipart_uploads(Bucket="acme").get("Uploads", [])
     return [upload["Key"] for upload in found]
 
 
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("hours", [0, 190])
-def test_old_uploads_of_batches_are_aborted(place: Place, hours: int) -> None:
-    assert abort_killed(place, hours * HOUR_MS) == Aborted(1)
-    assert left(place) == list(KEYS[1:])
+def test_old_uploads_of_batches_are_aborted(prefix: Prefix, hours: int) -> None:
+    assert abort_killed(prefix, hours * HOUR_MS) == Aborted(1)
+    assert left(prefix) == list(KEYS[1:])
 
 
 @pytest.mark.usefixtures("later")
-def test_uploads_are_kept_as_long_as_is_asked_for(place: Place) -> None:
-    assert abort_killed(place, 194 * HOUR_MS) == Aborted()
+def test_uploads_are_kept_as_long_as_is_asked_for(prefix: Prefix) -> None:
+    assert abort_killed(prefix, 194 * HOUR_MS) == Aborted()
 
 
-def test_a_run_that_may_still_write_keeps_its_uploads(place: Place) -> None:
-    assert abort_killed(place, 0) == Aborted()
-    assert left(place) == list(KEYS)
+def test_a_run_that_may_still_write_keeps_its_uploads(prefix: Prefix) -> None:
+    assert abort_killed(prefix, 0) == Aborted()
+    assert left(prefix) == list(KEYS)
 
 
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("operation", ["list_multipart_uploads", "abort_multipart_upload"])
-def test_what_fails_is_told(place: Place, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_is_told(
+    prefix: Prefix, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def denied(self: Any, name: str, how: Any) -> Any:
         if name.lower() == operation.replace("_", ""):
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, name)
         return call(self, name, how)
 
-    call = type(place.client)._make_api_call  # type: ignore[attr-defined]
-    monkeypatch.setattr(type(place.client), "_make_api_call", denied)
-    aborted = abort_killed(place, 0)
+    call = type(prefix.client)._make_api_call  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(prefix.client), "_make_api_call", denied)
+    aborted = abort_killed(prefix, 0)
     [problem] = aborted.problems
     assert aborted.uploads == 0
     assert "s3://acme/orders/" in problem

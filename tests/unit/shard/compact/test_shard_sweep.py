@@ -11,7 +11,7 @@ from shard_states import batch, column
 from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.compact import job as module
 from dbt.adapters.mzs3.shard.compact.job import sweep
 from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
@@ -23,71 +23,73 @@ LOCATION = parse_location("s3://acme/orders")
 
 
 @pytest.fixture
-def place(client: Any) -> Place:
+def prefix(client: Any) -> Prefix:
     for name in ("batches/one", "batches/two", "batches/new", "batches/crashed", "other"):
         client.put_object(Bucket="acme", Key=f"orders/{name}")
-    return Place(client, LOCATION)
+    return Prefix(client, LOCATION)
 
 
 @pytest.fixture
-def store(place: Place) -> StateStore:
-    store = StateStore(place.client, LOCATION)
+def store(prefix: Prefix) -> StateStore:
+    store = StateStore(prefix.client, LOCATION)
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "batches/one"))
     state = state.appended(batch(10, 20, "batches/two"))
-    now = s3_now(place.client, LOCATION)
+    now = s3_now(prefix.client, LOCATION)
     store.create(state.compacted(state.batches[:1], batch(0, 10, "batches/new"), 9, now))
     return store
 
 
-def names(place: Place) -> set[str]:
-    return {one.key.removeprefix("orders/") for one in place.objects()} - {"_shard.json"}
+def names(prefix: Prefix) -> set[str]:
+    return {one.key.removeprefix("orders/") for one in prefix.objects()} - {"_shard.json"}
 
 
 def later(monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
     monkeypatch.setattr(module, "s3_now", lambda *of: s3_now(*of) + hours * HOUR_MS)
 
 
-def test_nothing_goes_and_nothing_changes_before_its_time(place: Place, store: StateStore) -> None:
+def test_nothing_goes_and_nothing_changes_before_its_time(
+    prefix: Prefix, store: StateStore
+) -> None:
     before = store.read()
-    swept = sweep(place, store, 24 * HOUR_MS)
+    swept = sweep(prefix, store, 24 * HOUR_MS)
     assert (swept.files, store.read()) == (0, before)
-    assert len(names(place)) == 5
+    assert len(names(prefix)) == 5
 
 
 def test_what_no_batch_names_goes(
-    place: Place, store: StateStore, monkeypatch: pytest.MonkeyPatch
+    prefix: Prefix, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later(monkeypatch, 25)
-    swept = sweep(place, store, 24 * HOUR_MS)
+    swept = sweep(prefix, store, 24 * HOUR_MS)
     assert swept.files == 2
-    assert names(place) == {"batches/two", "batches/new", "other"}
+    assert names(prefix) == {"batches/two", "batches/new", "other"}
     assert (swept.state.retired, swept.state.sweeps) == ((), 1)
 
 
 def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
-    place: Place, store: StateStore, monkeypatch: pytest.MonkeyPatch
+    prefix: Prefix, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later(monkeypatch, 25)
     before = store.read()
     assert before is not None
     retired_late = before.state.swept([file.name for file in before.state.retired])
-    now = s3_now(place.client, LOCATION) + 20 * HOUR_MS
+    now = s3_now(prefix.client, LOCATION) + 20 * HOUR_MS
     state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), 9, now)
     store.replace(before, state)
-    assert sweep(place, store, 24 * HOUR_MS).files == 1
-    assert names(place) == {"batches/one", "batches/two", "batches/new", "other"}
+    assert sweep(prefix, store, 24 * HOUR_MS).files == 1
+    assert names(prefix) == {"batches/one", "batches/two", "batches/new", "other"}
 
 
-def test_a_run_that_began_before_can_not_name_what_goes(place: Place, store: StateStore) -> None:
+def test_a_run_that_began_before_can_not_name_what_goes(prefix: Prefix, store: StateStore) -> None:
     read = store.read()
     assert read is not None
-    sweep(place, store, 0)
+    sweep(prefix, store, 0)
     with pytest.raises(LostRaceError):
         store.replace(read, read.state.appended(batch(20, 30, "batches/crashed")))
 
 
 def test_what_was_named_meanwhile_stays(
-    place: Place, store: StateStore, monkeypatch: pytest.MonkeyPatch
+    prefix: Prefix, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = StateStore.change
 
@@ -97,13 +99,13 @@ def test_what_was_named_meanwhile_stays(
         return change(self, how)
 
     monkeypatch.setattr(StateStore, "change", after_a_run)
-    assert sweep(place, store, 0).files == 1
-    assert names(place) == {"batches/two", "batches/new", "batches/crashed", "other"}
+    assert sweep(prefix, store, 0).files == 1
+    assert names(prefix) == {"batches/two", "batches/new", "batches/crashed", "other"}
 
 
-def test_a_shard_is_needed(place: Place) -> None:
+def test_a_shard_is_needed(prefix: Prefix) -> None:
     with pytest.raises(ShardError, match="there is no shard at s3://acme/orders/"):
-        sweep(place, StateStore(place.client, LOCATION), 0)
+        sweep(prefix, StateStore(prefix.client, LOCATION), 0)
 
 
 @pytest.mark.parametrize(
@@ -111,16 +113,16 @@ def test_a_shard_is_needed(place: Place) -> None:
     [("batches/two", True), ("batches/one", True), ("batches/crashed", False)],
 )
 def test_files_of_a_batch_that_lost_a_race_go_unless_it_did_not(
-    place: Place, store: StateStore, name: str, is_part: bool
+    prefix: Prefix, store: StateStore, name: str, is_part: bool
 ) -> None:
-    assert remove_uncommitted(place, store, [BatchFile(name, 0, "", 0)]) is is_part
-    assert (name in names(place)) is is_part
+    assert remove_uncommitted(prefix, store, [BatchFile(name, 0, "", 0)]) is is_part
+    assert (name in names(prefix)) is is_part
 
 
-def test_what_can_not_be_removed_hides_no_other_error(place: Place, store: StateStore) -> None:
+def test_what_can_not_be_removed_hides_no_other_error(prefix: Prefix, store: StateStore) -> None:
     def throttled(**_: Any) -> Any:
         raise ClientError({"Error": {"Code": "SlowDown", "Message": "No."}}, "DeleteObject")
 
-    place.client.delete_object = throttled
-    assert remove_uncommitted(place, store, [BatchFile("batches/crashed", 0, "", 0)]) is False
-    assert "batches/crashed" in names(place)
+    prefix.client.delete_object = throttled
+    assert remove_uncommitted(prefix, store, [BatchFile("batches/crashed", 0, "", 0)]) is False
+    assert "batches/crashed" in names(prefix)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from shard_values import wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.read import Wanted, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.read import ReadColumn, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout, TaggedColumn
 from dbt.adapters.mzs3.shard.types.kind import Type
 
@@ -68,7 +68,7 @@ def written(
     return [*files, sink.data]
 
 
-def read(data: bytes, wanted: list[Wanted], **options: bool) -> pa.Table:
+def read(data: bytes, wanted: list[ReadColumn], **options: bool) -> pa.Table:
     batches = list(read_batch(pa.BufferReader(data), wanted, **options))
     return pa.Table.from_batches(batches).combine_chunks()
 

@@ -11,8 +11,8 @@ from shard_files import rows_of, tagged, written
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch.read import (
     TAIL_BYTES,
+    ReadColumn,
     StoredFile,
-    Wanted,
     open_file,
     read_batch,
 )
@@ -40,7 +40,7 @@ def test_a_batch_is_read_from_s3(client: Any) -> None:
     kind = Type("integer")
     [data] = written(BatchLayout(tagged(kind)), [rows_of([kind], [[1, 2, None]])])
     file = open_file(client, "acme", stored(client, data))
-    [batch] = read_batch(file, [Wanted(0, kind)])
+    [batch] = read_batch(file, [ReadColumn(0, kind)])
     assert batch.column("0").to_pylist() == [1, 2, None]
 
 
@@ -79,7 +79,7 @@ def test_the_footer_comes_with_the_first_request(client: Any) -> None:
     client.meta.events.register(
         "before-parameter-build.s3.GetObject", lambda params, **_: asked.append(params["Range"])
     )
-    rows = list(read_batch(open_file(client, "acme", stored(client, data)), [Wanted(0, kind)]))
+    rows = list(read_batch(open_file(client, "acme", stored(client, data)), [ReadColumn(0, kind)]))
     assert sum(batch.num_rows for batch in rows) == 50_000
     assert asked[0] == f"bytes={len(data) - TAIL_BYTES}-{len(data) - 1}"
     spans = [tuple(map(int, span.removeprefix("bytes=").split("-"))) for span in asked]

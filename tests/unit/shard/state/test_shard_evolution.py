@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.evolve import (
     POLICIES,
     Evolution,
-    Given,
+    ModelColumn,
     OnSchemaChange,
     evolved,
     first_columns,
@@ -37,7 +37,7 @@ AB = [column(0, "a"), column(1, "b")]
 
 
 def result(
-    new: list[Given],
+    new: list[ModelColumn],
     policy: OnSchemaChange = "append_new_columns",
     *,
     current: list = AB,
@@ -160,7 +160,7 @@ RECORD = "struct<`lat`:double,`lon`:double>"
 def of_spark(kind: Type, before: str, now: str, policy: OnSchemaChange = "fail") -> str:
     """The type in which a column is read after a run; or what is wrong with it."""
     old = [Column(0, "a", kind, before)]
-    [found] = evolved(NODE, old, [Given("a", kind, now)], 1, Evolution(policy))
+    [found] = evolved(NODE, old, [ModelColumn("a", kind, now)], 1, Evolution(policy))
     assert (found.tag, found.kind) == (0, kind)
     return found.spark
 
@@ -253,7 +253,7 @@ def test_types_of_sparks_of_which_none_holds_both(kind: Type, before: str, now: 
 
 def test_a_wider_type_is_read_in_one_that_holds_both() -> None:
     old = [Column(0, "a", Type("uint4"), "bigint")]
-    [found] = evolved(NODE, old, [Given("a", UINT8, "int")], 1)
+    [found] = evolved(NODE, old, [ModelColumn("a", UINT8, "int")], 1)
     assert (found.kind, found.spark) == (UINT8, "bigint")
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.write.parts import part_count
 
 MB = 1 << 20
 
 
-def batches(rows: int, size: int) -> list[Batch]:
-    return [Batch(0, 1, 0, "dual"), Batch(1, 2, 0, "dual", (BatchFile("one", size, "", rows),))]
+def batches(rows: int, size: int) -> list[ShardBatch]:
+    return [
+        ShardBatch(0, 1, 0, "dual"),
+        ShardBatch(1, 2, 0, "dual", (BatchFile("one", size, "", rows),)),
+    ]
 
 
 @pytest.mark.parametrize(

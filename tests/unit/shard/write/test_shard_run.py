@@ -12,7 +12,7 @@ from shard_states import batch, column
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.upload.parts import WriteResult
@@ -39,7 +39,7 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return client
 
 
-def written(_: Any, place: Any, state: ShardState, moment: int) -> Batch:
+def written(_: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
     place.write(f"batches/{moment}", b"")
     return batch(state.upper, moment + 1, f"batches/{moment}")
 
@@ -71,7 +71,7 @@ class Others:
     def __init__(self, client: Any, times: int) -> None:
         self.store, self.times = StateStore(client, LOCATION), times
 
-    def __call__(self, run: Any, place: Any, state: ShardState, moment: int) -> Batch:
+    def __call__(self, run: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
         made = written(run, place, state, moment)
         if self.times:
             self.times -= 1

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES
-from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -44,7 +44,7 @@ class Chunk:
         )
 
 
-class RecordTooLarge(CsvProblem):
+class RecordTooLarge(ObjectError):
     """A record that is too large to be held; `start` is its first bytes."""
 
     def __init__(self, rest: Chunk, limit: int) -> None:
@@ -228,7 +228,7 @@ def _has_blank_line(outside: bytes) -> bool:
 
 def parse(
     data: bytes,
-    layout: Layout,
+    layout: RecordLayout,
     types: Sequence[pa.DataType],
     dialect: CsvDialect,
     *,

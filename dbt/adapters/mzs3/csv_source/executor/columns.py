@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.encoding import SUBSET
-from dbt.adapters.mzs3.csv_source.executor.problem import shown
+from dbt.adapters.mzs3.csv_source.executor.object_error import shown
 from dbt.adapters.mzs3.names import folded, namesakes
 
 RESERVED_PREFIX = "_mz_"
@@ -129,14 +129,14 @@ def _same(first: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """A record has `width` fields; that of column i is at `fields[i]`, from 0."""
 
     width: int
     fields: tuple[int, ...]
 
     @classmethod
-    def in_order(cls, count: int) -> Layout:
+    def in_order(cls, count: int) -> RecordLayout:
         """One field for each column, in the columns' order."""
         return cls(count, tuple(range(count)))
 
@@ -155,10 +155,10 @@ class Layout:
         return self.fields.index(field) if field in self.fields else None
 
 
-def layout_by_name(found: Sequence[str], pinned: Sequence[str]) -> Layout:
+def layout_by_name(found: Sequence[str], pinned: Sequence[str]) -> RecordLayout:
     """Each pinned name's field in a header that has each of them once; see `name_difference`."""
     places = {name: position for position, name in enumerate(found)}
-    return Layout(len(found), tuple(places[name] for name in pinned))
+    return RecordLayout(len(found), tuple(places[name] for name in pinned))
 
 
 def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:

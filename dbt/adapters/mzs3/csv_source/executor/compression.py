@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.problem import FIX_OBJECT, CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
 
 BY_SUFFIX, NONE = "by_suffix", "none"
@@ -44,7 +44,7 @@ def compression_of(key: str, declared: str) -> str:
 def plain_reader(read: Read, key: str, declared: str) -> Read:
     """Reads the object's text: its bytes, or what they decompress to.
 
-    Raises CsvProblem where the bytes are not what the compression makes, end early, or are
+    Raises ObjectError where the bytes are not what the compression makes, end early, or are
     compressed though nothing says so.
     """
     return _READERS[compression_of(key, declared)](read)
@@ -174,18 +174,18 @@ class _Readable:
         pass
 
 
-def invalid(kind: str, exc: Exception) -> CsvProblem:
+def invalid(kind: str, exc: Exception) -> ObjectError:
     """The problem of an object that is not compressed as it should be."""
-    return CsvProblem(
+    return ObjectError(
         f"it is not valid {kind} ({exc})",
         "Correct or remove the object; for objects that are not compressed declare "
         "`compression: none`",
     )
 
 
-def ends_early(kind: str) -> CsvProblem:
+def ends_early(kind: str) -> ObjectError:
     """The problem of an object of which the end is missing."""
-    return CsvProblem(f"its {kind} stream ends early", FIX_OBJECT)
+    return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
 
 
 def _uncompressed(read: Read) -> Read:
@@ -210,7 +210,7 @@ def _first_bytes(read: Read) -> bytes:
         start += more
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
-            raise CsvProblem(
+            raise ObjectError(
                 f"it is compressed by {kind}", f"Declare `compression: {kind}`", line=1, byte=0
             )
     return start

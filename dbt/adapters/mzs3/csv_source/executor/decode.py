@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, is_plain, parse
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, is_special
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
@@ -45,7 +45,7 @@ class Decoder:
         self._reading = reading or Reading()
         self._delimiter = dialect.delimiter.encode()
         self._quote = dialect.quote.encode()
-        self._in_order = Layout.in_order(len(self._columns))
+        self._in_order = RecordLayout.in_order(len(self._columns))
         self._sifter = Sifter(self._columns, dialect, self._reading.encoding)
         # Columns read as text and converted by us.
         self._as_text = frozenset(
@@ -54,7 +54,7 @@ class Decoder:
         self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in _INTEGERS)
         self._expects_rejects = False
 
-    def decode(self, chunk: Chunk, layout: Layout | None = None) -> Decoded:
+    def decode(self, chunk: Chunk, layout: RecordLayout | None = None) -> Decoded:
         """The chunk's records; without a layout, one field for each column.
 
         Where bad records are not rejected, raises CsvProblem, at the first of the chunk.
@@ -66,7 +66,7 @@ class Decoder:
                 return Decoded(batch, batch.num_rows, length=len(chunk.data))
         return self._sift(chunk, layout)
 
-    def _all_good(self, data: bytes, layout: Layout) -> pa.RecordBatch | None:
+    def _all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
         """The records if there is nothing wrong with any; only then is this the way."""
         one_column = layout.width == 1
         if not is_plain(data, self._delimiter, self._quote, one_column=one_column):
@@ -82,7 +82,7 @@ class Decoder:
         except ValueError:
             return None
 
-    def _sift(self, chunk: Chunk, layout: Layout) -> Decoded:
+    def _sift(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
         rejects = self._reading.rejects
         sifted = self._sifter.sift(chunk, layout, last=chunk.last or not rejects)
         if sifted.bad and not rejects:
@@ -97,7 +97,7 @@ class Decoder:
             length=sifted.cut.end,
         )
 
-    def _learn(self, data: bytes, layout: Layout) -> pa.RecordBatch:
+    def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
         """Every column read as text and converted; remembers those that need it."""
         every = frozenset(range(len(self._columns)))
         text = self._parse(data, layout, every).columns
@@ -118,7 +118,7 @@ class Decoder:
         found = any(x in data and b"0" + x in data for x in (b"x", b"X"))
         return self._integers if found else frozenset()
 
-    def _read(self, data: bytes, layout: Layout, as_text: frozenset[int]) -> pa.RecordBatch:
+    def _read(self, data: bytes, layout: RecordLayout, as_text: frozenset[int]) -> pa.RecordBatch:
         batch = self._parse(data, layout, as_text)
         arrays = []
         for index, (array, column) in enumerate(zip(batch.columns, self._columns, strict=True)):
@@ -129,7 +129,7 @@ class Decoder:
                 arrays.append(array)
         return self._batch(arrays)
 
-    def _parse(self, data: bytes, layout: Layout, as_text: frozenset[int]) -> pa.RecordBatch:
+    def _parse(self, data: bytes, layout: RecordLayout, as_text: frozenset[int]) -> pa.RecordBatch:
         types = [
             pa.string() if i in as_text else arrow_type(column.data_type)
             for i, column in enumerate(self._columns)

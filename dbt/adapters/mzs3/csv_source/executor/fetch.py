@@ -16,8 +16,8 @@ from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows, schema_ddl
-from dbt.adapters.mzs3.csv_source.executor.problem import OF_RUN, CsvProblem, HeaderProblem
 from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
@@ -73,7 +73,7 @@ def fetch_objects(
                 stored = StoredObject(client, spec.bucket, key, etag, size)
                 try:
                     yield from task.rows(stored, modified[row])
-                except CsvProblem as problem:
+                except ObjectError as problem:
                     text = problem.text(spec.bucket, key, spec.source)
                     raise ExecutorError(text, problem.cause) from problem
 
@@ -104,7 +104,7 @@ class _Task:
         self._first_reject = ""
 
     def rows(self, stored: StoredObject, modified: pa.Scalar) -> Iterator[pa.RecordBatch]:
-        """One object's rows. Raises CsvProblem."""
+        """One object's rows. Raises ObjectError."""
         uri = f"s3://{stored.bucket}/{stored.key}"
         to_rows = ObjectRows(self._spec.columns, uri, modified)
         done = 0

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, RecordTooLarge
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout, layout_by_name, name_difference
+from dbt.adapters.mzs3.csv_source.executor.columns import (
+    RecordLayout,
+    layout_by_name,
+    name_difference,
+)
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, plain_reader
 from dbt.adapters.mzs3.csv_source.executor.encoding import (
     EXACT,
@@ -16,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import (
     utf8_reader,
     width_in,
 )
-from dbt.adapters.mzs3.csv_source.executor.problem import (
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
     shown,
@@ -50,7 +54,7 @@ def read_layout(
     pinned: Sequence[str],
     dialect: CsvDialect,
     reading: Reading,
-) -> Layout | None:
+) -> RecordLayout | None:
     """Which fields the columns are in an object that is not compressed; None if it is empty.
 
     Reads no more of it than it needs. Raises CsvProblem.
@@ -76,7 +80,7 @@ def split_header(
 
 def without_header(
     chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
-) -> tuple[Layout, Chunk]:
+) -> tuple[RecordLayout, Chunk]:
     """Which fields the columns are, and the chunk behind its header, which goes with the pinned.
 
     Raises HeaderProblem.
@@ -92,7 +96,7 @@ def layout_of(
     *,
     line: int | None = None,
     byte: int | None = None,
-) -> Layout:
+) -> RecordLayout:
     """Which fields of a header are the columns, one for each pinned name.
 
     Names are compared exactly: case and spaces count. Raises HeaderProblem, at that place, where
@@ -104,7 +108,7 @@ def layout_of(
         difference = any_order_difference(found, pinned, match)
     if difference is not None:
         raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte)
-    return Layout.in_order(len(pinned)) if match == EXACT else layout_by_name(found, pinned)
+    return RecordLayout.in_order(len(pinned)) if match == EXACT else layout_by_name(found, pinned)
 
 
 def too_large(problem: RecordTooLarge) -> HeaderProblem:

@@ -36,7 +36,7 @@ LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` times
 
 
 @dataclass(frozen=True)
-class Piece:
+class KeyRange:
     """The keys that sort after `after` and not after `last`; None is no bound.
 
     Keys sort by their UTF-8 bytes, which is the order of Python's texts, and S3's.
@@ -54,10 +54,10 @@ class Piece:
         return self.last is not None and key > self.last
 
 
-EVERYTHING = Piece()
+EVERYTHING = KeyRange()
 
 
-def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[Piece]:
+def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[KeyRange]:
     """At most `count` pieces, in order, that hold each key after `after` exactly once.
 
     Whatever keys there are or come to be: `marks` only say where to cut. They are keys, or where
@@ -68,7 +68,7 @@ def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[Piec
     # Between two cuts lie as many marks, but for rounding.
     ends = [inside[(number * (len(inside) + 1)) // count - 1] for number in range(1, count)]
     bounds = [after, *ends, None]
-    return [Piece(low, high) for low, high in pairwise(bounds)]
+    return [KeyRange(low, high) for low, high in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def listed_prefix(location: S3Location, pattern: str) -> str:
 
 
 def iter_pages(
-    client: S3Client, location: S3Location, pattern: str, piece: Piece = EVERYTHING
+    client: S3Client, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
 ) -> Iterator[list[ObjectInfo]]:
     """The matching objects of each page of the listing; pages without any are left out.
 
@@ -130,7 +130,7 @@ def first_page(
     depth = len(location.key(matcher.literal_prefix))
     below = (key[depth:].partition("/") for key in keys)
     return FirstPage(
-        _matching(page.get("Contents", []), location, matcher, Piece(after)),
+        _matching(page.get("Contents", []), location, matcher, KeyRange(after)),
         # A page may be empty and not the last one.
         max(keys, default=after or "") if page.get("IsTruncated") else None,
         all(map(lt, keys, keys[1:])),
@@ -153,7 +153,7 @@ def list_objects(
             for bounds in zip(afters, lasts, strict=True):
                 try:
                     client = client or s3_client(connection)
-                    for page in iter_pages(client, location, pattern, Piece(*bounds)):
+                    for page in iter_pages(client, location, pattern, KeyRange(*bounds)):
                         yield as_batch(page)
                 except S3Error as exc:
                     raise ExecutorError(str(exc)) from exc
@@ -182,7 +182,7 @@ def listing_failed(exc: Exception, bucket: str, prefix: str) -> S3Error:
 
 
 def _matching(
-    contents: list[Any], location: S3Location, matcher: Pattern, piece: Piece
+    contents: list[Any], location: S3Location, matcher: Pattern, piece: KeyRange
 ) -> list[ObjectInfo]:
     below = len(location.prefix)
     return [

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.badvalues import convert_good
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge, parse
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8, readable_text
-from dbt.adapters.mzs3.csv_source.executor.problem import (
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
-    CsvProblem,
+    ObjectError,
     not_of_type,
     shown,
 )
@@ -49,12 +49,12 @@ class Reject:
     error: str
     is_value: bool = False
 
-    def problem(self) -> CsvProblem:
+    def problem(self) -> ObjectError:
         """The same as the error that a run ends in."""
         advice = (
             f"{FIX_OBJECT}; or declare the column as a string" if self.is_value else FIX_OBJECT
         )
-        return CsvProblem(self.error, advice, line=self.line, byte=self.byte)
+        return ObjectError(self.error, advice, line=self.line, byte=self.byte)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Sifter:
     dialect: CsvDialect
     encoding: str
 
-    def sift(self, chunk: Chunk, layout: Layout, *, last: bool) -> Sifted:
+    def sift(self, chunk: Chunk, layout: RecordLayout, *, last: bool) -> Sifted:
         """The chunk's records, the good ones converted.
 
         Unless it is the object's `last`, a record of which the end is not in the chunk is left.
@@ -98,7 +98,7 @@ class Sifter:
             {**dict.fromkeys(cut.malformed | ragged), **values},
         )
 
-    def _text(self, data: bytes, layout: Layout) -> tuple[list[pa.Array], list[int]]:
+    def _text(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
         """The columns as text, and the numbers of the records that have not as many fields."""
         types = [pa.string()] * len(self.columns)
         if not data:
@@ -134,7 +134,7 @@ class Sifted:
 
     sifter: Sifter
     chunk: Chunk
-    layout: Layout
+    layout: RecordLayout
     cut: Cut
     batch: pa.RecordBatch
     numbers: pa.Array
@@ -190,10 +190,10 @@ def oversized(problem: RecordTooLarge, encoding: str) -> Reject:
     return Reject(0, problem.line, problem.byte, raw, None, error)
 
 
-def _unreadable(chunk: Chunk) -> CsvProblem:
+def _unreadable(chunk: Chunk) -> ObjectError:
     # pyarrow's reader and ours disagree.
     problem = "the records from here on could not be read"
-    return CsvProblem(problem, FIX_OBJECT, line=chunk.line, byte=chunk.byte)
+    return ObjectError(problem, FIX_OBJECT, line=chunk.line, byte=chunk.byte)
 
 
 def raw_text(raw: bytes, encoding: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
-from dbt.adapters.mzs3.csv_source.executor.problem import GONE, NOT_READ, CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
 from dbt.adapters.mzs3.objects.reader import begins_at
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ObjectReader:
     holds for the rest. `span` is the first byte to read and the one behind the last; None is the
     whole object. A connection that breaks is resumed at the byte reached, `MAX_RESUMES`
     times without progress at most; an answer that does not start there is an error. Raises
-    CsvProblem where the object cannot be read.
+    ObjectError where the object cannot be read.
     """
 
     def __init__(
@@ -103,25 +103,25 @@ class ObjectReader:
             self._end = answer["ContentLength"]
         self._etag = entity_tag(answer)
 
-    def _refused(self, exc: Exception) -> CsvProblem:
+    def _refused(self, exc: Exception) -> ObjectError:
         if error_code(exc) in ("PreconditionFailed", "412"):
             return replaced(self._etag)
         if is_missing(exc):
-            return CsvProblem(
+            return ObjectError(
                 "it was removed after it was listed",
                 "Put it back, or run again without it",
                 cause=GONE,
             )
         if error_code(exc) == "InvalidObjectState":
-            return CsvProblem(
+            return ObjectError(
                 f"it is archived, so that it can't be read ({reason_of(exc)})",
                 "Restore it, then run again",
             )
         return self._unreadable(exc)
 
-    def _unreadable(self, exc: Exception) -> CsvProblem:
+    def _unreadable(self, exc: Exception) -> ObjectError:
         doing = f"reading it from byte {self._position}"
-        return CsvProblem(
+        return ObjectError(
             describe(exc, doing, "s3:GetObject"),
             "Nothing of it was kept; run again",
             cause=NOT_READ,
@@ -134,9 +134,9 @@ def entity_tag(answer: Mapping[str, Any]) -> str:
     return tag.strip('"')
 
 
-def replaced(etag: str | None) -> CsvProblem:
+def replaced(etag: str | None) -> ObjectError:
     """What is wrong where the object is not the one that was listed."""
-    return CsvProblem(
+    return ObjectError(
         f"it was replaced after it was listed: its ETag is no longer {etag}",
         "Do not overwrite objects while they are ingested; run again to list it anew",
         cause=GONE,
@@ -146,7 +146,7 @@ def replaced(etag: str | None) -> CsvProblem:
 def require_answer(
     answer: Mapping[str, Any], position: int, etag: str | None, *, whole: bool
 ) -> None:
-    """Raise CsvProblem unless the answer is the object with that ETag, from that byte on.
+    """Raise ObjectError unless the answer is the object with that ETag, from that byte on.
 
     `whole` if no range was asked for. A store or a proxy may leave out of account the conditions
     and the range of a request.
@@ -156,7 +156,7 @@ def require_answer(
     if not begins_at(answer, position, whole=whole):
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
         content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
-        raise CsvProblem(
+        raise ObjectError(
             f"asked for it from byte {position} on, the store sent another part (HTTP {status}, "
             f"Content-Range {content_range}, Content-Length {length})",
             "Have the store, or the proxy before it, send the part that is asked for; nothing of "

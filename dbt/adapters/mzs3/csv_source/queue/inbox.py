@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.csv_source.queue.events import (
     parse_message,
 )
 from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
-from dbt.adapters.mzs3.csv_source.report import Voice
+from dbt.adapters.mzs3.csv_source.report import SourceLog
 from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.text import counted
@@ -56,7 +56,7 @@ class Inbox:
     those under which there is nothing, `removed` are said to be so and `gone` were announced.
     `empty` says that there was no message at all. While it is entered, a thread keeps the messages
     hidden from others. Its end gives back what was not deleted. Raises S3Error where the queue
-    can't be read; what else goes wrong with it is told to `voice` only, as it loses nothing.
+    can't be read; what else goes wrong with it is told to `log` only, as it loses nothing.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class Inbox:
         connection: AwsConnection,
         queue: Queue,
         cancellation: Cancellation,
-        voice: Voice,
+        log: SourceLog,
     ) -> None:
         self._source = definition.name
         self._scope = Scope(definition.location, definition.pattern)
         self._connection = connection
         self._queue = queue
         self._cancellation = cancellation
-        self._voice = voice
-        self._held = Held(definition.name, queue, voice)
+        self._log = log
+        self._held = Held(definition.name, queue, log)
         self._ours: set[str] = set()
         self._events: list[ObjectEvent] = []
         self._received = False
@@ -147,7 +147,7 @@ class Inbox:
             for message in messages:
                 if (reason := self._take(message)) is not None:
                     left_alone[reason] += 1
-        self._voice.warn(
+        self._log.warn(
             f"{self._source}: this run takes the first {len(self._held)} messages of the queue "
             f"{self._queue.name}; run again for the rest"
         )
@@ -171,7 +171,7 @@ class Inbox:
             return
         self._held.give_back([message for message in self._held if message not in self._ours])
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
-        self._voice.warn(
+        self._log.warn(
             f"{self._source}: messages of the queue {self._queue.name} were left in it, as they "
             f"are not this source's: {reasons}. They come again with every run: give the source "
             "a queue of its own"
@@ -183,14 +183,14 @@ def open_inbox(
     definition: SourceDefinition,
     connection: AwsConnection,
     cancellation: Cancellation,
-    voice: Voice,
+    log: SourceLog,
 ) -> Iterator[Inbox | None]:
     """The inbox of the source's queue, None for a source without one. Raises S3Error."""
     if definition.discovery.queue is None:
         yield None
         return
     queue = Queue(connection, definition.discovery.queue)
-    with Inbox(definition, connection, queue, cancellation, voice) as inbox:
+    with Inbox(definition, connection, queue, cancellation, log) as inbox:
         yield inbox
 
 
@@ -198,13 +198,13 @@ class Held:
     """The ids of the messages that were taken from a queue and are neither deleted nor back.
 
     From the first message on a thread keeps them hidden, until `stop`. Raises nothing: what goes
-    wrong loses nothing, and is told to `voice`.
+    wrong loses nothing, and is told to `log`.
     """
 
-    def __init__(self, source: str, queue: Queue, voice: Voice) -> None:
+    def __init__(self, source: str, queue: Queue, log: SourceLog) -> None:
         self._source = source
         self._queue = queue
-        self._voice = voice
+        self._log = log
         self._handles: dict[str, str] = {}
         self._done = threading.Event()
         self._hiding = threading.Lock()
@@ -235,7 +235,7 @@ class Held:
         for message in messages:
             del self._handles[message]
         if undone.count:
-            self._voice.warn(
+            self._log.warn(
                 f"{self._of_queue(undone.count)} could not be deleted ({undone.reason}). They "
                 "come again, and nothing is ingested twice"
             )
@@ -249,7 +249,7 @@ class Held:
         except S3Error as exc:
             undone = Undone(len(handles), str(exc))
         if undone.count:
-            self._voice.warn(
+            self._log.warn(
                 f"{self._source}: {counted(undone.count, 'message')} could not be given back to "
                 f"the queue {self._queue.name} at once ({undone.reason}). They come back by "
                 f"themselves within {VISIBILITY_S} s"
@@ -268,7 +268,7 @@ class Held:
             undone = self._hide_all()
             if undone.count and not told and not self._done.is_set():
                 told = True
-                self._voice.warn(
+                self._log.warn(
                     f"{self._of_queue(undone.count)} could not be kept from others while this run "
                     f"works ({undone.reason}). Another run may get them too; nothing is ingested "
                     "twice"

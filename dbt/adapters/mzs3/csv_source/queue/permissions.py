@@ -7,20 +7,24 @@ from collections.abc import Callable
 from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import is_denied, nothing_works
-from dbt.adapters.mzs3.aws.permissions import Check, Need
+from dbt.adapters.mzs3.aws.permissions import Check, Permission
 from dbt.adapters.mzs3.csv_source.queue.sqs import Queue
 from dbt.adapters.mzs3.errors import S3Error
 
-LOOK_UP = Need("look up the queue", "sqs:GetQueueUrl", True, "a queue that is given by its name")
-RECEIVE = Need("receive messages", "sqs:ReceiveMessage", True, "every run, to learn of objects")
-HIDE = Need(
+LOOK_UP = Permission(
+    "look up the queue", "sqs:GetQueueUrl", True, "a queue that is given by its name"
+)
+RECEIVE = Permission(
+    "receive messages", "sqs:ReceiveMessage", True, "every run, to learn of objects"
+)
+HIDE = Permission(
     "change the visibility of messages",
     "sqs:ChangeMessageVisibility",
     False,
     "keeping messages from others while a run works, and for giving them back at once; without "
     "it they come back within 300 s, even while the run still works",
 )
-DELETE = Need(
+DELETE = Permission(
     "delete messages",
     "sqs:DeleteMessage",
     False,
@@ -52,7 +56,7 @@ def check_queue(connection: AwsConnection, queue: str) -> list[Check]:
     ]
 
 
-def _try(connection: AwsConnection, need: Need, action: Callable[[], object]) -> Check:
+def _try(connection: AwsConnection, need: Permission, action: Callable[[], object]) -> Check:
     try:
         action()
     except S3Error as exc:

@@ -18,8 +18,8 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, to_json
-from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, each
-from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, map_concurrently
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import (
     PendingFile,
     complete,
@@ -31,8 +31,8 @@ from dbt.adapters.mzs3.upload.pending import (
 class Effects:
     """Each can be done again, by any run that goes on with the commit."""
 
-    def __init__(self, place: Place, pending: PendingExport) -> None:
-        self._place = place
+    def __init__(self, prefix: Prefix, pending: PendingExport) -> None:
+        self._prefix = prefix
         self.pending = pending
         self.spared: tuple[str, ...] = ()
         """The URIs of objects that `delete_visible` took for somebody else's."""
@@ -41,15 +41,15 @@ class Effects:
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, or of all files, relative to the location."""
         keys = [file.key for file in self.pending.files] if keys is None else keys
-        return [key.removeprefix(self._place.location.prefix) for key in keys]
+        return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
     def require_unchanged(self) -> None:
         """Looked at after claiming, so that no other run can have committed in between."""
         if self.pending.replaces is None:
-            ours = {self._place.key(COMMITTING), *(file.key for file in self.pending.files)}
-            require_empty(self._place, but_for=ours)
+            ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
+            require_empty(self._prefix, ignoring=ours)
             return
-        manifest = self._place.find(self._place.key(MANIFEST))
+        manifest = self._prefix.find(self._prefix.key(MANIFEST))
         if manifest is None or manifest.etag != self.pending.replaces:
             raise LocationError(self.overtaken())
 
@@ -58,26 +58,26 @@ class Effects:
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
-        found = next((found.key for found in self._place.objects() if found.key in mine), None)
+        found = next((found.key for found in self._prefix.objects() if found.key in mine), None)
         if found is not None:
             self.require_unchanged()  # another run of this location has better words
             raise LocationError(
-                f"{self._place.uri_of(found)} is there, which this run was about to write: "
+                f"{self._prefix.uri_of(found)} is there, which this run was about to write: "
                 "another run is committing, or something else writes to this location, or to one "
                 "above or below it. Give each model, and each run, a location of its own"
             )
 
     def can_still_be_visible(self) -> bool:
         """Whether the manifest is what it was when the run began; another run asks."""
-        manifest = self._place.find(self._place.key(MANIFEST))
+        manifest = self._prefix.find(self._prefix.key(MANIFEST))
         return (manifest.etag if manifest else None) == self.pending.replaces
 
     def complete_all(self) -> bool:
         """In parallel; waits for all. False if an upload is gone, else raises what failed."""
-        return all(each(self.pending.files, self._is_completed))
+        return all(map_concurrently(self.pending.files, self._is_completed))
 
     def _is_completed(self, file: PendingFile) -> bool:
-        etag = complete(self._place, file, instead_of=self.pending.in_place)
+        etag = complete(self._prefix, file, instead_of=self.pending.in_place)
         if etag:
             self._etags[file.key] = etag
         return etag is not None
@@ -90,7 +90,7 @@ class Effects:
         """
         if self.pending.in_place is not None:
             return self.complete_all()
-        return all(each(self.pending.files, self._is_completed_or_ended))
+        return all(map_concurrently(self.pending.files, self._is_completed_or_ended))
 
     def _is_completed_or_ended(self, file: PendingFile) -> bool:
         """Whether the file is there. If not, nobody can complete its upload any more."""
@@ -100,18 +100,18 @@ class Effects:
             if not was_surely_refused(exc):
                 raise
         try:
-            self._place.abort(file.key, file.upload_id)
+            self._prefix.abort(file.key, file.upload_id)
         except AwsFailure as exc:
             if not is_missing(exc):
                 raise
-        return is_completed(self._place, file)
+        return is_completed(self._prefix, file)
 
     def is_visible(self) -> bool:
         """Whether the manifest is of this commit, or one that keeps some of its files.
 
         Known by the commit's id: other runs may write the same bytes under the same names.
         """
-        return self._is_of_this(self._place.read(MANIFEST))
+        return self._is_of_this(self._prefix.read(MANIFEST))
 
     def _is_of_this(self, content: bytes | None) -> bool:
         mine = self.pending.manifest["run_id"]
@@ -127,10 +127,10 @@ class Effects:
         body, before = to_json(self.pending.manifest), self.pending.replaces
         condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
         try:
-            self._place.write(MANIFEST, body, **condition)
+            self._prefix.write(MANIFEST, body, **condition)
         except AwsFailure as exc:
             if error_code(exc) in NO_CONDITIONS_CODES:
-                self._place.write(MANIFEST, body)
+                self._prefix.write(MANIFEST, body)
             elif error_code(exc) in REFUSED_CODES or is_missing(exc):
                 return self._is_there_after(exc)
             else:
@@ -142,7 +142,7 @@ class Effects:
 
         Raises the refusal if what is there could still be replaced: another request was faster.
         """
-        found = self._place.read_version(MANIFEST)
+        found = self._prefix.read_version(MANIFEST)
         if self._is_of_this(found[0] if found else None):
             return True
         if (found[1] if found else None) == self.pending.replaces:
@@ -154,15 +154,15 @@ class Effects:
         if not self.pending.stale:
             return []
         try:
-            named = _keys_of(_parsed(self._place.read(MANIFEST)))
+            named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
         except AwsFailure as exc:
-            return [describe(exc, f"reading {self._place.uri}{MANIFEST}", "s3:GetObject")]
+            return [describe(exc, f"reading {self._prefix.uri}{MANIFEST}", "s3:GetObject")]
         stale = [key for key in self.pending.stale if key not in named]
-        return delete_all(self._place, stale)
+        return delete_all(self._prefix, stale)
 
     def abort(self) -> list[str]:
         """Give every upload up; what could not be, and why."""
-        return abort_all(self._place, [(f.key, f.upload_id) for f in self.pending.files])
+        return abort_all(self._prefix, [(f.key, f.upload_id) for f in self.pending.files])
 
     def delete_visible(self) -> list[str]:
         """Delete what has become an object; what could not be, and why.
@@ -171,18 +171,18 @@ class Effects:
         """
         try:
             # Of runs that began at one time, another may have committed files of these names.
-            named = _keys_of(_parsed(self._place.read(MANIFEST)))
+            named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
             files = {file.key: file for file in self.pending.files if file.key not in named}
-            visible = [found for found in self._place.objects() if found.key in files]
+            visible = [found for found in self._prefix.objects() if found.key in files]
         except AwsFailure as exc:
-            doing = f"reading {self._place.uri}"
+            doing = f"reading {self._prefix.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
         visible = [found for found in visible if found.size == files[found.key].bytes]
         ours = [found.key for found in visible if self._may_be(files[found.key], found)]
-        self.spared = tuple(self._place.uri_of(f.key) for f in visible if f.key not in ours)
-        return delete_all(self._place, ours)
+        self.spared = tuple(self._prefix.uri_of(f.key) for f in visible if f.key not in ours)
+        return delete_all(self._prefix, ours)
 
-    def _may_be(self, file: PendingFile, found: Listed) -> bool:
+    def _may_be(self, file: PendingFile, found: ListedObject) -> bool:
         """Whether an object is what a file's upload has become, as far as its ETag tells."""
         # Stores follow S3's formula or not, and S3 itself does not for every encryption.
         etags = {self._etags.get(file.key, "").strip('"'), multipart_etag(file.etags) or ""} - {""}
@@ -191,7 +191,7 @@ class Effects:
     def overtaken(self) -> str:
         """What a run is told that comes too late."""
         return (
-            f"another run has committed an export to {self._place.uri} since this one began; "
+            f"another run has committed an export to {self._prefix.uri} since this one began; "
             "that one stays. Give each model a location of its own, or run this one again"
         )
 

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.objects.prefix import Listed, Place
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
@@ -43,73 +43,73 @@ class Existing:
         return {_name(entry["url"], self.prefix): entry for entry in self.manifest["entries"]}
 
 
-def read_existing(place: Place) -> Existing | None:
+def read_existing(prefix: Prefix) -> Existing | None:
     """The export that stands at the location, or None; raises S3Error or LocationError."""
-    key = place.key(MANIFEST)
+    key = prefix.key(MANIFEST)
     try:
-        found = place.find(key)
-        content = place.read(MANIFEST) if found is not None else None
+        found = prefix.find(key)
+        content = prefix.read(MANIFEST) if found is not None else None
     except AwsFailure as exc:
-        doing = f"reading {place.uri_of(key)}"
+        doing = f"reading {prefix.uri_of(key)}"
         raise S3Error(describe(exc, doing, "s3:ListBucket and s3:GetObject")) from exc
     if found is None or content is None:
         return None
     try:
         manifest = json.loads(content)
-        existing = Existing(found.etag, manifest, place.location.prefix)
-        mine = f"s3://{place.location.bucket}/{place.location.prefix}"
+        existing = Existing(found.etag, manifest, prefix.location.prefix)
+        mine = f"s3://{prefix.location.bucket}/{prefix.location.prefix}"
         if not all(entry["url"].startswith(mine) for entry in manifest["entries"]):
             raise ValueError("it names files elsewhere")
         if manifest["author"]["name"] != "dbt-mzs3":
             raise ValueError("it has another author")
     except (ValueError, KeyError, TypeError) as exc:
         raise LocationError(
-            f"{place.uri_of(key)} is not a manifest that dbt-mzs3 writes ({exc}), and only what "
+            f"{prefix.uri_of(key)} is not a manifest that dbt-mzs3 writes ({exc}), and only what "
             "such a manifest names is ever replaced. Export to another location"
         ) from exc
     return existing
 
 
-def require_empty(place: Place, *, but_for: Collection[str] = ()) -> None:
-    """Raises LocationError if there is any object below the location but the keys `but_for`.
+def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
+    """Raises LocationError if there is any object below the location but the keys `ignoring`.
 
     Markers of folders and probes are nothing.
     """
-    there = (found.key for found in place.objects() if not _is_nothing(place, found))
+    there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
     try:
-        keys = list(islice((key for key in there if key not in but_for), _COUNTED))
+        keys = list(islice((key for key in there if key not in ignoring), _COUNTED))
     except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     if keys:
         more = " or more" if len(keys) == _COUNTED else ""
         count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"
-        ours = place.key(MANIFEST) in keys
+        ours = prefix.key(MANIFEST) in keys
         overwrite = "set on_existing to overwrite, " if ours else ""
         raise LocationError(
-            f"{place.uri} is not empty: it holds {count}, such as {place.uri_of(keys[0])}. Remove "
-            f"what is there, {overwrite}or export to a new location for each run, such as "
-            f"'{place.uri}' || mz_now()"
+            f"{prefix.uri} is not empty: it holds {count}, such as {prefix.uri_of(keys[0])}. "
+            f"Remove what is there, {overwrite}or export to a new location for each run, such as "
+            f"'{prefix.uri}' || mz_now()"
         )
 
 
-def _is_nothing(place: Place, found: Listed) -> bool:
-    return found.is_folder_marker or place.is_probe(found.key)
+def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
+    return found.is_folder_marker or prefix.is_probe(found.key)
 
 
-def require_ours(place: Place, existing: Existing) -> None:
+def require_ours(prefix: Prefix, existing: Existing) -> None:
     """Raises LocationError for objects that an overwrite would leave among the new files.
 
     Names that begin with `_` or `.` are no data to those who read folders, and may stay.
     """
     ours = {*existing.entries, MANIFEST, COMMITTING}
-    data = (found.key for found in place.objects() if not _is_nothing(place, found))
-    names = (key.removeprefix(place.location.prefix) for key in data)
+    data = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
+    names = (key.removeprefix(prefix.location.prefix) for key in data)
     foreign = [n for n in names if n not in ours and not n.split("/")[-1].startswith(("_", "."))]
     if foreign:
         more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise LocationError(
-            f"{place.uri} holds objects that its manifest does not name: "
-            f"{place.uri_of(place.key(foreign[0]))}{more}. An overwrite replaces only what a "
+            f"{prefix.uri} holds objects that its manifest does not name: "
+            f"{prefix.uri_of(prefix.key(foreign[0]))}{more}. An overwrite replaces only what a "
             "manifest of dbt-mzs3 names; move them away, or export to another location"
         )
 

@@ -13,10 +13,10 @@ from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.sweep import UnknownClaimError
+from dbt.adapters.mzs3.upload.reaper import UnknownClaimError
 
 COMMITTING = "_committing.json"
 State = Literal["open", "forward", "back", "closed"]
@@ -116,42 +116,42 @@ class StaleFilesError(CopyError):
     """The export is committed and its manifest true, but files of the old one are still there."""
 
 
-def read_intent(place: Place) -> Version | None:
+def read_intent(prefix: Prefix) -> Version | None:
     """The intent at a location, or None.
 
     Raises AwsFailure, or ValueError if the object is not what a commit writes there.
     """
-    found = place.read_version(COMMITTING)
+    found = prefix.read_version(COMMITTING)
     if found is None:
         return None
     intent = CommitIntent.from_json(found[0])
     if intent.pending is not None:
-        _require_keys_below(place, intent.pending)
+        _require_keys_below(prefix, intent.pending)
     return Version(intent, found[1])
 
 
-def claimed_uploads(place: Place, keep: Collection[str]) -> frozenset[str]:
+def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     """The uploads that a commit may be about to complete; raises UnknownClaimError, AwsFailure.
 
     A run that may not read takes the claim to be its own still, if it has made one: then it keeps
     uploads.
     """
     try:
-        version = read_intent(place)
+        version = read_intent(prefix)
     except (*AwsFailure, ValueError) as exc:
         # An export can do without the right to read. Without an intent nothing is lost by it.
-        key = place.key(COMMITTING)
-        if keep or place.find(key) is None:
+        key = prefix.key(COMMITTING)
+        if keep or prefix.find(key) is None:
             return frozenset()
         raise UnknownClaimError(
-            f"{place.uri_of(key)}, which may name open uploads of another run, could not be read: "
-            f"{exc}"
+            f"{prefix.uri_of(key)}, which may name open uploads of another run, could not be "
+            f"read: {exc}"
         ) from exc
     pending = version.intent.pending if version else None
     return frozenset(file.upload_id for file in pending.files) if pending else frozenset()
 
 
-def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -> Version:
+def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
     """Compare and set: the intent is there now, in the place of `instead_of`, or of nothing.
 
     Raises ChangedError if something else was there, AwsFailure if S3 has not made the change, and
@@ -160,16 +160,16 @@ def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -
     body = intent.to_json()
     condition = {"IfMatch": instead_of.etag} if instead_of else {"IfNoneMatch": "*"}
     try:
-        return Version(intent, place.write(COMMITTING, body, **condition))
+        return Version(intent, prefix.write(COMMITTING, body, **condition))
     except AwsFailure as exc:
         if error_code(exc) in NO_CONDITIONS_CODES:
-            return Version(intent, place.write(COMMITTING, body))
+            return Version(intent, prefix.write(COMMITTING, body))
         # A change that S3 has made may be refused all the same, as boto3 has asked for it twice.
         was_refused = error_code(exc) in REFUSED_CODES or is_missing(exc)
         if not was_refused and was_surely_refused(exc):
             raise
         try:
-            found = place.read_version(COMMITTING)
+            found = prefix.read_version(COMMITTING)
         except AwsFailure as second:
             raise UnansweredError(second) from exc
         if found is not None and found[0] == body:
@@ -180,7 +180,7 @@ def put_intent(place: Place, intent: CommitIntent, instead_of: Version | None) -
 
 
 def close_intent(
-    place: Place, version: Version, writer: str, used: UsedNames, *, deletes: bool
+    prefix: Prefix, version: Version, writer: str, used: UsedNames, *, deletes: bool
 ) -> None:
     """The location is free for the next commit; raises ChangedError or AwsFailure.
 
@@ -190,14 +190,14 @@ def close_intent(
     """
     if deletes and used == NO_NAMES:
         try:
-            place.delete(place.key(COMMITTING), IfMatch=version.etag)
+            prefix.delete(prefix.key(COMMITTING), IfMatch=version.etag)
         except AwsFailure as exc:
             if error_code(exc) in _OTHER_CODES or is_missing(exc):
                 return  # removed by us, asked for twice; or another run's by now
         else:
             return
     closed = replace(version.intent, state="closed", pending=None, written_by=writer, used=used)
-    put_intent(place, closed, version)
+    put_intent(prefix, closed, version)
 
 
 def _version(content: bytes, etag: str) -> Version | None:
@@ -221,14 +221,14 @@ def was_surely_refused(exc: Exception) -> bool:
     return not _has_no_answer(exc) and int(about.get("RetryAttempts", 0)) == 0
 
 
-def _require_keys_below(place: Place, pending: PendingExport) -> None:
+def _require_keys_below(prefix: Prefix, pending: PendingExport) -> None:
     """Raises ValueError for an intent of another location, which somebody has copied here."""
     keys = [*(file.key for file in pending.files), *pending.stale]
     if "run_id" not in pending.manifest or "meta" not in pending.manifest:
         raise ValueError("its manifest is none of an export")
     urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
-    if not all(key.startswith(place.location.prefix) for key in keys) or not all(
-        url.startswith(place.uri) for url in urls
+    if not all(key.startswith(prefix.location.prefix) for key in keys) or not all(
+        url.startswith(prefix.uri) for url in urls
     ):
         raise ValueError("it names files elsewhere")
 

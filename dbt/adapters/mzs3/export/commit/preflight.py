@@ -25,13 +25,13 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.concurrently import each
+from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
+from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
-from dbt.adapters.mzs3.upload.sweep import Sweeper
 
 OnExisting = Literal["fail", "overwrite", "resume"]
 
@@ -40,7 +40,7 @@ _TIMES = 20
 
 
 @dataclass(frozen=True)
-class Ground:
+class Preflight:
     """What an export finds at its location, once the location is fit for it.
 
     `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
@@ -49,7 +49,7 @@ class Ground:
     was seen to heed conditions of writes. `reusable` has uploads by key, the fullest first.
     """
 
-    sweeper: Sweeper
+    reaper: UploadReaper
     existing: Existing | None = None
     finished: str | None = None
     first_number: int = 1
@@ -59,34 +59,34 @@ class Ground:
 
 
 def prepare(
-    place: Place,
+    prefix: Prefix,
     on_existing: OnExisting,
     *,
     single_file: str | None = None,
     partition_by: Sequence[str] = (),
-) -> Ground:
+) -> Preflight:
     """The location, proved fit and writable; nothing but an interrupted commit has changed there.
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
     """
-    deletes = compares_before_deleting(place)
-    before = recover(place, deletes=deletes)
+    deletes = compares_before_deleting(prefix)
+    before = recover(prefix, deletes=deletes)
     if before.finished is not None and on_existing == "fail":
         raise LocationError(
             f"{before.finished}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
     if on_existing != "fail":
-        _require_conditions(place, on_existing)
-    existing = None if on_existing == "fail" else read_existing(place)
+        _require_conditions(prefix, on_existing)
+    existing = None if on_existing == "fail" else read_existing(prefix)
     if existing is None:
-        require_empty(place, but_for={place.key(COMMITTING)})
+        require_empty(prefix, ignoring={prefix.key(COMMITTING)})
     elif on_existing == "overwrite":
-        require_ours(place, existing)
-        prove_deleting(place)
-    with proof_of_writing(place) as probe:
-        sweeper = Sweeper(
-            place,
+        require_ours(prefix, existing)
+        prove_deleting(prefix)
+    with proof_of_writing(prefix) as probe:
+        reaper = UploadReaper(
+            prefix,
             probe,
             single_file=single_file,
             partition_by=partition_by,
@@ -96,44 +96,44 @@ def prepare(
     used = existing.used(before.used) if existing else before.used
     if single_file is not None and not used.allows([single_file]):
         raise LocationError(
-            f"{place.uri}{single_file} may still be removed by a run that was taken for dead; "
+            f"{prefix.uri}{single_file} may still be removed by a run that was taken for dead; "
             "choose another single_file, or another location. Or make sure that no run to this "
             "location is still going, nor one that hangs, and then remove "
-            f"{place.uri}{COMMITTING}"
+            f"{prefix.uri}{COMMITTING}"
         )
-    return Ground(
-        sweeper,
+    return Preflight(
+        reaper,
         existing,
         finished=before.finished,
         first_number=used.next_number,
         deletes=deletes,
         proven=on_existing != "fail",
-        reusable=_reusable(place, sweeper, probe) if on_existing == "resume" else {},
+        reusable=_reusable(prefix, reaper, probe) if on_existing == "resume" else {},
     )
 
 
-def _require_conditions(place: Place, on_existing: OnExisting) -> None:
+def _require_conditions(prefix: Prefix, on_existing: OnExisting) -> None:
     """Raises LocationError where two runs at once could both claim the location."""
-    heeds = store_conditions(place)
+    heeds = store_conditions(prefix)
     if not (heeds.creates and heeds.replaces):
         raise LocationError(
-            f"the store of {place.uri} does not heed the conditions of writes (If-None-Match, "
+            f"the store of {prefix.uri} does not heed the conditions of writes (If-None-Match, "
             f"If-Match), without which two runs at once could mix their files: on_existing: "
             f"{on_existing} needs a store that does, such as Amazon S3. Here set on_existing to "
-            f"fail, and export to a new location for each run, such as '{place.uri}' || mz_now()"
+            f"fail, and export to a new location for each run, such as '{prefix.uri}' || mz_now()"
         )
 
 
-def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[OpenUpload]]:
+def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, list[OpenUpload]]:
     """The open uploads of interrupted runs that tell what they were opened with."""
-    if sweeper.is_blind:
+    if reaper.is_blind:
         raise S3Error(
-            f"on_existing: resume needs s3:ListBucketMultipartUploads on {place.uri}, and a store "
-            "that lists open uploads: it could not see what an interrupted run left open. Set "
-            "on_existing to fail or overwrite to export without"
+            f"on_existing: resume needs s3:ListBucketMultipartUploads on {prefix.uri}, and a "
+            "store that lists open uploads: it could not see what an interrupted run left open. "
+            "Set on_existing to fail or overwrite to export without"
         )
-    ours = [(k, i) for k, i in sweeper.found if i != probe and sweeper.is_ours(k)]
-    listed = each(ours, lambda upload: _parts_of(place, *upload))
+    ours = [(k, i) for k, i in reaper.found if i != probe and reaper.is_ours(k)]
+    listed = map_concurrently(ours, lambda upload: _parts_of(prefix, *upload))
     found: dict[str, list[OpenUpload]] = {}
     for (key, _), upload in zip(ours, listed, strict=True):
         if upload is not None and NOTE_PART in upload.parts:
@@ -143,10 +143,10 @@ def _reusable(place: Place, sweeper: Sweeper, probe: str) -> dict[str, list[Open
     return found
 
 
-def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:
+def _parts_of(prefix: Prefix, key: str, upload_id: str) -> OpenUpload | None:
     """What S3 has of an upload; None if it is gone by now."""
-    pages = place.client.get_paginator("list_parts").paginate(
-        Bucket=place.location.bucket, Key=key, UploadId=upload_id
+    pages = prefix.client.get_paginator("list_parts").paginate(
+        Bucket=prefix.location.bucket, Key=key, UploadId=upload_id
     )
     parts: dict[int, tuple[str, int]] = {}
     try:
@@ -156,7 +156,7 @@ def _parts_of(place: Place, key: str, upload_id: str) -> OpenUpload | None:
     except AwsFailure as exc:
         if is_missing(exc):
             return None
-        doing = f"listing what is uploaded of {place.uri_of(key)}"
+        doing = f"listing what is uploaded of {prefix.uri_of(key)}"
         raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
     return OpenUpload(upload_id, parts)
 
@@ -172,57 +172,57 @@ class Recovered:
     finished: str | None = None
 
 
-def recover(place: Place, *, deletes: bool) -> Recovered:
+def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
     """End the commit that a run before this one left half-way at the location, if there is one.
 
     Forward if that is possible, else back. Raises CopyError if neither could be done, S3Error if
     the location can't be listed, LocationError if other runs keep committing there.
     """
     try:
-        there = place.find(place.key(COMMITTING))
+        there = prefix.find(prefix.key(COMMITTING))
     except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {place.uri}", "s3:ListBucket")) from exc
+        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     if there is None:
         return Recovered()
     finished: str | None = None
     for _ in range(_TIMES):
         try:
-            version = read_intent(place)
+            version = read_intent(prefix)
             if version is None:
                 return Recovered(finished=finished)
             if version.intent.state == "closed":
                 return Recovered(version.intent.used, finished)
-            commit = Commit.found(place, version, deletes=deletes)
+            commit = Commit.found(prefix, version, deletes=deletes)
             if commit.recover():
                 rows = commit.pending.manifest["meta"]["record_count"]
                 finished = (
-                    f"an earlier run was cut off while it committed to {place.uri}; its export "
-                    f"has been completed now: {rows} rows, {place.uri}{MANIFEST}"
+                    f"an earlier run was cut off while it committed to {prefix.uri}; its export "
+                    f"has been completed now: {rows} rows, {prefix.uri}{MANIFEST}"
                 )
         except ChangedError:
             continue
         except StaleFilesError as exc:
             raise CopyError(
-                f"an earlier run's export to {place.uri} is whole, but it could not remove all of "
-                f"the one before it, nor could this one, which has exported nothing: {exc}"
+                f"an earlier run's export to {prefix.uri} is whole, but it could not remove all "
+                f"of the one before it, nor could this one, which has exported nothing: {exc}"
             ) from exc
         except CommitError as exc:
             listed = "".join(f"\n  - {problem}" for problem in exc.remains)
             raise CopyError(
-                f"what an earlier run left at {place.uri} could not be removed:{listed}\nThe next "
-                "run to this location tries again"
+                f"what an earlier run left at {prefix.uri} could not be removed:{listed}\nThe "
+                "next run to this location tries again"
             ) from exc
         except (UnansweredError, *AwsFailure) as exc:
             cause = exc.cause if isinstance(exc, UnansweredError) else exc
-            doing = f"finishing the interrupted commit at {place.uri}"
+            doing = f"finishing the interrupted commit at {prefix.uri}"
             raise CopyError(describe(cause, doing, "s3:GetObject and s3:PutObject")) from exc
         except ValueError as exc:
             raise CopyError(
-                f"{place.uri}{COMMITTING} is not what an export to this location writes ({exc}). "
+                f"{prefix.uri}{COMMITTING} is not what an export to this location writes ({exc}). "
                 "Use the version of dbt-mzs3, and the name of the bucket, that wrote it; remove "
                 "it only if nothing has"
             ) from exc
     raise LocationError(
-        f"other runs are committing to {place.uri} at this moment; give each model, and each "
+        f"other runs are committing to {prefix.uri} at this moment; give each model, and each "
         "run, a location of its own"
     )

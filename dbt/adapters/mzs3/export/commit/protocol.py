@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 
 _ETAG_OF_NONE = '"0"'
@@ -50,11 +50,11 @@ class Commit:
     """
 
     def __init__(
-        self, place: Place, pending: PendingExport, *, deletes: bool, proven: bool = True
+        self, prefix: Prefix, pending: PendingExport, *, deletes: bool, proven: bool = True
     ) -> None:
-        self._place = place
+        self._prefix = prefix
         self.pending = pending
-        self._effects = Effects(place, pending)
+        self._effects = Effects(prefix, pending)
         self._deletes = deletes
         self._proven = proven
         self._heeds = True
@@ -62,10 +62,10 @@ class Commit:
         self._version: Version | None = None
 
     @classmethod
-    def found(cls, place: Place, version: Version, *, deletes: bool) -> Commit:
+    def found(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
         """The commit that an intent at the location tells of."""
         assert version.intent.pending is not None
-        commit = cls(place, version.intent.pending, deletes=deletes)
+        commit = cls(prefix, version.intent.pending, deletes=deletes)
         commit._version = version
         commit._writer = uuid.uuid4().hex
         return commit
@@ -131,14 +131,14 @@ class Commit:
         intent = self._held.intent
         shared = intent.shared if shared is None else shared
         changed = replace(intent, state=state, shared=shared, written_by=self._writer)
-        self._version = put_intent(self._place, changed, self._held)
+        self._version = put_intent(self._prefix, changed, self._held)
 
     # -- claiming the location
 
     def _claim(self) -> None:
         intent = CommitIntent(self._writer, "open", self.pending, self._writer)
         try:
-            self._version = put_intent(self._place, intent, None)
+            self._version = put_intent(self._prefix, intent, None)
         except ChangedError as exc:
             self._version = self._claim_closed(intent, exc.found)
 
@@ -152,11 +152,11 @@ class Commit:
         used = found.intent.used
         if not used.allows(self._effects.names()):
             raise LocationError(
-                f"another run to {self._place.uri} was undone since this one began, and may "
+                f"another run to {self._prefix.uri} was undone since this one began, and may "
                 "still remove files of the names that this one uses; run this one again"
             )
         try:
-            return put_intent(self._place, replace(intent, used=used), found)
+            return put_intent(self._prefix, replace(intent, used=used), found)
         except ChangedError as exc:
             if exc.found is None or exc.found.intent.run_id != self._writer:
                 raise self._is_taken() from exc
@@ -172,7 +172,7 @@ class Commit:
         body = self._held.intent.to_json()
         for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
             try:
-                self._place.write(COMMITTING, body, **condition)
+                self._prefix.write(COMMITTING, body, **condition)
             except AwsFailure as exc:
                 # Without an answer, or the right to compare, it is taken for a store that heeds.
                 self._heeds &= error_code(exc) not in NO_CONDITIONS_CODES
@@ -183,7 +183,7 @@ class Commit:
 
     def _require_held(self) -> None:
         try:
-            found = read_intent(self._place)
+            found = read_intent(self._prefix)
         except AwsFailure:
             return  # an export can do without the right to read
         if found is None or found.intent != self._held.intent:
@@ -192,7 +192,7 @@ class Commit:
 
     def _is_taken(self) -> LocationError:
         return LocationError(
-            f"another run is committing an export to {self._place.uri} at this moment; give each "
+            f"another run is committing an export to {self._prefix.uri} at this moment; give each "
             "model, and each run, a location of its own"
         )
 
@@ -251,13 +251,13 @@ class Commit:
         """What a claim may have left that had no answer."""
         if not isinstance(exc, UnansweredError):
             return []
-        may_be = f"{self._place.uri}{COMMITTING} may be there, and is then ended by the next run"
+        may_be = f"{self._prefix.uri}{COMMITTING} may be there, and is then ended by the next run"
         return [*self._effects.abort(), may_be]
 
     def _has_claimed(self, exc: BaseException) -> bool:
         """Whether the intent is there, or was; without an answer to its PUT, by looking."""
         if self._version is None and not isinstance(exc, LocationError):
-            found = read_intent(self._place)
+            found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._writer:
                 self._version = found
         return self._version is not None
@@ -287,16 +287,16 @@ class Commit:
             return self._effects.abort()
         if intent.written_by == self._writer:
             return self._roll_back()
-        theirs = f"files of this run at {self._place.uri}, which another run removes"
+        theirs = f"files of this run at {self._prefix.uri}, which another run removes"
         return [*self._effects.abort(), theirs]
 
     def _undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
-        doing = f"taking the commit at {self._place.uri} back"
+        doing = f"taking the commit at {self._prefix.uri} back"
         text = describe(cause, doing, "s3:GetObject and s3:PutObject")
         # Where an upload is gone, no other run can go forward either.
         aborted = self._effects.abort() if is_denied(cause) else []
-        there = f"{self._place.uri}{COMMITTING}, and files that are there already"
+        there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 
     # -- going forward
@@ -321,7 +321,7 @@ class Commit:
         long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
         """
         mine = not self._held.intent.shared and self.pending.in_place is None
-        left = [f"{self._place.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
+        left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
         with contextlib.suppress(Exception):
             if self._effects.is_visible():
                 return
@@ -341,7 +341,7 @@ class Commit:
         if problems:
             listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(
-                f"{self._place.uri}{MANIFEST} names the new export, whole; but files of the one "
+                f"{self._prefix.uri}{MANIFEST} names the new export, whole; but files of the one "
                 f"before it are still there, for whoever lists the location:{listed}\nThe next "
                 "run to this location tries again to remove them"
             )
@@ -353,7 +353,7 @@ class Commit:
             retired = UsedNames(retired=stale.retired)  # the manifest has the numbers
         # Beside its manifest, an intent that stays does no harm.
         with contextlib.suppress(Exception):
-            close_intent(self._place, self._held, self._writer, retired, deletes=self._deletes)
+            close_intent(self._prefix, self._held, self._writer, retired, deletes=self._deletes)
 
     # -- going back
 
@@ -371,17 +371,17 @@ class Commit:
         if self._effects.spared or (self._held.intent.shared and self.pending.in_place is None):
             used = used.without(self._effects.names())
         try:
-            close_intent(self._place, self._held, self._writer, used, deletes=self._deletes)
+            close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
         except ChangedError:
             pass  # another run has come to the same end
         except (UnansweredError, *AwsFailure) as exc:
             cause = exc.cause if isinstance(exc, UnansweredError) else exc
-            doing = f"removing {self._place.uri}{COMMITTING}"
+            doing = f"removing {self._prefix.uri}{COMMITTING}"
             return [describe(cause, doing, "s3:DeleteObject")]
         return []
 
     def _reason(self, exc: BaseException) -> str:
-        doing = f"committing {self._place.uri}"
+        doing = f"committing {self._prefix.uri}"
         cause = exc.cause if isinstance(exc, UnansweredError) else exc
         if isinstance(cause, AwsFailure):
             return describe(cause, doing, "s3:PutObject")

@@ -24,9 +24,9 @@ from dbt.adapters.mzs3.export.report.summary import (
     WORDS,
     ModelRuns,
     ReportedRun,
+    RunTotals,
     Span,
     Summary,
-    Totals,
     bucket_totals,
     summarize,
 )
@@ -196,7 +196,7 @@ def overall_plots(summary: Summary) -> Markup:
     )
 
 
-def _exports(title: str, summary: Summary, buckets: dict[int, Totals]) -> Markup:
+def _exports(title: str, summary: Summary, buckets: dict[int, RunTotals]) -> Markup:
     runs = summary.totals.runs
     counted = ", ".join(f"{units.format_count(runs[each])} {WORDS[each]}" for each in STATUSES)
     frame = Frame("runs", title, f"In all: {counted}.", summary.span, _HEIGHT)
@@ -215,7 +215,7 @@ def _exports(title: str, summary: Summary, buckets: dict[int, Totals]) -> Markup
     )
 
 
-def _size(title: str, summary: Summary, buckets: dict[int, Totals]) -> Markup:
+def _size(title: str, summary: Summary, buckets: dict[int, RunTotals]) -> Markup:
     if not summary.totals.bytes:
         return tag("p", "Nothing was written.", class_="quiet")
     total = units.format_bytes(summary.totals.bytes)
@@ -231,7 +231,7 @@ def _size(title: str, summary: Summary, buckets: dict[int, Totals]) -> Markup:
     return tag("figure", tag("figcaption", tag("h2", title)), bar_plot(frame, bars, BYTES))
 
 
-def _counted(totals: Totals) -> str:
+def _counted(totals: RunTotals) -> str:
     return ", ".join(
         f"{totals.runs[each]:,} {WORDS[each]}" for each in STATUSES if totals.runs[each]
     )
@@ -242,7 +242,7 @@ def _key(status: str) -> Markup:
     return tag("svg", swatch, class_="key", width=12, height=12, aria_hidden="true")
 
 
-def _table(span: Span, buckets: dict[int, Totals]) -> Markup:
+def _table(span: Span, buckets: dict[int, RunTotals]) -> Markup:
     heads = ("Day", *(WORDS[status].capitalize() for status in STATUSES), "Rows", "Size")
     rows = [
         tag(

@@ -58,7 +58,7 @@ class Span:
 
 
 @dataclass
-class Totals:
+class RunTotals:
     """Runs by status, and what those that succeeded wrote; `left` counts those with old files."""
 
     runs: Counter[Status] = field(default_factory=Counter)
@@ -85,7 +85,7 @@ class ModelRuns:
     """One model: totals, its newest runs (oldest first), and its successes' numbers by day."""
 
     model: str
-    totals: Totals = field(default_factory=Totals)
+    totals: RunTotals = field(default_factory=RunTotals)
     newest: list[ReportedRun] = field(default_factory=list)
     last_success: datetime | None = None
     seconds: dict[int, list[float]] = field(default_factory=dict)
@@ -111,8 +111,8 @@ class Summary:
     """
 
     span: Span
-    totals: Totals
-    days: dict[int, Totals]
+    totals: RunTotals
+    days: dict[int, RunTotals]
     models: list[ModelRuns]
     failures: list[ReportedRun]
     is_cut: bool
@@ -128,7 +128,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
 
     Keeps three numbers a run, and a few dozen runs a model with their errors cut short.
     """
-    totals, days = Totals(), dict[int, Totals]()
+    totals, days = RunTotals(), dict[int, RunTotals]()
     models: dict[str, ModelRuns] = {}
     newest: dict[str, _Newest] = {}
     failures = _Newest(FAILURES, _TEXT)
@@ -136,7 +136,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
         totals.add(run)
-        days.setdefault(day, Totals()).add(run)
+        days.setdefault(day, RunTotals()).add(run)
         model = models.setdefault(run.model, ModelRuns(run.model))
         model.totals.add(run)
         newest.setdefault(run.model, _Newest(STRIP, _SHORT_TEXT)).add(run)
@@ -174,11 +174,11 @@ def spreads(values: dict[int, list[float]], span: Span) -> dict[int, Spread]:
     }
 
 
-def bucket_totals(days: dict[int, Totals], span: Span) -> dict[int, Totals]:
+def bucket_totals(days: dict[int, RunTotals], span: Span) -> dict[int, RunTotals]:
     """By bucket, for those that have runs."""
-    merged: dict[int, Totals] = {}
+    merged: dict[int, RunTotals] = {}
     for day, totals in sorted(days.items()):
-        into = merged.setdefault(span.bucket(day), Totals())
+        into = merged.setdefault(span.bucket(day), RunTotals())
         into.runs.update(totals.runs)
         into.left += totals.left
         into.rows += totals.rows
@@ -212,7 +212,7 @@ class _Newest:
         return [run for _, _, run in sorted(self._heap, key=lambda each: each[:2])]
 
 
-def _span(days: dict[int, Totals], now: datetime) -> Span:
+def _span(days: dict[int, RunTotals], now: datetime) -> Span:
     today = now.astimezone(timezone.utc).toordinal()
     last = max([today, *days])
     first = min([last - _LEAST_DAYS + 1, *days])

@@ -21,9 +21,9 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     quoted,
     text_scalar,
 )
-from dbt.adapters.mzs3.formats.csv.scalars import Form, NotUtf8
-from dbt.adapters.mzs3.formats.csv.values import Lines, form_of
-from dbt.adapters.mzs3.formats.format import PLAIN, CsvSpec, OpenFile, Shape, Sink
+from dbt.adapters.mzs3.formats.csv.scalars import Formatter, NotUtf8
+from dbt.adapters.mzs3.formats.csv.values import Lines, formatter_of
+from dbt.adapters.mzs3.formats.format import PLAIN, CsvSpec, LogicalType, OpenFile, Sink
 
 _SUFFIXES = {"none": ".csv", "gzip": ".csv.gz", "zstd": ".csv.zst"}
 _CONTENT_TYPES = {
@@ -36,7 +36,7 @@ _CONTENT_TYPES = {
 PIECE_BYTES = 8 << 20
 # PostgreSQL before 18 takes a line of only this for the end of the data.
 END_OF_DATA = "\\."
-ANY_TEXT = Form(lambda values: values, None)
+ANY_TEXT = Formatter(lambda values: values, None)
 
 
 class CsvFormat:
@@ -46,9 +46,13 @@ class CsvFormat:
     """
 
     def __init__(
-        self, schema: pa.Schema, shapes: tuple[Shape, ...], spec: CsvSpec, max_file_size: int
+        self,
+        schema: pa.Schema,
+        logical_types: tuple[LogicalType, ...],
+        spec: CsvSpec,
+        max_file_size: int,
     ) -> None:
-        self._encoder = CsvEncoder(schema, spec.dialect, spec.quoted_columns, shapes)
+        self._encoder = CsvEncoder(schema, spec.dialect, spec.quoted_columns, logical_types)
         self._header = self._encoder.header() if spec.header else b""
         self._compression = spec.compression
         self._max_file_size = max_file_size
@@ -105,14 +109,15 @@ class CsvEncoder:
     """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
 
     `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
-    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted. `shapes`
-    are what the columns mean, in order; None: what their types say. Can be pickled; has no state.
+    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted.
+    `logical_types` are what the columns mean, in order; None: what their types
+    say. Can be pickled; has no state.
     """
 
     schema: pa.Schema
     dialect: CsvDialect
     force_quote: frozenset[str] | Literal["*"] = frozenset()
-    shapes: tuple[Shape, ...] | None = None
+    logical_types: tuple[LogicalType, ...] | None = None
 
     def encode(self, batch: pa.RecordBatch) -> pa.Array:
         """The lines of a batch, one `large_string` with its `\\n` per row, in order.
@@ -121,9 +126,13 @@ class CsvEncoder:
         NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
         times the text. Raises ExecutorError if a text is not UTF-8.
         """
-        shapes = (PLAIN,) * len(self.schema) if self.shapes is None else self.shapes
-        columns = zip(self.schema.names, batch.columns, shapes, strict=True)
-        fields = [self._field(name, values, shape) for name, values, shape in columns]
+        logical_types = (
+            (PLAIN,) * len(self.schema) if self.logical_types is None else self.logical_types
+        )
+        columns = zip(self.schema.names, batch.columns, logical_types, strict=True)
+        fields = [
+            self._field(name, values, logical_type) for name, values, logical_type in columns
+        ]
         if not fields:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
         texts = [nulls_as(field, self.dialect.null) for field in fields]
@@ -150,15 +159,15 @@ class CsvEncoder:
         texts = self._quoted_where_needed(names, ANY_TEXT).to_pylist()
         return (self.dialect.delimiter.join(texts) + "\n").encode()
 
-    def _field(self, name: str, values: pa.Array, shape: Shape) -> pa.Array:
-        form = form_of(values.type, shape)
-        if form is None:
+    def _field(self, name: str, values: pa.Array, logical_type: LogicalType) -> pa.Array:
+        formatter = formatter_of(values.type, logical_type)
+        if formatter is None:
             raise ExecutorError(
                 f"column {name}: CSV has no text for values of type {values.type}; leave it out, "
                 "or select it as another type, such as string"
             )
         try:
-            text = form.write(values)
+            text = formatter.write(values)
         except NotUtf8 as error:
             raise ExecutorError(
                 f"column {name} holds text that is not valid UTF-8, which CSV can't carry. "
@@ -166,14 +175,14 @@ class CsvEncoder:
             ) from error
         if self.force_quote == "*" or name in self.force_quote:
             return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
-        return self._quoted_where_needed(text, form)
+        return self._quoted_where_needed(text, formatter)
 
-    def _quoted_where_needed(self, text: pa.Array, form: Form) -> pa.Array:
+    def _quoted_where_needed(self, text: pa.Array, formatter: Formatter) -> pa.Array:
         dialect = self.dialect
         if not (
-            form.may_hold(dialect.delimiter)
-            or form.may_hold(dialect.quote)
-            or form.may_be(dialect.null)
+            formatter.may_hold(dialect.delimiter)
+            or formatter.may_hold(dialect.quote)
+            or formatter.may_be(dialect.null)
         ):
             return text
         known = TextBytes(text)

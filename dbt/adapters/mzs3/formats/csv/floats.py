@@ -19,7 +19,7 @@ POWERS_OF_FIVE = [5**power for power in range(24)]  # 5 ** 23 < 2 ** 54 < 5 ** 2
 
 
 @dataclass(frozen=True)
-class Layout:
+class FloatLayout:
     """How one of IEEE 754's formats is laid out."""
 
     integer: pa.DataType  # of the same width
@@ -33,11 +33,11 @@ class Layout:
 # How many decimals: a text whose last place is coarser than the distance of two numbers would have
 # been found by Arrow, and a number is 2 ** 52 (2 ** 23) times that distance or more. The last
 # count is enough to tell any two numbers apart.
-DOUBLE = Layout(pa.int64(), 53, 1075, 0x7FF, 1e40, (15, 16))
-SINGLE = Layout(pa.int32(), 24, 150, 0xFF, 1e19, (6, 7, 8))
+DOUBLE = FloatLayout(pa.int64(), 53, 1075, 0x7FF, 1e40, (15, 16))
+SINGLE = FloatLayout(pa.int32(), 24, 150, 0xFF, 1e19, (6, 7, 8))
 
 
-def without_midpoints(values: pa.Array, text: pa.Array, layout: Layout) -> pa.Array:
+def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatLayout) -> pa.Array:
     """The text with PostgreSQL's digits where it is a midpoint.
 
     Takes `text` in PostgreSQL's notation; both arrays have the same length and no NULLs. Python's
@@ -65,7 +65,7 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: Layout) -> pa.Ar
     return replaced(text, in_range, replaced(candidates, hit, corrected))
 
 
-def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: Layout) -> pa.Array:
+def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: FloatLayout) -> pa.Array:
     """Mask of the texts D * 10 ** q equal to (2 m +- 1) * 2 ** (e - 1), for numbers m * 2 ** e.
 
     Divided by 2 ** q, both sides are whole numbers if they are equal at all: D * 5 ** q and
@@ -96,7 +96,7 @@ def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: Layout) -> pa.Arra
     return pc.and_(possible, pc.or_(above, below))
 
 
-def _strict_text(number: float, layout: Layout) -> str:
+def _strict_text(number: float, layout: FloatLayout) -> str:
     """The fewest correctly rounded digits strictly between the midpoints to both neighbours.
 
     Both are equally far. That is not so for a power of two, but none gets here: 5 divides neither
@@ -117,7 +117,7 @@ def _strict_text(number: float, layout: Layout) -> str:
 class Notation:
     """Where a format's texts from Arrow and from PostgreSQL are alike, and where they are not."""
 
-    layout: Layout
+    layout: FloatLayout
     same_below: int  # from 1e-4 to below 10 ** this, both are positional
     scientific_from: int  # PostgreSQL: from 10 ** this
     rewritten: tuple[int, ...]  # decimal exponents where one is positional and the other is not

@@ -127,7 +127,7 @@ class NotUtf8(ValueError):
 
 
 @dataclass(frozen=True)
-class Form:
+class Formatter:
     """How one type is written: NULL stays NULL, the result is `large_string`."""
 
     write: Callable[[pa.Array], pa.Array]
@@ -143,11 +143,11 @@ class Form:
         return self.alphabet is None or (text != "" and set(text) <= set(self.alphabet))
 
 
-def scalar_form(data_type: pa.DataType) -> Form | None:
+def scalar_formatter(data_type: pa.DataType) -> Formatter | None:
     """The form of a type without parts; None for a type that has none."""
-    for matches, form in _FORMS:
+    for matches, formatter in _FORMATTERS:
         if matches(data_type):
-            return form
+            return formatter
     return None
 
 
@@ -221,17 +221,17 @@ def _is_timestamp(data_type: pa.DataType) -> bool:
 
 _NUMBER = string.digits + "-"
 _DATE = _NUMBER + " BC"
-_FORMS: tuple[tuple[Callable[[pa.DataType], bool], Form], ...] = (
-    (_is_string, Form(_string_text, None)),
-    (pa.types.is_signed_integer, Form(_plain_text, _NUMBER)),
-    (_is_decimal, Form(_decimal_text, _NUMBER + ".")),
-    (_is_float, Form(float_text, _NUMBER + ".+eNaInfity")),
-    (pa.types.is_boolean, Form(_boolean_text, "tf")),
-    (pa.types.is_date32, Form(date_text, _DATE)),
-    (_is_timestamp, Form(timestamp_text, _DATE + ":.+")),
-    (pa.types.is_time64, Form(time_text, string.digits + ":.")),
-    (_is_binary, Form(_binary_text, "\\x" + string.hexdigits)),
-    (pa.types.is_null, Form(_plain_text, "")),
+_FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
+    (_is_string, Formatter(_string_text, None)),
+    (pa.types.is_signed_integer, Formatter(_plain_text, _NUMBER)),
+    (_is_decimal, Formatter(_decimal_text, _NUMBER + ".")),
+    (_is_float, Formatter(float_text, _NUMBER + ".+eNaInfity")),
+    (pa.types.is_boolean, Formatter(_boolean_text, "tf")),
+    (pa.types.is_date32, Formatter(date_text, _DATE)),
+    (_is_timestamp, Formatter(timestamp_text, _DATE + ":.+")),
+    (pa.types.is_time64, Formatter(time_text, string.digits + ":.")),
+    (_is_binary, Formatter(_binary_text, "\\x" + string.hexdigits)),
+    (pa.types.is_null, Formatter(_plain_text, "")),
 )
 
 

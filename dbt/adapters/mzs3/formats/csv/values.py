@@ -18,14 +18,14 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
 )
 from dbt.adapters.mzs3.formats.csv.scalars import (
     INTERVAL_ALPHABET,
-    Form,
+    Formatter,
     NotUtf8,
     interval_text,
-    scalar_form,
+    scalar_formatter,
 )
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
-__all__ = ["NotUtf8", "form_of", "value_text"]
+__all__ = ["NotUtf8", "formatter_of", "value_text"]
 
 # What makes PostgreSQL put quotes around an element, beside the empty text and the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
@@ -37,67 +37,74 @@ MAP_SPECIAL = ARRAY_SPECIAL + "=>"
 RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
-def form_of(data_type: pa.DataType, shape: Shape = PLAIN) -> Form | None:
-    """The form of a type that Spark sends, which means what `shape` says.
+def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
+    """The form of a type that Spark sends, which means what `logical_type` says.
 
     None if it, or something nested in it, has no form, or is not of that shape.
     """
-    if shape.kind in ("plain", "variant"):
+    if logical_type.kind in ("plain", "variant"):
         return _form_of_type(data_type)
-    if shape.kind == "list":
-        return _list_form(data_type, *shape.children)
-    if shape.kind == "struct":
-        return _struct_form(data_type, shape.children)
-    if shape.kind == "map":
-        return _map_form(data_type, *shape.children)
+    if logical_type.kind == "list":
+        return _list_formatter(data_type, *logical_type.children)
+    if logical_type.kind == "struct":
+        return _struct_formatter(data_type, logical_type.children)
+    if logical_type.kind == "map":
+        return _map_formatter(data_type, *logical_type.children)
     if _field_types(data_type) == [pa.int32(), pa.int32(), pa.int64()]:
-        return Form(interval_text, INTERVAL_ALPHABET)
+        return Formatter(interval_text, INTERVAL_ALPHABET)
     return None
 
 
-def value_text(values: pa.Array, shape: Shape = PLAIN) -> pa.Array:
+def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
     """The values' text; TypeError for a type without a form."""
-    form = form_of(values.type, shape)
-    if form is None:
+    formatter = formatter_of(values.type, logical_type)
+    if formatter is None:
         raise TypeError(f"no text for values of type {values.type}")
-    return form.write(values)
+    return formatter.write(values)
 
 
-def _form_of_type(data_type: pa.DataType) -> Form | None:
+def _form_of_type(data_type: pa.DataType) -> Formatter | None:
     """The form of values that are what their type says."""
     if _is_list(data_type):
-        return _list_form(data_type, PLAIN)
+        return _list_formatter(data_type, PLAIN)
     if pa.types.is_struct(data_type):
-        return _struct_form(data_type, (PLAIN,) * data_type.num_fields)
-    return scalar_form(data_type)
+        return _struct_formatter(data_type, (PLAIN,) * data_type.num_fields)
+    return scalar_formatter(data_type)
 
 
-def _list_form(data_type: pa.DataType, element_shape: Shape) -> Form | None:
-    element = form_of(data_type.value_type, element_shape) if _is_list(data_type) else None
+def _list_formatter(data_type: pa.DataType, element_type: LogicalType) -> Formatter | None:
+    element = formatter_of(data_type.value_type, element_type) if _is_list(data_type) else None
     if element is None:
         return None
-    return Form(lambda lists: array_text(lists, element), None, nests=True)
+    return Formatter(lambda lists: array_text(lists, element), None, nests=True)
 
 
-def _struct_form(data_type: pa.DataType, shapes: tuple[Shape, ...]) -> Form | None:
+def _struct_formatter(
+    data_type: pa.DataType, logical_types: tuple[LogicalType, ...]
+) -> Formatter | None:
     types = _field_types(data_type)
-    if types is None or len(types) != len(shapes):
+    if types is None or len(types) != len(logical_types):
         return None
-    fields = [form_of(kind, shape) for kind, shape in zip(types, shapes, strict=True)]
-    forms = [form for form in fields if form is not None]
-    if len(forms) < len(fields):
+    fields = [
+        formatter_of(kind, logical_type)
+        for kind, logical_type in zip(types, logical_types, strict=True)
+    ]
+    formatters = [formatter for formatter in fields if formatter is not None]
+    if len(formatters) < len(fields):
         return None
-    return Form(lambda structs: record_text(structs, forms), None)
+    return Formatter(lambda structs: record_text(structs, formatters), None)
 
 
-def _map_form(data_type: pa.DataType, key_shape: Shape, value_shape: Shape) -> Form | None:
+def _map_formatter(
+    data_type: pa.DataType, key_type: LogicalType, value_type: LogicalType
+) -> Formatter | None:
     types = _field_types(data_type.value_type) if _is_list(data_type) else None
     if types is None or len(types) != 2:
         return None
-    key, value = form_of(types[0], key_shape), form_of(types[1], value_shape)
+    key, value = formatter_of(types[0], key_type), formatter_of(types[1], value_type)
     if key is None or value is None:
         return None
-    return Form(lambda maps: map_text(maps, key, value), None, nests=True)
+    return Formatter(lambda maps: map_text(maps, key, value), None, nests=True)
 
 
 def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
@@ -112,7 +119,7 @@ def _is_list(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
 
 
-def array_text(lists: pa.Array, element: Form) -> pa.Array:
+def array_text(lists: pa.Array, element: Formatter) -> pa.Array:
     """A list array as `large_string`; `element` is the form of what is in the lists.
 
     PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
@@ -122,14 +129,14 @@ def array_text(lists: pa.Array, element: Form) -> pa.Array:
     return in_braces(lists, element_text(elements, element, ARRAY_SPECIAL))
 
 
-def element_text(values: pa.Array, form: Form, special: str) -> pa.Array:
+def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
     """The text of values between braces, the word NULL for NULL.
 
     Quoted are the empty text, the word NULL in any case, and what holds one of the characters
     `special`; what is in braces itself stays as it is.
     """
-    texts = form.write(values)
-    if not form.nests:
+    texts = formatter.write(values)
+    if not formatter.nests:
         texts = _quoted_elements(texts, special)
     return pc.fill_null(texts, text_scalar("NULL"))
 
@@ -154,7 +161,7 @@ def _quoted_elements(texts: pa.Array, special: str) -> pa.Array:
     return texts if mask is None else quoted(texts, mask, '"', "\\")
 
 
-def map_text(maps: pa.Array, key: Form, value: Form) -> pa.Array:
+def map_text(maps: pa.Array, key: Formatter, value: Formatter) -> pa.Array:
     """Lists of structs `(key, value)` as `large_string`, the entries in the order they are in.
 
     Keys and values are quoted as the elements of arrays are, and if they hold `=` or `>`. Arrays
@@ -167,17 +174,17 @@ def map_text(maps: pa.Array, key: Form, value: Form) -> pa.Array:
     return in_braces(maps, entries)
 
 
-def record_text(structs: pa.Array, forms: Sequence[Form]) -> pa.Array:
-    """A struct array as `large_string`; `forms` are those of the fields, in order.
+def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """A struct array as `large_string`; `formatters` are those of the fields, in order.
 
     A NULL field is nothing at all between its commas, an empty text is `""`.
     """
-    if not forms:
+    if not formatters:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
         # Of this slice; what is under a NULL struct is NULL.
-        columns = zip(structs.flatten(), forms, strict=True)
-        texts = [_quoted_field(form.write(values)) for values, form in columns]
+        columns = zip(structs.flatten(), formatters, strict=True)
+        texts = [_quoted_field(formatter.write(values)) for values, formatter in columns]
         fields = pc.binary_join_element_wise(
             *texts, text_scalar(","), null_handling="replace", null_replacement=""
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.formats.format import OpenFile, ParquetSpec, Shape, Sink
+from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, ParquetSpec, Sink
 from dbt.adapters.mzs3.formats.parquet.types import file_columns, file_schema
 
 # Large enough for Arrow's speed, small enough for a worker's memory.
@@ -33,7 +33,7 @@ _OFFSET_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowBlock:
     """Rows in the files' types; `ends[i]:ends[i + 1]` is the memory that row i takes."""
 
     columns: list[pa.Array]
@@ -57,21 +57,25 @@ class ParquetFormat:
     content_type = "application/vnd.apache.parquet"
 
     def __init__(
-        self, schema: pa.Schema, shapes: tuple[Shape, ...], spec: ParquetSpec, max_file_size: int
+        self,
+        schema: pa.Schema,
+        logical_types: tuple[LogicalType, ...],
+        spec: ParquetSpec,
+        max_file_size: int,
     ) -> None:
-        self._schema = file_schema(schema, shapes)
-        self._shapes = shapes
+        self._schema = file_schema(schema, logical_types)
+        self._logical_types = logical_types
         self._compression = spec.compression
         self._limits = limits_of(self._schema, max_file_size)
 
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Piece]:
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
         """The rows in the files' types, a few megabytes at a time."""
         if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
             half = rows.num_rows // 2
             yield from self.pieces(rows.slice(0, half))
             yield from self.pieces(rows.slice(half))
         else:
-            yield Piece(file_columns(rows, self._schema, self._shapes), row_ends(rows))
+            yield RowBlock(file_columns(rows, self._schema, self._logical_types), row_ends(rows))
 
     def open(self, sink: Sink) -> OpenFile:
         """Begin a file."""
@@ -114,7 +118,7 @@ class ParquetFile:
         self._output = SinkFile(sink)
         self._writer = _writer(self._output, schema, compression, checksums=checksums)
 
-    def take(self, piece: Piece, start: int) -> int:
+    def take(self, piece: RowBlock, start: int) -> int:
         """The rows up to the end of the row group after which the file is full."""
         while start < len(piece) and not self._full:
             end = self._group.fill(piece, start)
@@ -152,7 +156,7 @@ class _RowGroup:
         self._bytes = 0
         self.rows = 0
 
-    def fill(self, piece: Piece, start: int) -> int:
+    def fill(self, piece: RowBlock, start: int) -> int:
         """Add the rows that there is room for, found by bisection; at least one if it is empty."""
         ends = piece.ends
         room = max(0, self._target - self._bytes)

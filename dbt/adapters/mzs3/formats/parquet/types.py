@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.arrow.arrays import list_offsets, with_one_nan
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.quoting import TextBytes
 from dbt.adapters.mzs3.formats.csv.scalars import interval_text
-from dbt.adapters.mzs3.formats.format import PLAIN, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 EXTENSION_KEY = "ARROW:extension:name"
 _NAMESPACE = "materialize.v1."
@@ -23,16 +23,18 @@ _DECIMAL_DIGITS = 38
 _UTC = "+00:00"
 
 
-def file_schema(schema: pa.Schema, shapes: tuple[Shape, ...]) -> pa.Schema:
+def file_schema(schema: pa.Schema, logical_types: tuple[LogicalType, ...]) -> pa.Schema:
     """The schema of the files; ExecutorError with every column that Parquet has no type for.
 
     All fields may be NULL, as in Spark's own files, but for the keys of maps. A name that an
     earlier column has gets a number: `a`, `a2`, `a3`.
     """
     fields, problems = [], []
-    for name, column, shape in zip(distinct(schema.names), schema, shapes, strict=True):
+    for name, column, logical_type in zip(
+        distinct(schema.names), schema, logical_types, strict=True
+    ):
         try:
-            fields.append(file_field(name, column.type, shape))
+            fields.append(file_field(name, column.type, logical_type))
         except TypeError as error:
             problems.append(
                 f"column {name}: Parquet has no type for {error}; leave it out, or select it as "
@@ -44,10 +46,10 @@ def file_schema(schema: pa.Schema, shapes: tuple[Shape, ...]) -> pa.Schema:
 
 
 def file_field(
-    name: str, data_type: pa.DataType, shape: Shape, *, nullable: bool = True
+    name: str, data_type: pa.DataType, logical_type: LogicalType, *, nullable: bool = True
 ) -> pa.Field:
     """The field for values of a wire type and a meaning; TypeError where there is none."""
-    extension, file_type = _named_type(data_type, shape)
+    extension, file_type = _named_type(data_type, logical_type)
     metadata = {EXTENSION_KEY: _NAMESPACE + extension}
     return pa.field(name, file_type, nullable=nullable, metadata=metadata)
 
@@ -68,9 +70,9 @@ def distinct(names: Iterable[str]) -> list[str]:
     return result
 
 
-def child_shapes(shape: Shape, count: int) -> tuple[Shape, ...]:
+def child_types(logical_type: LogicalType, count: int) -> tuple[LogicalType, ...]:
     """The meanings of nested values, which are plain where nothing else is said."""
-    return shape.children or (PLAIN,) * count
+    return logical_type.children or (PLAIN,) * count
 
 
 def is_list(data_type: pa.DataType) -> bool:
@@ -78,18 +80,18 @@ def is_list(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
 
 
-def _named_type(data_type: pa.DataType, shape: Shape) -> tuple[str, pa.DataType]:
-    if shape.kind == "variant":
+def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str, pa.DataType]:
+    if logical_type.kind == "variant":
         return "jsonb", pa.large_string()
-    if shape.kind == "interval":
+    if logical_type.kind == "interval":
         return "interval", pa.large_string()
-    if shape.kind == "map":
-        return "map", _map_type(data_type, shape)
+    if logical_type.kind == "map":
+        return "map", _map_type(data_type, logical_type)
     if is_list(data_type):
-        (element,) = child_shapes(shape, 1)
+        (element,) = child_types(logical_type, 1)
         return "list", pa.list_(file_field("item", data_type.value_type, element))
     if pa.types.is_struct(data_type):
-        return "record", _struct_type(data_type, shape)
+        return "record", _struct_type(data_type, logical_type)
     if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _DECIMAL_DIGITS:
         return "numeric", pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
     if pa.types.is_timestamp(data_type) and data_type.tz is not None:
@@ -100,21 +102,21 @@ def _named_type(data_type: pa.DataType, shape: Shape) -> tuple[str, pa.DataType]
     raise TypeError(f"values of type {data_type}")
 
 
-def _map_type(data_type: pa.DataType, shape: Shape) -> pa.DataType:
-    key_shape, value_shape = child_shapes(shape, 2)
+def _map_type(data_type: pa.DataType, logical_type: LogicalType) -> pa.DataType:
+    key_type, value_type = child_types(logical_type, 2)
     key, value = data_type.value_type
     return pa.map_(
-        file_field("key", key.type, key_shape, nullable=False),
-        file_field("value", value.type, value_shape),
+        file_field("key", key.type, key_type, nullable=False),
+        file_field("value", value.type, value_type),
     )
 
 
-def _struct_type(data_type: pa.DataType, shape: Shape) -> pa.DataType:
+def _struct_type(data_type: pa.DataType, logical_type: LogicalType) -> pa.DataType:
     fields = list(data_type)
     if not fields:
         raise TypeError("structs without fields")
     names = distinct(field.name for field in fields)
-    children = child_shapes(shape, len(fields))
+    children = child_types(logical_type, len(fields))
     described = zip(names, fields, children, strict=True)
     return pa.struct([file_field(name, field.type, child) for name, field, child in described])
 
@@ -152,20 +154,20 @@ class _NotUtf8(ValueError):
 
 
 def file_columns(
-    rows: pa.RecordBatch, schema: pa.Schema, shapes: tuple[Shape, ...]
+    rows: pa.RecordBatch, schema: pa.Schema, logical_types: tuple[LogicalType, ...]
 ) -> list[pa.Array]:
-    """The columns in the types of `schema`, which `file_schema` made for the batch and `shapes`.
+    """The columns in the types of `schema`, which `file_schema` made for both.
 
     Values stay what they are: what is cast is their width, their zone's name, their unit. All
     NaNs get the same bits. Raises ExecutorError if a text is not UTF-8.
     """
-    described = zip(rows.columns, schema, shapes, strict=True)
-    return [_file_column(values, field, shape) for values, field, shape in described]
+    described = zip(rows.columns, schema, logical_types, strict=True)
+    return [_file_column(values, field, logical_type) for values, field, logical_type in described]
 
 
-def _file_column(values: pa.Array, field: pa.Field, shape: Shape) -> pa.Array:
+def _file_column(values: pa.Array, field: pa.Field, logical_type: LogicalType) -> pa.Array:
     try:
-        return _cast(values, field.type, shape)
+        return _cast(values, field.type, logical_type)
     except _NotUtf8 as error:
         raise ExecutorError(
             f"column {field.name} holds text that is not valid UTF-8, which Parquet's text can't "
@@ -173,17 +175,17 @@ def _file_column(values: pa.Array, field: pa.Field, shape: Shape) -> pa.Array:
         ) from error
 
 
-def _cast(values: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
-    if shape.kind == "interval":
+def _cast(values: pa.Array, target: pa.DataType, logical_type: LogicalType) -> pa.Array:
+    if logical_type.kind == "interval":
         return interval_text(values)
     if pa.types.is_map(target):
-        return _map(values, target, shape)
+        return _map(values, target, logical_type)
     if pa.types.is_list(target):
-        (element,) = child_shapes(shape, 1)
+        (element,) = child_types(logical_type, 1)
         elements = _cast(values.flatten(), target.value_type, element)
         return pa.ListArray.from_arrays(list_offsets(values), elements, type=target)
     if pa.types.is_struct(target):
-        return _struct(values, target, shape)
+        return _struct(values, target, logical_type)
     if pa.types.is_large_string(target):
         return _text(values)
     if pa.types.is_floating(target):
@@ -191,19 +193,19 @@ def _cast(values: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
     return pc.cast(values, target)
 
 
-def _map(lists: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
-    key_shape, value_shape = child_shapes(shape, 2)
+def _map(lists: pa.Array, target: pa.DataType, logical_type: LogicalType) -> pa.Array:
+    key_type, value_type = child_types(logical_type, 2)
     keys, values = lists.flatten().flatten()
     return pa.MapArray.from_arrays(
         list_offsets(lists),
-        _cast(keys, target.key_type, key_shape),
-        _cast(values, target.item_type, value_shape),
+        _cast(keys, target.key_type, key_type),
+        _cast(values, target.item_type, value_type),
         type=target,
     )
 
 
-def _struct(structs: pa.Array, target: pa.DataType, shape: Shape) -> pa.Array:
-    children = child_shapes(shape, target.num_fields)
+def _struct(structs: pa.Array, target: pa.DataType, logical_type: LogicalType) -> pa.Array:
+    children = child_types(logical_type, target.num_fields)
     described = zip(structs.flatten(), target, children, strict=True)
     return pa.StructArray.from_arrays(
         [_cast(values, field.type, child) for values, field, child in described],

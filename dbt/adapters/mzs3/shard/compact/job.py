@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client, s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import S3Error, ShardError
-from dbt.adapters.mzs3.objects.concurrently import abort_all, each
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, CompactionRequest, compaction_plan
-from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in, keys_in
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in, keys_in
 from dbt.adapters.mzs3.shard.rows.changes import (
     MOST_PARTS_OF_A_RUN,
     SAMPLES_OF_A_PART,
@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.shard.rows.changes import (
     run_bounds,
     sorted_runs,
 )
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up, committing
 from dbt.adapters.mzs3.shard.write.parts import (
@@ -47,8 +47,8 @@ _NEWEST = 1 << 62
 class Compacted:
     """What a compaction did: `old` batches became `new`, or none did; files were removed."""
 
-    old: tuple[Batch, ...]
-    new: Batch | None
+    old: tuple[ShardBatch, ...]
+    new: ShardBatch | None
     since: int
     swept: Swept
     aborted: Aborted
@@ -56,7 +56,7 @@ class Compacted:
 
 def compact_shard(
     spark: SparkSession,
-    shelf: Shelf,
+    shard: ShardLocation,
     request: CompactionRequest,
     cancelled: threading.Event | None = None,
 ) -> Compacted:
@@ -67,75 +67,75 @@ def compact_shard(
     killed runs left open. Once `cancelled` is set, no job of Spark's comes to its end. Raises an
     Mzs3Error; the shard can then still be read as before.
     """
-    place = Place(s3_client(shelf.connection), shelf.location)
-    store = StateStore(place.client, shelf.location)
+    prefix = Prefix(s3_client(shard.connection), shard.location)
+    store = StateStore(prefix.client, shard.location)
     before = store.existing()
     store.require_conditions()
     plan = compaction_plan(before.state, request)
     new = None
     try:
         if plan is not None:
-            work = _Compaction(spark, shelf, place, store, request, cancelled)
+            work = _Compaction(spark, shard, prefix, store, request, cancelled)
             with interruptible(spark, cancelled):
                 new = work.carried_out(before, plan)
-        swept = sweep(place, store, request.keep_ms)
+        swept = sweep(prefix, store, request.keep_ms)
     except UnknownWriteError as exc:
         raise UnknownWriteError(
             f"{exc}. Readers find the same rows either way: run it again"
         ) from exc
-    aborted = abort_killed(place, request.keep_ms)
+    aborted = abort_killed(prefix, request.keep_ms)
     return Compacted(plan.old if plan else (), new, swept.state.since, swept, aborted)
 
 
 @dataclass(frozen=True)
 class _Compaction:
     spark: SparkSession
-    shelf: Shelf
-    place: Place
+    shard: ShardLocation
+    prefix: Prefix
     store: StateStore
     request: CompactionRequest
     cancelled: threading.Event | None
 
-    def carried_out(self, before: Read, plan: CompactionPlan) -> Batch:
+    def carried_out(self, before: Read, plan: CompactionPlan) -> ShardBatch:
         """The batch that now is in the place of the old ones."""
         new = self._written(plan)
 
         def change(state: ShardState) -> ShardState:
             if state.sweeps != before.state.sweeps:
                 raise ShardError(
-                    f"another compaction removed files of {self.place.uri} in the meantime, which "
-                    "may be those of this one; run it again"
+                    f"another compaction removed files of {self.prefix.uri} in the meantime, "
+                    "which may be those of this one; run it again"
                 )
             # From now on, not from when the work began, only earlier readers need the old files.
             return state.compacted(plan.old, new, plan.since, self._now())
 
-        with committing(self.place, self.store, new.files):
+        with committing(self.prefix, self.store, new.files):
             self.store.change(change)
         return new
 
     def _now(self) -> int:
         try:
-            return s3_now(self.place.client, self.place.location)
+            return s3_now(self.prefix.client, self.prefix.location)
         except AwsFailure as exc:
-            doing = f"asking {self.place.uri} what time it is"
+            doing = f"asking {self.prefix.uri} what time it is"
             raise S3Error(describe(exc, doing, "s3:ListBucket")) from exc
 
-    def _written(self, plan: CompactionPlan) -> Batch:
+    def _written(self, plan: CompactionPlan) -> ShardBatch:
         """The batch, in files that no state names yet."""
         sort_by = tuple(column.tag for column in plan.sort_by)
-        empty = Batch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
+        empty = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
         if not plan.rows:
             return empty
         columns = plan.schema.columns
-        spec = batch_spec(self.shelf, columns, plan.encoding, plan.since, self.request)
-        doing = f"compacting {self.place.uri}"
-        with cleaned_up(self.place, spec.prefix, doing, self.cancelled) as opened:
+        spec = batch_spec(self.shard, columns, plan.encoding, plan.since, self.request)
+        doing = f"compacting {self.prefix.uri}"
+        with cleaned_up(self.prefix, spec.prefix, doing, self.cancelled) as opened:
             parts = self._parts(plan)
             opened.files = None
-            uploaded = upload(self.place, parts, spec)
+            uploaded = upload(self.prefix, parts, spec)
             opened.files = uploaded.files
-            files = make_visible(self.place, uploaded.files)
-        return Batch(
+            files = make_visible(self.prefix, uploaded.files)
+        return ShardBatch(
             empty.lower,
             empty.upper,
             empty.schema,
@@ -149,8 +149,8 @@ class _Compaction:
     def _parts(self, plan: CompactionPlan) -> DataFrame:
         """The consolidated rows as of `since`, in the parts that become files."""
         columns = plan.schema.columns
-        names = [f"c{place}" for place in range(len(columns))]
-        changes = changes_in(self.spark, self.shelf, plan.old, columns)
+        names = [f"c{prefix}" for prefix in range(len(columns))]
+        changes = changes_in(self.spark, self.shard, plan.old, columns)
         rows = consolidated(changes, names)
         time = F.lit(plan.since).cast("bigint").alias("t")
         rows = rows.select(time, "d", *names)
@@ -165,7 +165,7 @@ class _Compaction:
 
     def _bounds(self, plan: CompactionPlan, keys: list[str], parts: int) -> DataFrame:
         every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
-        sample = keys_in(self.spark, self.shelf, plan.old, plan.sort_by, keys, every)
+        sample = keys_in(self.spark, self.shard, plan.old, plan.sort_by, keys, every)
         return run_bounds(sample, keys, parts)
 
 
@@ -177,18 +177,18 @@ class Aborted:
     problems: tuple[str, ...] = ()
 
 
-def abort_killed(place: Place, keep_ms: int) -> Aborted:
+def abort_killed(prefix: Prefix, keep_ms: int) -> Aborted:
     """Abort uploads of batches that were begun `keep_ms` ago, and too long for a run to go on.
 
     A compaction can do without: what fails is told, not raised.
     """
     try:
-        oldest = s3_now(place.client, place.location) - max(keep_ms, LONGEST_UPLOAD_MS)
-        old = list(place.uploads(place.key(BATCHES), begun_by=oldest))
+        oldest = s3_now(prefix.client, prefix.location) - max(keep_ms, LONGEST_UPLOAD_MS)
+        old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))
     except AwsFailure as exc:
-        doing = f"looking for uploads that killed runs left open below {place.uri}"
+        doing = f"looking for uploads that killed runs left open below {prefix.uri}"
         return Aborted(0, (describe(exc, doing, "s3:ListBucketMultipartUploads"),))
-    problems = abort_all(place, old)
+    problems = abort_all(prefix, old)
     return Aborted(len(old) - len(problems), tuple(problems))
 
 
@@ -208,7 +208,7 @@ class _Found:
     modified: int  # ms since the epoch
 
 
-def sweep(place: Place, store: StateStore, keep_ms: int) -> Swept:
+def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
     """Remove files below the shard that no batch names, of crashed runs and of compacted batches.
 
     A file stays for `keep_ms` after it was written or, of a compacted batch, after that: a reader
@@ -218,8 +218,8 @@ def sweep(place: Place, store: StateStore, keep_ms: int) -> Swept:
     before = store.existing()
     try:
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
-        oldest = s3_now(place.client, place.location) - keep_ms if keep_ms else _NEWEST
-        doomed = _doomed(before.state, list(_files(place)), oldest)
+        oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
+        doomed = _doomed(before.state, list(_files(prefix)), oldest)
         past = {file.name for file in before.state.retired if file.at <= oldest}
         if not doomed and not past:
             return Swept(0, 0, before.state)
@@ -227,10 +227,10 @@ def sweep(place: Place, store: StateStore, keep_ms: int) -> Swept:
         after = store.change(lambda state: state.swept(names)).state
         # What was committed between the two reads of the state is the shard's now.
         removed = [file for file in doomed if file.name not in after.file_names]
-        each(removed, lambda file: place.delete(place.key(file.name)))
+        map_concurrently(removed, lambda file: prefix.delete(prefix.key(file.name)))
     except AwsFailure as exc:
         needed = "s3:ListBucket and s3:DeleteObject"
-        raise S3Error(describe(exc, f"removing files of {place.uri}", needed)) from exc
+        raise S3Error(describe(exc, f"removing files of {prefix.uri}", needed)) from exc
     return Swept(len(removed), sum(file.size for file in removed), after)
 
 
@@ -246,12 +246,12 @@ def _doomed(state: ShardState, found: list[_Found], oldest: int) -> list[_Found]
     ]
 
 
-def _files(place: Place) -> Iterator[_Found]:
-    pages = place.client.get_paginator("list_objects_v2").paginate(
-        Bucket=place.location.bucket, Prefix=place.key(BATCHES)
+def _files(prefix: Prefix) -> Iterator[_Found]:
+    pages = prefix.client.get_paginator("list_objects_v2").paginate(
+        Bucket=prefix.location.bucket, Prefix=prefix.key(BATCHES)
     )
     for page in pages:
         for entry in page.get("Contents", []):
-            name = entry["Key"].removeprefix(place.location.prefix)
+            name = entry["Key"].removeprefix(prefix.location.prefix)
             modified = int(entry["LastModified"].timestamp() * 1000)
             yield _Found(name, entry["Size"], modified)

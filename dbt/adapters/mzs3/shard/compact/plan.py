@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.shard.config.options import (
 from dbt.adapters.mzs3.shard.config.source import LATEST, moment
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.text import shown_at
 
 OPERATION = "compact_shard"
@@ -33,7 +33,7 @@ class CompactionPlan:
     `sort_by` are columns of that schema.
     """
 
-    old: tuple[Batch, ...]
+    old: tuple[ShardBatch, ...]
     since: int
     schema: Schema
     encoding: Encoding
@@ -86,7 +86,7 @@ def _frontier(state: ShardState, request: CompactionRequest) -> int:
 
 
 def _sort_columns(
-    schema: Schema, request: CompactionRequest, old: tuple[Batch, ...]
+    schema: Schema, request: CompactionRequest, old: tuple[ShardBatch, ...]
 ) -> tuple[Column, ...]:
     if request.sort_by is None:
         # Only compactions sort from file to file, and what runs have added since is no choice.

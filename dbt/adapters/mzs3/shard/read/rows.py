@@ -14,12 +14,12 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, Wanted
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, ReadColumn
 from dbt.adapters.mzs3.shard.executor.batch.task import FILES_DDL, ReadSpec, read_files
 from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
 from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
 from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 
@@ -28,7 +28,7 @@ MOST_TASKS = 500
 
 
 @dataclass(frozen=True)
-class Shelf:
+class ShardLocation:
     """Where a shard's files are, and how they are reached."""
 
     connection: AwsConnection
@@ -55,7 +55,7 @@ class Comparison:
 
 def rows_at(
     spark: SparkSession,
-    shelf: Shelf,
+    shard: ShardLocation,
     state: ShardState,
     moment: int,
     columns: Sequence[Column],
@@ -68,7 +68,7 @@ def rows_at(
     ShardError for a time that can't be read.
     """
     batches = state.batches_until(moment)
-    changes = changes_in(spark, shelf, batches, columns, comparison=comparison)
+    changes = changes_in(spark, shard, batches, columns, comparison=comparison)
     names = [f"c{place}" for place in range(len(columns))]
     rows = consolidated(changes, names) if _are_mixed(batches) else changes
     return from_wire(repeated(rows.select(*names, "d")), columns, names)
@@ -76,33 +76,33 @@ def rows_at(
 
 def changes_in(
     spark: SparkSession,
-    shelf: Shelf,
-    batches: Sequence[Batch],
+    shard: ShardLocation,
+    batches: Sequence[ShardBatch],
     columns: Sequence[Column],
     *,
     comparison: Comparison | None = None,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of every change in the batches."""
     names = [f"c{place}" for place in range(len(columns))]
-    return _read(spark, shelf, batches, columns, names, comparison=comparison)
+    return _read(spark, shard, batches, columns, names, comparison=comparison)
 
 
 def keys_in(
     spark: SparkSession,
-    shelf: Shelf,
-    batches: Sequence[Batch],
+    shard: ShardLocation,
+    batches: Sequence[ShardBatch],
     columns: Sequence[Column],
     names: Sequence[str],
     every: int,
 ) -> DataFrame:
     """The columns, under these names, of every so-manieth change in each file of the batches."""
-    return _read(spark, shelf, batches, columns, names, every=every).select(*names)
+    return _read(spark, shard, batches, columns, names, every=every).select(*names)
 
 
 def _read(
     spark: SparkSession,
-    shelf: Shelf,
-    batches: Sequence[Batch],
+    shard: ShardLocation,
+    batches: Sequence[ShardBatch],
     columns: Sequence[Column],
     names: Sequence[str],
     *,
@@ -119,12 +119,12 @@ def _read(
         return spark.createDataFrame([], schema)
     ship_executor_code()
     wanted = tuple(
-        Wanted(column.tag, column.kind, column.default, column.name) for column in columns
+        ReadColumn(column.tag, column.kind, column.default, column.name) for column in columns
     )
-    spec = ReadSpec(shelf.connection, shelf.location.bucket, wanted, comparison is not None, every)
+    spec = ReadSpec(shard.connection, shard.location.bucket, wanted, comparison is not None, every)
     tasks = spread([file.size for file in files], MOST_TASKS)
     listed = [
-        (task, shelf.location.key(file.name), file.size, file.etag)
+        (task, shard.location.key(file.name), file.size, file.etag)
         for task, file in zip(tasks, files, strict=True)
     ]
     apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
@@ -149,7 +149,7 @@ def spread(sizes: Sequence[int], most: int) -> list[int]:
     return tasks
 
 
-def _are_mixed(batches: Sequence[Batch]) -> bool:
+def _are_mixed(batches: Sequence[ShardBatch]) -> bool:
     """Whether something that one change added may be taken away by another."""
     return any(batch.retractions for batch in batches)
 
@@ -172,8 +172,8 @@ def read_shard(
     moment = state.upper - 1 if as_of is None else as_of
     state.batches_until(moment)  # a time that can't be read is why it may lack a column
     columns = _columns(state.schema_at(moment), names)
-    shelf = Shelf(connection, location)
-    return rows_at(spark, shelf, state, moment, columns, comparison=comparison)
+    shard = ShardLocation(connection, location)
+    return rows_at(spark, shard, state, moment, columns, comparison=comparison)
 
 
 def _columns(schema: Schema, names: Sequence[str] | None) -> tuple[Column, ...]:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.format import PART_COLUMN
-from dbt.adapters.mzs3.rows.columns import Change, order_keys
+from dbt.adapters.mzs3.rows.columns import NestedTransform, order_keys
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 DIFF = "d"
@@ -81,7 +81,7 @@ def _with_sign(column: Column, _: T.DataType) -> Column:
     return F.struct(column.alias("value"), negative.alias("negative"))
 
 
-_GROUPED = Change(_is_float, _with_sign)
+_GROUPED = NestedTransform(_is_float, _with_sign)
 
 
 def _ungrouped(column: Column, kind: T.DataType) -> Column:

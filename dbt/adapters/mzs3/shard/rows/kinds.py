@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.rows.columns import INTERVALS
 from dbt.adapters.mzs3.shard.rows.wire import wire_spark_type
-from dbt.adapters.mzs3.shard.state.evolve import Given
+from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.types.kind import Type, is_wider, list_of, map_of, record_of
 from dbt.adapters.mzs3.shard.types.table import RECORDS
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -44,13 +44,13 @@ _LARGEST = {"uint4": 2**32 - 1, "uint8": 2**64 - 1, "mz_timestamp": 2**64 - 1}
 _UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
 
 
-def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Given]:
+def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
     """The columns of a query, in which there are no problems, as a shard takes them.
 
     `types` has the types of columns, by names that are `folded`, that are not Spark's own.
     """
     return [
-        Given(
+        ModelColumn(
             field.name,
             types.get(folded(field.name)) or kind_of(field.dataType),
             ddl_of(field.dataType),

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.rows.columns import INTERVALS, Change
+from dbt.adapters.mzs3.rows.columns import INTERVALS, NestedTransform
 from dbt.adapters.mzs3.shard.executor.wire import with_times
 from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types.kind import Type
@@ -44,7 +44,7 @@ _SCALARS: dict[str, T.DataType] = {
     "uuid": T.BinaryType(),
     "mz_timestamp": _UNSIGNED,
 }
-TIMES = Change(
+TIMES = NestedTransform(
     lambda kind: isinstance(kind, T.TimeType),
     lambda column, _: (column.cast("decimal(20, 9)") * 1_000_000_000).cast("bigint"),
 )

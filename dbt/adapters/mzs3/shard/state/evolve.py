@@ -22,7 +22,7 @@ POLICIES: tuple[OnSchemaChange, ...] = (
 
 
 @dataclass(frozen=True)
-class Given:
+class ModelColumn:
     """A column of the model's query; `spark` is its type in Spark's DDL."""
 
     name: str
@@ -43,7 +43,7 @@ class Evolution:
     defaults: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def first_columns(given: Sequence[Given]) -> tuple[Column, ...]:
+def first_columns(given: Sequence[ModelColumn]) -> tuple[Column, ...]:
     """The columns of a new shard, with tags from 0."""
     return tuple(
         Column(tag, column.name, column.kind, column.spark) for tag, column in enumerate(given)
@@ -53,7 +53,7 @@ def first_columns(given: Sequence[Given]) -> tuple[Column, ...]:
 def evolved(
     node: str,
     current: Sequence[Column],
-    given: Sequence[Given],
+    given: Sequence[ModelColumn],
     next_tag: int,
     evolution: Evolution = Evolution(),
 ) -> tuple[Column, ...]:
@@ -111,7 +111,7 @@ def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
 
 def _widened(
     columns: Sequence[Column],
-    given: Sequence[Given],
+    given: Sequence[ModelColumn],
     policy: OnSchemaChange,
     problems: list[str],
 ) -> list[Column]:
@@ -122,7 +122,7 @@ def _widened(
 
 
 def _with_type(
-    column: Column, given: Given | None, policy: OnSchemaChange, problems: list[str]
+    column: Column, given: ModelColumn | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
     if given is None:
         return column
@@ -152,14 +152,14 @@ _DROP = (
 )
 
 
-def _type_problem(column: Column, given: Given) -> str:
+def _type_problem(column: Column, given: ModelColumn) -> str:
     return (
         f"column {column.name} is {column.spark} ({column.kind}) in the shard and {given.spark} "
         f"({given.kind}) in the model, which does not hold all of its values; cast it, or {_DROP}"
     )
 
 
-def _field_problems(column: Column, given: Given) -> Iterator[str]:
+def _field_problems(column: Column, given: ModelColumn) -> Iterator[str]:
     """A shard knows the fields of a struct by their order; other names may be other values."""
     types = parsed(column.spark), parsed(given.spark)
     for path, before, now in differing_fields(column.name, *types, column.kind):
@@ -173,7 +173,7 @@ def _field_problems(column: Column, given: Given) -> Iterator[str]:
 
 def _without_dropped(
     columns: Sequence[Column],
-    given: Sequence[Given],
+    given: Sequence[ModelColumn],
     policy: OnSchemaChange,
     problems: list[str],
 ) -> list[Column]:
@@ -192,7 +192,7 @@ def _without_dropped(
 
 def _with_added(
     columns: Sequence[Column],
-    given: Sequence[Given],
+    given: Sequence[ModelColumn],
     next_tag: int,
     evolution: Evolution,
     problems: list[str],

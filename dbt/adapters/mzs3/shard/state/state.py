@@ -25,7 +25,7 @@ class ShardState:
 
     schemas: tuple[Schema, ...]
     next_tag: int
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[ShardBatch, ...] = ()
     since: int = 0
     retired: tuple[Retired, ...] = ()
     sweeps: int = 0
@@ -76,7 +76,7 @@ class ShardState:
         first = self.batches[0].moment if self.batches and self.batches[0].files else 0
         return max(self.since, first)
 
-    def batches_until(self, moment: int) -> tuple[Batch, ...]:
+    def batches_until(self, moment: int) -> tuple[ShardBatch, ...]:
         """The batches with the changes up to a time, that time included.
 
         Raises ShardError for a time before `first_moment`, or one that is not reached.
@@ -112,7 +112,7 @@ class ShardState:
         next_tag = max(self.next_tag, *(column.tag + 1 for column in columns))
         return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag)
 
-    def appended(self, batch: Batch) -> ShardState:
+    def appended(self, batch: ShardBatch) -> ShardState:
         """The shard with one batch more; one without files only moves the last one's end.
 
         Raises ShardError if the batch does not begin where the shard ends.
@@ -127,7 +127,9 @@ class ShardState:
             return replace(self, batches=(*self.batches[:-1], last))
         return replace(self, batches=(*self.batches, batch))
 
-    def compacted(self, old: Sequence[Batch], new: Batch, since: int, now: int = 0) -> ShardState:
+    def compacted(
+        self, old: Sequence[ShardBatch], new: ShardBatch, since: int, now: int = 0
+    ) -> ShardState:
         """The shard with one batch for the oldest ones, to be read from `since` on.
 
         Runs in which nothing changed may have moved the end of the last of them meanwhile; these
@@ -177,7 +179,9 @@ class ShardState:
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
 
 
-def _moved_end(old: tuple[Batch, ...], found: tuple[Batch, ...]) -> tuple[Batch, ...]:
+def _moved_end(
+    old: tuple[ShardBatch, ...], found: tuple[ShardBatch, ...]
+) -> tuple[ShardBatch, ...]:
     """The times that were added to the last of the old batches, as a batch; none if none were."""
     if not old or len(found) < len(old) or found[:-1] != old[:-1]:
         return ()
@@ -222,7 +226,7 @@ class Retired:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ShardBatch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
     They are of the last of these times, each of them: who reads as of an earlier one does not
@@ -273,9 +277,9 @@ class Batch:
         }
 
 
-def batch_from_json(found: Mapping[str, Any]) -> Batch:
+def batch_from_json(found: Mapping[str, Any]) -> ShardBatch:
     """The batch that `as_json` wrote; raises KeyError or ValueError."""
-    return Batch(
+    return ShardBatch(
         int(found["lower"]),
         int(found["upper"]),
         int(found["schema"]),

@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.objects.conditions import store_conditions
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.state.schema import schema_from_json
 from dbt.adapters.mzs3.shard.state.state import ShardState, batch_from_json, retired_from_json
 
@@ -115,7 +115,7 @@ class StateStore:
 
         Nothing but a first look in a process asks the store.
         """
-        heeds = store_conditions(Place(self._client, self._location))
+        heeds = store_conditions(Prefix(self._client, self._location))
         if not (heeds.creates and heeds.replaces):
             raise ShardError(
                 f"the store of {self.uri} does not heed the conditions of writes (If-None-Match, "

@@ -31,7 +31,7 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerType:
     """A type with types inside; `children` is their number, or None for any."""
 
     name: str
@@ -86,9 +86,9 @@ RECORDS: Mapping[str, tuple[str, ...] | None] = {
     "mz_acl_item": ("grantee", "grantor", "acl_mode"),
 }
 
-CONTAINERS: Mapping[str, Container] = {
-    "list": Container("list", "list", 1),
-    "int2vector": Container("int2vector", "list", 1),
-    "map": Container("map", "map", 2),
-    **{name: Container(name, "record") for name in RECORDS},
+CONTAINERS: Mapping[str, ContainerType] = {
+    "list": ContainerType("list", "list", 1),
+    "int2vector": ContainerType("int2vector", "list", 1),
+    "map": ContainerType("map", "map", 2),
+    **{name: ContainerType(name, "record") for name in RECORDS},
 }

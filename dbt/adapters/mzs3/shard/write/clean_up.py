@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.aws.failures import AwsFailure
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
-from dbt.adapters.mzs3.objects.concurrently import abort_all, each
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.state.state import BatchFile
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import proof_of_writing
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.sweep import Sweeper
+from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Opened:
 
 @contextmanager
 def cleaned_up(
-    place: Place, folder: str, doing: str, cancelled: threading.Event | None = None
+    prefix: Prefix, folder: str, doing: str, cancelled: threading.Event | None = None
 ) -> Iterator[Opened]:
     """Put around the writing of a batch: of a failure nothing is left in the run's own folder.
 
@@ -44,31 +44,31 @@ def cleaned_up(
         yield opened
     except Exception as exc:
         if opened.files is None:
-            left = left_by_tasks(place, folder)
+            left = left_by_tasks(prefix, folder)
         else:
-            left = _left_of_files(place, opened.files)
+            left = _left_of_files(prefix, opened.files)
         stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{doing} {ended}", "The shard is what it was")
         raise ShardError(f"{text}. {left}" if left else text) from exc
 
 
-def _left_of_files(place: Place, files: Sequence[PendingFile]) -> str | None:
+def _left_of_files(prefix: Prefix, files: Sequence[PendingFile]) -> str | None:
     """Aborts uploads, and removes the objects that they have become; what may be left."""
-    problems = abort_all(place, [(file.key, file.upload_id) for file in files])
-    objects = remove(place, [file.key for file in files])
+    problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
+    objects = remove(prefix, [file.key for file in files])
     if objects:
-        listed = ", ".join(place.uri_of(key) for key in objects)
+        listed = ", ".join(prefix.uri_of(key) for key in objects)
         problems.append(f"{listed} may be left, which no reader sees and compact_shard removes")
     return "; ".join(problems) or None
 
 
-def left_by_tasks(place: Place, folder: str) -> str | None:
+def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
     """Aborts what tasks have open, until none opens more; None, or what may be left."""
-    below = Place(place.client, S3Location(place.location.bucket, folder))
+    below = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
     try:
         with proof_of_writing(below) as probe:
-            return Sweeper(below, probe, take_over=True).sweep_until_quiet()
+            return UploadReaper(below, probe, take_over=True).abort_until_idle()
     except S3Error as exc:
         return (
             f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
@@ -78,7 +78,7 @@ def left_by_tasks(place: Place, folder: str) -> str | None:
 
 
 @contextmanager
-def committing(place: Place, store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
+def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
     """Put around the write that makes these files part of the shard: ends well if they are.
 
     What the block raises is passed on if they are not, or that can't be told. They are then gone,
@@ -90,11 +90,11 @@ def committing(place: Place, store: StateStore, files: Sequence[BatchFile]) -> I
         if not _has(store, files):
             raise
     except Mzs3Error:
-        if not remove_uncommitted(place, store, files):
+        if not remove_uncommitted(prefix, store, files):
             raise
 
 
-def remove_uncommitted(place: Place, store: StateStore, files: Sequence[BatchFile]) -> bool:
+def remove_uncommitted(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) -> bool:
     """Whether the batch of these files is or was part of the shard; if not, they are removed.
 
     To be called when a write was refused. One whose answer is lost may have come through, and
@@ -104,20 +104,20 @@ def remove_uncommitted(place: Place, store: StateStore, files: Sequence[BatchFil
     """
     found = _has(store, files)
     if found is False:
-        remove(place, [place.key(file.name) for file in files])
+        remove(prefix, [prefix.key(file.name) for file in files])
     return bool(found)
 
 
-def remove(place: Place, keys: Iterable[str]) -> list[str]:
+def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
     """Remove objects as far as S3 lets us; those that may still be there."""
 
     def one(key: str) -> str | None:
         with contextlib.suppress(*AwsFailure):
-            place.delete(key)
+            prefix.delete(key)
             return None
         return key
 
-    return [key for key in each(keys, one) if key is not None]
+    return [key for key in map_concurrently(keys, one) if key is not None]
 
 
 def _has(store: StateStore, files: Sequence[BatchFile]) -> bool | None:

@@ -13,16 +13,16 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.events import CopyWarning, Tell, tell_nobody
+from dbt.adapters.mzs3.events import CopyWarning, EventSink, ignore_event
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.config.options import Problems, ShardOptions, parse_shard_options
-from dbt.adapters.mzs3.shard.read.rows import Shelf, changes_in
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows.changes import sorted_inside
 from dbt.adapters.mzs3.shard.rows.kinds import given_columns
 from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns
-from dbt.adapters.mzs3.shard.state.state import Batch, ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
     Read,
@@ -62,7 +62,7 @@ def persist_shard(
     connections: Mapping[str, AwsConnection],
     as_of: int,
     cancelled: threading.Event | None = None,
-    tell: Tell = tell_nobody,
+    tell: EventSink = ignore_event,
 ) -> WriteResult:
     """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
 
@@ -82,8 +82,8 @@ def persist_shard(
     if frame is None or location is None:
         problems.raise_if_any()
         raise AssertionError
-    shelf = Shelf(connections[parsed.aws_connection], location)
-    run = _Run(spark, node, frame, parsed, shelf, as_of, cancelled, tell)
+    shard = ShardLocation(connections[parsed.aws_connection], location)
+    run = _Run(spark, node, frame, parsed, shard, as_of, cancelled, tell)
     for attempt in range(_ATTEMPTS):
         try:
             with interruptible(spark, cancelled):
@@ -111,28 +111,28 @@ class _Run:
     node: str
     frame: DataFrame
     options: ShardOptions
-    shelf: Shelf
+    shard: ShardLocation
     as_of: int
     cancelled: threading.Event | None
-    tell: Tell
+    tell: EventSink
 
     def once(self, *, first: bool) -> WriteResult:
         """One attempt; raises LostRaceError if another run was faster."""
-        place = Place(s3_client(self.shelf.connection), self.shelf.location)
-        store = StateStore(place.client, self.shelf.location)
+        prefix = Prefix(s3_client(self.shard.connection), self.shard.location)
+        store = StateStore(prefix.client, self.shard.location)
         before = store.read()
         if first:
             store.require_conditions()
             self._look_at_clocks(store, before)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
-        batch = self._batch(place, state, moment)
-        with committing(place, store, batch.files):
+        batch = self._batch(prefix, state, moment)
+        with committing(prefix, store, batch.files):
             _write(store, before, state.appended(batch))
         self._tell_if_cancelled(batch)
         return WriteResult(
             rows=batch.additions + batch.retractions,
-            location=place.uri,
+            location=prefix.uri,
             manifest=store.uri,
             files=len(batch.files),
             bytes=batch.bytes,
@@ -164,20 +164,20 @@ class _Run:
         problems.raise_if_any()
         return state if before is None else state.with_columns(columns, self.as_of)
 
-    def _batch(self, place: Place, state: ShardState, moment: int) -> Batch:
+    def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
         """What changed, in files that no state names yet."""
         columns, options = state.schema.columns, self.options
-        spec = batch_spec(self.shelf, columns, options.encoding, moment, options)
-        doing = f"{self.node}: writing to {place.uri}"
-        with cleaned_up(place, spec.prefix, doing, self.cancelled) as opened:
+        spec = batch_spec(self.shard, columns, options.encoding, moment, options)
+        doing = f"{self.node}: writing to {prefix.uri}"
+        with cleaned_up(prefix, spec.prefix, doing, self.cancelled) as opened:
             parts = self._parts(state, moment)
             self._stop_if_cancelled()
             opened.files = None
-            uploaded = upload(place, parts, spec)
+            uploaded = upload(prefix, parts, spec)
             opened.files = uploaded.files
             self._stop_if_cancelled()
-            files = make_visible(place, uploaded.files)
-        return Batch(
+            files = make_visible(prefix, uploaded.files)
+        return ShardBatch(
             state.upper,
             moment + 1,
             state.schema.id,
@@ -193,7 +193,7 @@ class _Run:
         rows, keys = model_rows(self.frame, columns), self._sort_keys(state)
         ordered = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
         if self.options.mode == "diff" and state.batches:
-            before = changes_in(self.spark, self.shelf, state.batches, columns)
+            before = changes_in(self.spark, self.shard, state.batches, columns)
             changes = changed(rows, before).select(ordered)
             return parts_of_changes(self.spark, changes, keys, parts, state.batches)
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
@@ -210,7 +210,7 @@ class _Run:
         if warning is not None:
             self._warn(warning)
 
-    def _tell_if_cancelled(self, batch: Batch) -> None:
+    def _tell_if_cancelled(self, batch: ShardBatch) -> None:
         """To call of a batch that is in the shard: dbt calls the model cancelled nevertheless."""
         if self.cancelled is None or not self.cancelled.is_set():
             return
@@ -222,7 +222,7 @@ class _Run:
         )
 
     def _warn(self, text: str) -> None:
-        uri = self.shelf.location.uri
+        uri = self.shard.location.uri
         self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {text}"))
 
     def _stop_if_cancelled(self) -> None:

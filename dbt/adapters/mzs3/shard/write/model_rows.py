@@ -11,13 +11,13 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
-from dbt.adapters.mzs3.rows.columns import column_problems, normalised
+from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated
 from dbt.adapters.mzs3.shard.rows.kinds import ddl_of, fits, in_wire_type
 from dbt.adapters.mzs3.shard.rows.wire import TIMES, wire_spark_type
-from dbt.adapters.mzs3.shard.state.evolve import Given
+from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.spark.failure import explain
@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.spark.failure import explain
 
 def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
     """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
-    rows = normalised(frame)
+    rows = canonical_columns(frame)
     kinds = {field.name: field.dataType for field in rows.schema.fields}
     places = {folded(name): f"c{place}" for place, name in enumerate(frame.columns)}
 
@@ -52,7 +52,7 @@ def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def default_datums(
-    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[Given]
+    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ModelColumn]
 ) -> dict[str, bytes]:
     """The values of SQL expressions in the types of the columns they are for, as `Datum`s.
 
@@ -79,8 +79,8 @@ def default_datums(
     return found
 
 
-def _datum(spark: SparkSession, expression: str, column: Given) -> bytes:
-    one = normalised(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
+def _datum(spark: SparkSession, expression: str, column: ModelColumn) -> bytes:
+    one = canonical_columns(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
     field = one.schema.fields[0]
     value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)
     values = one.select(value).toArrow().column(0).combine_chunks()

@@ -13,16 +13,16 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.formats.format import PART_COLUMN, ExportedColumn
-from dbt.adapters.mzs3.objects.concurrently import abort_all, each
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.columns import order_keys
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.executor.batch.task import BatchSpec
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, Encoding, TaggedColumn
-from dbt.adapters.mzs3.shard.read.rows import Shelf
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.rows.changes import DIFF, sorted_inside
 from dbt.adapters.mzs3.shard.state.schema import Column
-from dbt.adapters.mzs3.shard.state.state import Batch, BatchFile
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.write.clean_up import left_by_tasks
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import default_parallelism
@@ -37,12 +37,12 @@ BYTES_OF_A_PART = 32 << 20  # in files
 BATCHES = "batches/"
 
 
-def part_count(rows: int, batches: Sequence[Batch], most: int) -> int:
+def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
     """From 1 to `most` parts for rows as large as those of the batches, none of them small."""
     return max(1, min(most, rows // _rows_of_a_part(batches)))
 
 
-def _rows_of_a_part(batches: Sequence[Batch]) -> int:
+def _rows_of_a_part(batches: Sequence[ShardBatch]) -> int:
     size = sum(batch.bytes for batch in batches)
     fit = BYTES_OF_A_PART * sum(batch.rows for batch in batches) // max(1, size)
     return max(1, min(ROWS_OF_A_PART, fit)) if size else ROWS_OF_A_PART
@@ -53,7 +53,7 @@ def parts_of_changes(
     changes: DataFrame,
     keys: Sequence[str],
     asked: int | None,
-    batches: Sequence[Batch],
+    batches: Sequence[ShardBatch],
 ) -> DataFrame:
     """Changes `t`, `d`, c0, c1, … to the batches in parts; sorted by the keys and all columns.
 
@@ -106,16 +106,16 @@ class Sizes(Protocol):
 
 
 def batch_spec(
-    shelf: Shelf, columns: Sequence[Column], encoding: Encoding, moment: int, sizes: Sizes
+    shard: ShardLocation, columns: Sequence[Column], encoding: Encoding, moment: int, sizes: Sizes
 ) -> WriteSpec:
     """For rows `t`, `d`, c0, c1, … of these columns; in a folder that no other batch has."""
     tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
     names = tuple(column.name for column in columns)
     folder = f"{BATCHES}{moment}-{uuid.uuid4().hex[:12]}/"
     return WriteSpec(
-        connection=shelf.connection,
-        bucket=shelf.location.bucket,
-        prefix=shelf.location.key(folder),
+        connection=shard.connection,
+        bucket=shard.location.bucket,
+        prefix=shard.location.key(folder),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
         format=BatchSpec(BatchLayout(tagged, encoding), names),
         max_file_size=sizes.max_file_size,
@@ -133,7 +133,7 @@ class Uploaded:
     retractions: int
 
 
-def upload(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded:
+def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
     """The files of changes `t`, `d`, c0, c1, … in parts; no file where there is no change.
 
     The first column is the part, as `in_parts` makes it. Where rows were computed anew while
@@ -141,14 +141,14 @@ def upload(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded:
     """
     ship_executor_code()
     for _ in range(2):
-        uploaded = _attempt(place, changes, spec)
+        uploaded = _attempt(prefix, changes, spec)
         if uploaded is not None:
             return uploaded
-        left_by_tasks(place, spec.prefix)  # what is still there costs storage, and no more
+        left_by_tasks(prefix, spec.prefix)  # what is still there costs storage, and no more
     raise ShardError(COMPUTED_TWICE)
 
 
-def _attempt(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
+def _attempt(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
     """None if rows were computed anew; then the uploads that were reported are aborted."""
     counted = Observation()
     diff = F.col(DIFF)
@@ -161,7 +161,7 @@ def _attempt(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded | No
     )
     reports = reported(observed, spec)
     if reports.refuted is not None:
-        abort_all(place, [(report["key"], report["upload_id"]) for report in reports.files])
+        abort_all(prefix, [(report["key"], report["upload_id"]) for report in reports.files])
         return None
     files = tuple(map(PendingFile.from_dict, reports.files))
     check_count(sum(file.rows for file in files), int(counted.get["rows"]))
@@ -170,27 +170,27 @@ def _attempt(place: Place, changes: DataFrame, spec: WriteSpec) -> Uploaded | No
     )
 
 
-def make_visible(place: Place, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
+def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
     """Every upload as an object; raises ShardError, with none left open, if one can't be."""
 
     def one(file: PendingFile) -> BatchFile:
-        if complete(place, file) is None:
+        if complete(prefix, file) is None:
             raise ShardError(
-                f"the upload of {place.uri_of(file.key)} is gone: something else than this run "
+                f"the upload of {prefix.uri_of(file.key)} is gone: something else than this run "
                 "has aborted it, such as a lifecycle rule of the bucket; run again"
             )
-        found = place.find(file.key)
+        found = prefix.find(file.key)
         if found is None:
             raise ShardError(
-                f"{place.uri_of(file.key)} is gone right after it was written: something else "
+                f"{prefix.uri_of(file.key)} is gone right after it was written: something else "
                 "than this run has removed it; run again"
             )
-        name = file.key.removeprefix(place.location.prefix)
+        name = file.key.removeprefix(prefix.location.prefix)
         return BatchFile(name, file.bytes, found.etag, file.rows)
 
     try:
-        return tuple(each(files, one))
+        return tuple(map_concurrently(files, one))
     except AwsFailure as exc:
-        abort_all(place, [(file.key, file.upload_id) for file in files])
-        doing = f"completing the files of a batch at {place.uri}"
+        abort_all(prefix, [(file.key, file.upload_id) for file in files])
+        doing = f"completing the files of a batch at {prefix.uri}"
         raise ShardError(describe(exc, doing, "s3:PutObject and s3:ListBucket")) from exc

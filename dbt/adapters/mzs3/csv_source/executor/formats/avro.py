@@ -13,10 +13,14 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION, Column
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
-from dbt.adapters.mzs3.csv_source.executor.formats.container import FIX_AVRO, Container, invalid
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.container import (
+    FIX_AVRO,
+    AvroContainer,
+    invalid,
+)
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import WIDE_PRECISION, TypedColumns
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 # A batch ends with whichever of these is reached first.
 BATCH_RECORDS = 4096
@@ -55,12 +59,12 @@ class AvroFormat:
 
     reading: Reading
 
-    def fields(self, stored: StoredObject) -> tuple[Field, ...] | None:
-        """The fields of the file's schema. Raises CsvProblem."""
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
+        """The fields of the file's schema. Raises ObjectError."""
         if stored.size == 0:
             return None
         with contextlib.closing(stored.open()) as reader:
-            fields, _ = read_schema(Container(reader.read).schema)
+            fields, _ = read_schema(AvroContainer(reader.read).schema)
         return tuple(one.field for one in fields)
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> AvroRecords:
@@ -83,7 +87,7 @@ class AvroRecords:
         if stored.size == 0:
             return
         with contextlib.closing(stored.open()) as reader:
-            container = Container(reader.read)
+            container = AvroContainer(reader.read)
             known, physical = read_schema(container.schema)
             layout = self.columns.layout([one.field for one in known])
             wanted = [known[position] for position in layout.fields]
@@ -95,15 +99,15 @@ class AvroRecords:
                 done += len(batch)
 
 
-def _records(container: Container, schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
+def _records(container: AvroContainer, schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
     """Every record, with its fields' values as they are in the file, and how many bytes it has.
 
-    Raises CsvProblem.
+    Raises ObjectError.
     """
     try:
         import fastavro
     except ImportError:
-        raise CsvProblem(
+        raise ObjectError(
             "it is Avro, which the Python of this worker can't read without the package fastavro",
             "Install fastavro where the executors run, as with pip install 'dbt-mzs3[avro]' for "
             "a Spark on this machine, then run again",
@@ -129,7 +133,7 @@ def _records(container: Container, schema: Any) -> Iterator[tuple[dict[str, Any]
                 OverflowError,
                 MemoryError,
             ) as exc:
-                raise CsvProblem(
+                raise ObjectError(
                     f"the record is not valid Avro ({exc})", FIX_AVRO, record=number
                 ) from exc
             start, end = end, block.tell()
@@ -152,7 +156,7 @@ def _batches(records: Iterator[tuple[dict[str, Any], int]]) -> Iterator[list[dic
 
 
 def _values(batch: list[dict[str, Any]], wanted: AvroField, before: int) -> pa.Array:
-    """One field's values. Raises CsvProblem for a number that no decimal has."""
+    """One field's values. Raises ObjectError for a number that no decimal has."""
     name = wanted.field.name
     values = [record[name] for record in batch]
     try:
@@ -177,7 +181,7 @@ class AvroField:
     A decimal comes as `bytes`, of an integer that is 10**`scale` times as large.
     """
 
-    field: Field
+    field: RecordField
     arrow: pa.DataType | None
     scale: int | None = None
 
@@ -185,7 +189,7 @@ class AvroField:
 def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
     """The fields of a file's records, and the schema without logical types, to read with.
 
-    Without them, numbers come as they are in the file. Raises CsvProblem for what is not the
+    Without them, numbers come as they are in the file. Raises ObjectError for what is not the
     schema of records.
     """
     try:
@@ -211,7 +215,7 @@ class _Types:
         self._learn(record, "")
 
     def _learn(self, schema: Any, namespace: str, inside: tuple[str, ...] = ()) -> None:
-        """Raises CsvProblem for a type inside of itself: its values may be nested without end."""
+        """Raises ObjectError for a type inside of itself: its values may be nested without end."""
         if isinstance(schema, list):
             for one in schema:
                 self._learn(one, namespace, inside)
@@ -255,17 +259,17 @@ def _field(name: str, kind: dict[str, Any]) -> AvroField:
     base, logical = str(kind["type"]), str(kind.get("logicalType"))
     words = f"{base} ({logical})"
     if (base, logical) in _TIMES:
-        return AvroField(Field(name, words, None), None)
+        return AvroField(RecordField(name, words, None), None)
     if (base, logical) in _LOGICAL:
         arrow, own = _LOGICAL[base, logical]
-        return AvroField(Field(name, words, own), arrow)
+        return AvroField(RecordField(name, words, own), arrow)
     if logical == "decimal" and base in ("bytes", "fixed"):
         return _decimal_field(name, base, kind.get("precision"), kind.get("scale", 0))
     physical = _OF_THE_SAME_VALUES.get(base, base)
     if physical not in _PRIMITIVE:
-        return AvroField(Field(name, base, None), None)
+        return AvroField(RecordField(name, base, None), None)
     arrow, own = _PRIMITIVE[physical]
-    return AvroField(Field(name, base, own), arrow)
+    return AvroField(RecordField(name, base, own), arrow)
 
 
 def _decimal_field(name: str, base: str, precision: Any, scale: Any) -> AvroField:
@@ -273,11 +277,11 @@ def _decimal_field(name: str, base: str, precision: Any, scale: Any) -> AvroFiel
     are_whole = type(precision) is type(scale) is int
     if not are_whole or precision < 1 or not 0 <= scale <= precision:
         # The specification says to ignore such a logical type.
-        return AvroField(Field(name, base, "binary"), pa.binary())
+        return AvroField(RecordField(name, base, "binary"), pa.binary())
     if precision > MAX_PRECISION:
-        return AvroField(Field(name, words, None), None)
+        return AvroField(RecordField(name, words, None), None)
     own = f"decimal({precision},{scale})"
-    return AvroField(Field(name, words, own), pa.decimal256(WIDE_PRECISION, scale), scale)
+    return AvroField(RecordField(name, words, own), pa.decimal256(WIDE_PRECISION, scale), scale)
 
 
 def _physical(schema: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem, shown
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError, shown
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
 
 MAGIC = b"Obj\x01"
@@ -27,10 +27,10 @@ _CRC_BYTES = 4
 _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
-class Container:
+class AvroContainer:
     """One container file, read from front to back; `schema` is the JSON in its header.
 
-    Holds one block. Raises CsvProblem for what is not such a file.
+    Holds one block. Raises ObjectError for what is not such a file.
     """
 
     def __init__(self, read: Read) -> None:
@@ -103,7 +103,7 @@ class _Input:
         parts = []
         while size:
             if self.at_end():
-                raise CsvProblem("its Avro file ends early", FIX_AVRO)
+                raise ObjectError("its Avro file ends early", FIX_AVRO)
             part = self._held[self._position : self._position + size]
             self._position += len(part)
             size -= len(part)
@@ -116,15 +116,15 @@ FIX_AVRO = (
 )
 
 
-def invalid(what: object) -> CsvProblem:
+def invalid(what: object) -> ObjectError:
     """The problem of an object that is not an Avro file as the specification has it."""
-    return CsvProblem(f"it is not valid Avro ({what})", FIX_AVRO)
+    return ObjectError(f"it is not valid Avro ({what})", FIX_AVRO)
 
 
 def _codec(name: bytes) -> Callable[[bytes], bytes]:
     known = name.decode("utf-8", "replace")
     if known not in _CODECS:
-        raise CsvProblem(
+        raise ObjectError(
             f"its codec is {shown(known)}, which is not one of {', '.join(_CODECS)}",
             "Have the objects written with one of those",
         )

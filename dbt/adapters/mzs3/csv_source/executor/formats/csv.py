@@ -14,10 +14,10 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     Chunks,
     RecordTooLarge,
 )
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, Layout, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import (
     FIRST_READ_BYTES,
     open_chunks,
@@ -39,12 +39,12 @@ class CsvFormat:
     reading: Reading
     block_bytes: int = BLOCK_BYTES
 
-    def fields(self, stored: StoredObject) -> tuple[Field, ...] | None:
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The names in the first record; None if the object is empty. Raises CsvProblem."""
         with contextlib.closing(stored.open()) as reader:
             for chunk in self.chunks(reader.read, stored.key, FIRST_READ_BYTES):
                 names, _ = split_header(chunk, self.dialect, self.reading.encoding)
-                return tuple(Field(name, "string", "string") for name in names)
+                return tuple(RecordField(name, "string", "string") for name in names)
         return None
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> CsvRecords:
@@ -92,10 +92,10 @@ class CsvRecords:
                     raise
                 yield Records(self._no_rows(), 1, rejects=(oversized(problem, reading.encoding),))
 
-    def _begin(self, chunk: Chunk) -> tuple[Layout, Chunk]:
+    def _begin(self, chunk: Chunk) -> tuple[RecordLayout, Chunk]:
         """Which fields are the columns, and the chunk without the header, which is checked."""
         if self._header is None:
-            return Layout.in_order(len(self._columns)), chunk
+            return RecordLayout.in_order(len(self._columns)), chunk
         return without_header(chunk, self._header, self._form.dialect, self._form.reading)
 
     def _no_rows(self) -> pa.RecordBatch:

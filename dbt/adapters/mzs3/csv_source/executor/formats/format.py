@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -38,7 +38,7 @@ class StoredObject:
         return ObjectReader(self.client, self.bucket, self.key, self.etag)
 
     def part(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to the one before `end`, fetched now. Raises CsvProblem."""
+        """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
         span = (start, end)
         parts = []
         with contextlib.closing(
@@ -50,7 +50,7 @@ class StoredObject:
 
 
 @dataclass(frozen=True)
-class Field:
+class RecordField:
     """A field of an object's records.
 
     `words` is its type as messages call it, `own` the type of columns that has just the same
@@ -84,7 +84,7 @@ class ObjectDecoder(Protocol):
 
         Before the first it compares the object's header with the one that is pinned. Holds a
         part of the object whose size does not depend on the object's. Raises HeaderProblem for a
-        header that is not right, CsvProblem for anything else; without an error it was read to
+        header that is not right, ObjectError for anything else; without an error it was read to
         its end.
         """
 
@@ -92,10 +92,10 @@ class ObjectDecoder(Protocol):
 class ObjectFormat(Protocol):
     """Knows where a format's header is, and how to read what follows."""
 
-    def fields(self, stored: StoredObject) -> tuple[Field, ...] | None:
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The object's header; None if the object is empty.
 
-        Reads no more of the object than it needs. Raises CsvProblem.
+        Reads no more of the object than it needs. Raises ObjectError.
         """
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
@@ -104,9 +104,9 @@ class ObjectFormat(Protocol):
 
 def read_fields(
     form: ObjectFormat, stored: StoredObject, source: str | None = None
-) -> tuple[Field, ...] | None:
+) -> tuple[RecordField, ...] | None:
     """The object's header; None if it is empty. Raises SourceError, naming `source` if given."""
     try:
         return form.fields(stored)
-    except CsvProblem as problem:
+    except ObjectError as problem:
         raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.encoding import SUBSET, Reading
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedColumns, own_type
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile
 
 # Of each column this much is held as it is in the file, and not the rest of its row group.
@@ -30,8 +30,8 @@ class ParquetFormat:
 
     reading: Reading
 
-    def fields(self, stored: StoredObject) -> tuple[Field, ...] | None:
-        """The file's columns. Raises CsvProblem."""
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
+        """The file's columns. Raises ObjectError."""
         if stored.size == 0:
             return None
         with _opened(stored) as file:
@@ -70,7 +70,7 @@ class ParquetRecords:
 
 @contextlib.contextmanager
 def _opened(stored: StoredObject) -> Iterator[pq.ParquetFile]:
-    """The object as a Parquet file; what pyarrow can't make of it is a CsvProblem."""
+    """The object as a Parquet file; what pyarrow can't make of it is a ObjectError."""
     source = open_object(stored)
     try:
         with pq.ParquetFile(
@@ -89,15 +89,15 @@ def _opened(stored: StoredObject) -> Iterator[pq.ParquetFile]:
         raise source.failure or _invalid(exc) from exc
 
 
-def _invalid(what: object) -> CsvProblem:
-    return CsvProblem(
+def _invalid(what: object) -> ObjectError:
+    return ObjectError(
         f"it is not valid Parquet ({what})",
         "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again",
     )
 
 
-def _fields(file: pq.ParquetFile) -> tuple[Field, ...]:
-    return tuple(Field(f.name, str(f.type), own_type(f.type)) for f in file.schema_arrow)
+def _fields(file: pq.ParquetFile) -> tuple[RecordField, ...]:
+    return tuple(RecordField(f.name, str(f.type), own_type(f.type)) for f in file.schema_arrow)
 
 
 def _batches(file: pq.ParquetFile, names: list[str] | None) -> Iterator[pa.RecordBatch]:
@@ -121,5 +121,5 @@ def _values(
 
 def open_object(stored: StoredObject) -> RandomAccessFile:
     """The object; all parts of it are of the version that was listed, or reading it raises
-    CsvProblem. Holds what was fetched last."""
+    ObjectError. Holds what was fetched last."""
     return RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)

@@ -11,17 +11,17 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.csv_source.executor.columns import (
     MAX_PRECISION,
     Column,
-    Layout,
+    RecordLayout,
     arrow_type,
     canonical_type,
 )
 from dbt.adapters.mzs3.csv_source.executor.convert import convert
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Field, Records
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records
 from dbt.adapters.mzs3.csv_source.executor.header import FIX_HEADER, layout_of
-from dbt.adapters.mzs3.csv_source.executor.problem import (
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
-    CsvProblem,
     HeaderProblem,
+    ObjectError,
     not_of_type,
     shown,
 )
@@ -74,7 +74,7 @@ class TypedColumns:
     columns: tuple[Column, ...]
     match: str
 
-    def layout(self, fields: Sequence[Field]) -> Layout:
+    def layout(self, fields: Sequence[RecordField]) -> RecordLayout:
         """Which of an object's fields are the columns. Raises HeaderProblem.
 
         It does where names are not the pinned ones, and where types are not such that the
@@ -86,10 +86,12 @@ class TypedColumns:
             raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
         return layout
 
-    def records(self, values: Sequence[pa.Array], fields: Sequence[Field], before: int) -> Records:
+    def records(
+        self, values: Sequence[pa.Array], fields: Sequence[RecordField], before: int
+    ) -> Records:
         """Each column's values, of its field, converted; `before` records precede them.
 
-        NULL stays NULL. Raises CsvProblem at the first record with a value that is not of its
+        NULL stays NULL. Raises ObjectError at the first record with a value that is not of its
         column's type.
         """
         try:
@@ -103,8 +105,8 @@ class TypedColumns:
         return Records(batch, batch.num_rows)
 
     def _problem(
-        self, values: Sequence[pa.Array], fields: Sequence[Field], before: int
-    ) -> CsvProblem:
+        self, values: Sequence[pa.Array], fields: Sequence[RecordField], before: int
+    ) -> ObjectError:
         bad = [
             (_first_bad(array, str(field.own), column.data_type), position)
             for position, (array, field, column) in enumerate(
@@ -114,7 +116,7 @@ class TypedColumns:
         record, position = min((at, position) for at, position in bad if at is not None)
         column = self.columns[position]
         text = not_of_type(column.name, _shown(values[position][record]), column.data_type)
-        return CsvProblem(text, FIX_OBJECT, record=before + record + 1)
+        return ObjectError(text, FIX_OBJECT, record=before + record + 1)
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
@@ -226,7 +228,7 @@ def can_be_read_as(own: str | None, data_type: str) -> bool:
     return wanted in _OTHERS.get(family, ())
 
 
-def misfits(fields: Sequence[Field], columns: Sequence[Column]) -> list[str]:
+def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
     """The fields that can't be read as their columns, in words; empty if all can."""
     return [
         f"{_words(field)}, which can't be read as {column.data_type}"
@@ -237,5 +239,5 @@ def misfits(fields: Sequence[Field], columns: Sequence[Column]) -> list[str]:
     ]
 
 
-def _words(field: Field) -> str:
+def _words(field: RecordField) -> str:
     return f"{shown(field.name)} is {shown(field.words, quoted=False)}"

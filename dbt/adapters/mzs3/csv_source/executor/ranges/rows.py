@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
-from dbt.adapters.mzs3.csv_source.executor.columns import Layout
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import RangePlan, unclear
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
@@ -43,7 +43,7 @@ class RangeOfObject:
     key: str
     etag: str
     modified: datetime
-    layout: Layout
+    layout: RecordLayout
     offset: int
     plan: RangePlan
 
@@ -66,7 +66,7 @@ def range_rows(
             one = ranges[place]
             try:
                 yield from task.rows(one, (data for _, data in blocks))
-            except CsvProblem as problem:
+            except ObjectError as problem:
                 raise unclear(one.key) from problem
 
     return read
@@ -90,7 +90,7 @@ class _RangeTask:
         self._rejects = 0
 
     def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
-        """The rows of one range. Raises CsvProblem, ExecutorError."""
+        """The rows of one range. Raises ObjectError, ExecutorError."""
         uri = f"s3://{self._spec.bucket}/{one.key}"
         to_rows = ObjectRows(self._spec.columns, uri, pa.scalar(one.modified, _INSTANT))
         header_records = 0 if self._spec.header is None else 1

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor.problem import CsvProblem
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
@@ -138,7 +138,7 @@ def read_ranges(
             for one in batch.to_pylist():
                 try:
                     yield from _range(client, bucket, quote, one)
-                except CsvProblem as problem:
+                except ObjectError as problem:
                     raise unclear(one["key"]) from problem
 
     return read

@@ -51,7 +51,7 @@ class BatchError(ValueError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadColumn:
     """A column to read: its tag, the type to have it in, and its value where a file lacks it.
 
     `default` is a message `Datum`; an empty one is NULL. `name` is what users call the column,
@@ -65,7 +65,7 @@ class Wanted:
 
 
 def read_batch(
-    source: Any, wanted: Sequence[Wanted], *, validate: bool = False
+    source: Any, wanted: Sequence[ReadColumn], *, validate: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """`t`, `d` and the wanted columns in wire form, named by tag; rows in the file's order.
 
@@ -100,7 +100,7 @@ class _Reader:
         source: Any,
         file: pq.ParquetFile,
         layout: BatchLayout,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[ReadColumn],
         *,
         validate: bool,
     ) -> None:
@@ -192,7 +192,7 @@ class _Reader:
                 )
 
     def _values(
-        self, want: Wanted, found: dict[int, tuple[Type, pa.Array]], rows: int
+        self, want: ReadColumn, found: dict[int, tuple[Type, pa.Array]], rows: int
     ) -> pa.Array:
         with self._told_of(want.tag):
             if want.tag in found:

@@ -13,8 +13,8 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch.read import (
     COMPARED,
     BatchError,
+    ReadColumn,
     StoredFile,
-    Wanted,
     open_file,
     read_batch,
 )
@@ -45,7 +45,7 @@ class ReadSpec:
 
     connection: AwsConnection = field(repr=False)
     bucket: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[ReadColumn, ...]
     validate: bool = False
     every: int = 1
 

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.formats.format import OpenFile, Sink
 from dbt.adapters.mzs3.formats.parquet.file import (
     PIECE_BYTES,
     ParquetFile,
-    Piece,
+    RowBlock,
     limits_of,
     row_ends,
 )
@@ -56,7 +56,7 @@ class BatchFormat:
         self._schema = layout.file_schema()
         self._limits = limits_of(self._schema, max_file_size)
 
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Piece]:
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
         """Rows `t`, `d` and the columns, in types that Arrow casts to their wire form.
 
         Raises ExecutorError, which names the column, for a value that is none of its type.
@@ -69,7 +69,7 @@ class BatchFormat:
             columns = self._file_columns(rows)
             # In both encodings a row may be several times as large as it came.
             ends = row_ends(pa.RecordBatch.from_arrays(columns, self._schema.names))
-            yield Piece(columns, ends)
+            yield RowBlock(columns, ends)
 
     def open(self, sink: Sink) -> OpenFile:
         """Begin a file."""

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.arrow.arrays import (
     with_one_nan,
 )
 from dbt.adapters.mzs3.shard.executor.codec import wire
-from dbt.adapters.mzs3.shard.executor.codec.wire import FIELDS, Field, varint
+from dbt.adapters.mzs3.shard.executor.codec.wire import FIELDS, WireField, varint
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.table import CONTAINERS, RECORDS, SCALARS
 
@@ -47,7 +47,7 @@ def datums(values: pa.Array, kind: Type) -> pa.Array:
     return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
 
 
-def field_of(kind: Type) -> Field:
+def field_of(kind: Type) -> WireField:
     """The field of `Datum` that holds values of the type."""
     if kind.name == "numeric":
         return FIELDS["numeric"]
@@ -67,12 +67,12 @@ def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | pa.Scal
     return [heads, pc.fill_null(content, b"") if content.null_count else content]
 
 
-def _start(field: Field, size: int) -> bytes:
+def _start(field: WireField, size: int) -> bytes:
     return field.key if field.width is not None else field.key + varint(size)
 
 
 def _heads(
-    content: pa.Array, field: Field, head: Callable[[int], bytes], null: bytes
+    content: pa.Array, field: WireField, head: Callable[[int], bytes], null: bytes
 ) -> pa.Array | pa.Scalar:
     """What goes before each content; `null` where there is none."""
     if field.width is not None:
@@ -171,7 +171,7 @@ def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
 
 def _sized(content: pa.Array, key: bytes) -> pa.Array | pa.Scalar:
     """The key and the length of each content, which is a message or packed numbers."""
-    return _heads(content, Field(key), lambda size: key + varint(size), b"")
+    return _heads(content, WireField(key), lambda size: key + varint(size), b"")
 
 
 def _where(valid: pa.Array, values: pa.Array) -> pa.Array:

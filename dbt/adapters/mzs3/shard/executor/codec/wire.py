@@ -22,7 +22,7 @@ def varint(number: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class Field:
+class WireField:
     """A field of `Datum`: its key on the wire, and the width of its content in bytes.
 
     A width of None means that the content has its length before it.
@@ -32,11 +32,11 @@ class Field:
     width: int | None = None
 
 
-def _field(number: int, wire: int, width: int | None = None) -> Field:
-    return Field(varint(number << 3 | wire), width)
+def _field(number: int, wire: int, width: int | None = None) -> WireField:
+    return WireField(varint(number << 3 | wire), width)
 
 
-FIELDS: Mapping[str, Field] = {
+FIELDS: Mapping[str, WireField] = {
     "bool": _field(1, _VARINT, 1),
     "int32": _field(2, _FIXED_32, 4),
     "int64": _field(3, _FIXED_64, 8),

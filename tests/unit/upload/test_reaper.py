@@ -10,10 +10,10 @@ from memory_s3 import MemoryS3, failure
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.intent import PendingExport, claimed_uploads
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.prefix import Place
-from dbt.adapters.mzs3.upload import sweep as module
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload import reaper as module
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.sweep import Sweeper
+from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
 LOCATION = S3Location("b", "x/")
 PART = "x/part-0000-0001.csv"
@@ -28,17 +28,17 @@ EMPTY: dict[str, Any] = {"entries": [], "run_id": "r", "meta": {}}
 
 
 def claim(s3: MemoryS3, file: PendingFile) -> None:
-    Commit(place(s3), PendingExport((file,), EMPTY), deletes=True)._claim()
+    Commit(prefix(s3), PendingExport((file,), EMPTY), deletes=True)._claim()
 
 
-def place(s3: MemoryS3) -> Place:
+def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Place(client, LOCATION)
+    return Prefix(client, LOCATION)
 
 
-def sweeper(s3: MemoryS3, *, take_over: bool = False) -> Sweeper:
+def reaper(s3: MemoryS3, *, take_over: bool = False) -> UploadReaper:
     probe = s3.opened("x/_mzs3_probe")
-    made = Sweeper(place(s3), probe.upload_id, take_over=take_over, claimed=claimed_uploads)
+    made = UploadReaper(prefix(s3), probe.upload_id, take_over=take_over, claimed=claimed_uploads)
     s3.abort_multipart_upload(Key=probe.key, UploadId=probe.upload_id)
     return made
 
@@ -49,11 +49,11 @@ def left_open(s3: MemoryS3) -> list[str]:
 
 def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
     s3.opened("x/part-0000-0009.csv")  # open before: another run's
-    made = sweeper(s3)
+    made = reaper(s3)
     kept = s3.opened(PART)
     for key in (PART, "x/part-0001-0001.csv", "x/orders/part-0000-0001.csv", "x/app.parquet"):
         s3.opened(key)
-    assert made.sweep(keep={kept.upload_id}) is None
+    assert made.abort_stale(keep={kept.upload_id}) is None
     assert sorted(left_open(s3)) == [
         "x/app.parquet",
         "x/orders/part-0000-0001.csv",
@@ -63,15 +63,15 @@ def test_the_exports_own_files_are_swept_and_no_others(s3: MemoryS3) -> None:
 
 
 def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
-    made = sweeper(s3)
+    made = reaper(s3)
     claimed = s3.opened(PART)
     Commit(
-        place(s3),
+        prefix(s3),
         PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
         deletes=True,
     )._claim()
     s3.opened("x/part-0001-0001.csv")
-    assert made.sweep_until_quiet() is None
+    assert made.abort_until_idle() is None
     assert left_open(s3) == [PART]
 
 
@@ -81,15 +81,15 @@ def no_reading(action: str, key: str) -> None:
 
 
 def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
-    made = sweeper(s3)
+    made = reaper(s3)
     claimed = s3.opened(PART)
     Commit(
-        place(s3),
+        prefix(s3),
         PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
         deletes=True,
     )._claim()
     s3.before = no_reading
-    for text in (made.sweep(), made.sweep_until_quiet()):
+    for text in (made.abort_stale(), made.abort_until_idle()):
         assert text is not None
         assert "x/_committing.json, which may name open uploads of another run" in text
         assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
@@ -97,30 +97,30 @@ def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
 
 
 def test_a_claim_that_can_not_be_parsed_spares_all(s3: MemoryS3) -> None:
-    made = sweeper(s3)
+    made = reaper(s3)
     s3.opened(PART)
     s3.objects["x/_committing.json"] = b"{"
-    text = made.sweep()
+    text = made.abort_stale()
     assert text is not None
     assert "x/_committing.json" in text
     assert left_open(s3) == [PART]
 
 
 def test_no_right_to_read_is_needed_where_nothing_is_claimed(s3: MemoryS3) -> None:
-    made = sweeper(s3)
+    made = reaper(s3)
     s3.opened(PART)
     s3.before = no_reading
-    assert made.sweep() is None
+    assert made.abort_stale() is None
     assert left_open(s3) == []
 
 
 def test_nor_by_the_run_that_holds_the_claim(s3: MemoryS3) -> None:
-    made = sweeper(s3)
+    made = reaper(s3)
     mine = s3.opened(PART)
     claim(s3, mine)
     s3.opened("x/part-0001-0001.csv")
     s3.before = no_reading
-    assert made.sweep(keep={mine.upload_id}) is None
+    assert made.abort_stale(keep={mine.upload_id}) is None
     assert left_open(s3) == [PART]
 
 
@@ -129,9 +129,9 @@ def test_probes_of_dead_runs_go_with_their_uploads(s3: MemoryS3, take_over: bool
     dead = ["x/_mzs3_dead", PART]
     for key in dead:
         s3.opened(key)
-    made = sweeper(s3, take_over=take_over)
+    made = reaper(s3, take_over=take_over)
     s3.opened("x/_mzs3_of_a_run_that_lives")
-    assert made.sweep() is None
+    assert made.abort_stale() is None
     left = [] if take_over else dead
     assert left_open(s3) == [*left, "x/_mzs3_of_a_run_that_lives"]
 
@@ -159,7 +159,7 @@ def test_an_upload_that_a_dying_task_opens_late_is_swept(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = DyingTask(s3, monkeypatch, tick_s=0.4)
-    assert sweeper(s3).sweep_until_quiet() is None
+    assert reaper(s3).abort_until_idle() is None
     assert left_open(s3) == []
     assert task.now > 6 * 0.4
 
@@ -169,11 +169,11 @@ def test_attempts_that_were_lost_are_waited_for_after_the_commit(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, speculative: bool
 ) -> None:
     task = DyingTask(s3, monkeypatch)
-    made = sweeper(s3)
+    made = reaper(s3)
     if not speculative:
         s3.opened(PART)
-        assert made.sweep() is None
-    assert made.sweep_after_commit(speculative=speculative) is None
+        assert made.abort_stale() is None
+    assert made.abort_after_commit(speculative=speculative) is None
     assert left_open(s3) == []
     assert task.now > 6
 
@@ -183,9 +183,9 @@ def test_nothing_is_waited_for_where_no_attempt_was_lost(
 ) -> None:
     s3.opened(PART)  # of an interrupted run
     task = DyingTask(s3, monkeypatch)
-    made = sweeper(s3, take_over=True)
-    assert made.sweep() is None
-    assert made.sweep_after_commit(speculative=False) is None
+    made = reaper(s3, take_over=True)
+    assert made.abort_stale() is None
+    assert made.abort_after_commit(speculative=False) is None
     assert left_open(s3) == []
     assert task.now == 0
 
@@ -196,8 +196,8 @@ def test_without_the_permission_to_look_it_says_what_may_be_left(s3: MemoryS3) -
             raise failure("AccessDenied")
 
     s3.before = before
-    made = sweeper(s3)
-    for text in (made.sweep(), made.sweep_until_quiet()):
+    made = reaper(s3)
+    for text in (made.abort_stale(), made.abort_until_idle()):
         assert text is not None
         assert "s3:ListBucketMultipartUploads" in text
         assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
@@ -207,15 +207,15 @@ def test_a_store_that_lists_the_uploads_of_a_bucket_alone_is_asked_for_those(
     s3: MemoryS3,
 ) -> None:
     s3.lists_uploads_by_prefix = False
-    made = sweeper(s3)
+    made = reaper(s3)
     s3.opened(PART)
     s3.opened("y/part-0000-0001.csv")
-    assert made.sweep() is None
+    assert made.abort_stale() is None
     assert left_open(s3) == ["y/part-0000-0001.csv"]
 
 
 def test_a_store_that_does_not_list_uploads_is_not_taken_for_clean(s3: MemoryS3) -> None:
     s3.lists_uploads = False
-    text = sweeper(s3).sweep_until_quiet()
+    text = reaper(s3).abort_until_idle()
     assert text is not None
     assert "the store does not list open uploads" in text

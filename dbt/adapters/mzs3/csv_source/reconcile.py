@@ -60,7 +60,7 @@ _KEPT = (
 _GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
 
 
-def decide(
+def reconcile(
     candidates: DataFrame, objects: DataFrame, mode: OnOverwrite, *, complete: bool
 ) -> DataFrame:
     """One row for each object about which there is something to do.
@@ -141,7 +141,7 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
 
 
 def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
-    """The columns of `decide`, by the facts."""
+    """The columns of `reconcile`, by the facts."""
     settles = f"CASE WHEN is_open THEN '{NOTE}' END"
     refused = "overwritten" if mode is OnOverwrite.FAIL else "false"
     kept = _KEPT.format(previous="', taken.etag, '", now="', etag, '")

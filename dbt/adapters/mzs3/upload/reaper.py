@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.objects.concurrently import each
-from dbt.adapters.mzs3.objects.prefix import Place
+from dbt.adapters.mzs3.objects.concurrently import map_concurrently
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import is_file_name
 
 # Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more
@@ -21,7 +21,7 @@ _PAUSE_S = 0.5
 _MAX_S = 30.0
 
 
-Claimed = Callable[[Place, Collection[str]], frozenset[str]]
+Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
 """The ids of uploads that a commit may be about to complete; the ids that are kept are given.
 
 Raises UnknownClaimError, AwsFailure.
@@ -32,12 +32,12 @@ class UnknownClaimError(Exception):
     """There is a claim, and it can't be told what it names."""
 
 
-def nothing_claimed(_: Place, __: Collection[str]) -> frozenset[str]:
+def nothing_claimed(_: Prefix, __: Collection[str]) -> frozenset[str]:
     """Where nobody claims anything."""
     return frozenset()
 
 
-class Sweeper:
+class UploadReaper:
     """Aborts open uploads of an export's files, but for those that others had open before it.
 
     With `take_over`, those of interrupted runs are the export's too. `found` are all that were
@@ -46,13 +46,13 @@ class Sweeper:
 
     Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
     store that lists them, by prefix or all of a bucket, which not all do: `probe` is the id of an
-    upload that is open and must be seen. Without, a sweep says what may be left. It raises
+    upload that is open and must be seen. Without, it says what may be left. It raises
     nothing, as it runs while another error is on its way.
     """
 
     def __init__(
         self,
-        place: Place,
+        prefix: Prefix,
         probe: str,
         *,
         single_file: str | None = None,
@@ -60,7 +60,7 @@ class Sweeper:
         take_over: bool = False,
         claimed: Claimed = nothing_claimed,
     ) -> None:
-        self._place = place
+        self._prefix = prefix
         self._claimed = claimed
         self._single_file = single_file
         self._partition_by = tuple(partition_by)
@@ -82,7 +82,7 @@ class Sweeper:
         seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
             # Only those that were there before: of runs that died while they looked around.
-            self._probes = frozenset(i for k, i in self.found if place.is_probe(k)) - {probe}
+            self._probes = frozenset(i for k, i in self.found if prefix.is_probe(k)) - {probe}
         else:
             self._others = seen
         if probe not in seen:
@@ -95,10 +95,10 @@ class Sweeper:
 
     def is_ours(self, key: str) -> bool:
         """Whether an export to this location could write this key."""
-        name = key.removeprefix(self._place.location.prefix)
+        name = key.removeprefix(self._prefix.location.prefix)
         return is_file_name(name, self._single_file, self._partition_by)
 
-    def sweep(self, keep: Collection[str] = ()) -> str | None:
+    def abort_stale(self, keep: Collection[str] = ()) -> str | None:
         """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
         if self._blind is not None:
             return self._blind
@@ -110,18 +110,18 @@ class Sweeper:
             return self._remains(str(exc))
         return None
 
-    def sweep_after_commit(self, *, speculative: bool) -> str | None:
-        """As `sweep`, for tasks that Spark has given up and that may not know it yet.
+    def abort_after_commit(self, *, speculative: bool) -> str | None:
+        """As `abort_stale`, for tasks that Spark has given up and that may not know it yet.
 
         Where there were any, or Spark is free to start some, until no upload has appeared for
         some seconds.
         """
         if speculative or self._attempts_were_lost:
-            return self.sweep_until_quiet(_LOST_QUIET_S)
-        return self.sweep()
+            return self.abort_until_idle(_LOST_QUIET_S)
+        return self.abort_stale()
 
-    def sweep_until_quiet(self, quiet_s: float | None = None) -> str | None:
-        """As `sweep`, until no new upload has appeared for some seconds.
+    def abort_until_idle(self, quiet_s: float | None = None) -> str | None:
+        """As `abort_stale`, until no new upload has appeared for some seconds.
 
         A task that has just been cancelled may still be opening one.
         """
@@ -152,25 +152,25 @@ class Sweeper:
             if self.is_ours(key) or upload_id in self._probes
         ]
         # Read after listing: what is claimed in between is among it, what is released is done.
-        claimed = self._claimed(self._place, keep) if found else frozenset()
+        claimed = self._claimed(self._prefix, keep) if found else frozenset()
         found = [upload for upload in found if upload[1] not in claimed]
         before = {upload_id for _, upload_id in self.found}
         self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
-        each(found, self._abort)
+        map_concurrently(found, self._abort)
         return len(found)
 
     def _abort(self, upload: tuple[str, str]) -> None:
         try:
-            self._place.abort(*upload)
+            self._prefix.abort(*upload)
         except AwsFailure as exc:
             if not is_missing(exc):  # its own task may have aborted it first
                 raise
 
     def _open(self) -> Iterator[tuple[str, str]]:
-        return self._place.uploads(of_whole_bucket=self._of_whole_bucket)
+        return self._prefix.uploads(of_whole_bucket=self._of_whole_bucket)
 
     def _remains(self, reason: str) -> str:
-        bucket, prefix = self._place.location.bucket, self._place.location.prefix
+        bucket, prefix = self._prefix.location.bucket, self._prefix.location.prefix
         return (
             f"{reason}. Open uploads may be left, which cost storage but are not visible: "
             f"`aws s3api list-multipart-uploads --bucket {bucket} --prefix {prefix}` shows them, "

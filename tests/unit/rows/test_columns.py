@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, Shape
+from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, LogicalType
 from dbt.adapters.mzs3.rows.columns import (
     SIGNED,
     column_problems,
@@ -21,26 +21,26 @@ def columns(**kinds):
 
 
 @pytest.mark.parametrize(
-    ("kind", "shape"),
+    ("kind", "logical_type"),
     [
         (LONG, PLAIN),
         (T.NullType(), PLAIN),
         (T.StringType("UTF8_LCASE"), PLAIN),
-        (T.VariantType(), Shape("variant")),
-        (T.CalendarIntervalType(), Shape("interval")),
-        (T.YearMonthIntervalType(), Shape("interval")),
-        (T.DayTimeIntervalType(), Shape("interval")),
-        (T.ArrayType(T.ArrayType(LONG)), Shape("list", (Shape("list", (PLAIN,)),))),
-        (T.MapType(TEXT, T.VariantType()), Shape("map", (PLAIN, Shape("variant")))),
+        (T.VariantType(), LogicalType("variant")),
+        (T.CalendarIntervalType(), LogicalType("interval")),
+        (T.YearMonthIntervalType(), LogicalType("interval")),
+        (T.DayTimeIntervalType(), LogicalType("interval")),
+        (T.ArrayType(T.ArrayType(LONG)), LogicalType("list", (LogicalType("list", (PLAIN,)),))),
+        (T.MapType(TEXT, T.VariantType()), LogicalType("map", (PLAIN, LogicalType("variant")))),
         (
             columns(a=LONG, b=columns(c=T.DayTimeIntervalType())),
-            Shape("struct", (PLAIN, Shape("struct", (Shape("interval"),)))),
+            LogicalType("struct", (PLAIN, LogicalType("struct", (LogicalType("interval"),)))),
         ),
-        (columns(), Shape("struct")),
+        (columns(), LogicalType("struct")),
     ],
 )
-def test_shape_of_a_type(kind, shape):
-    assert exported_columns(columns(x=kind)) == (ExportedColumn("x", shape),)
+def test_shape_of_a_type(kind, logical_type):
+    assert exported_columns(columns(x=kind)) == (ExportedColumn("x", logical_type),)
     assert column_problems(columns(x=kind), []) == []
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.decisions import kept_sql, named
 from dbt.adapters.mzs3.csv_source.events import (
     FETCHED,
     LISTED,
@@ -21,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.events import (
 )
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
+from dbt.adapters.mzs3.csv_source.reconcile import kept_sql, named
 from dbt.adapters.mzs3.spark.settings import persisted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.queue.events import ObjectEvent
     from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
-    from dbt.adapters.mzs3.csv_source.report import Voice
+    from dbt.adapters.mzs3.csv_source.report import SourceLog
 
 _OBJECTS = pa.schema(
     [
@@ -80,7 +80,7 @@ def note_what_is_gone(
     definition: SourceDefinition,
     ledger: Ledger,
     inbox: Inbox,
-    voice: Voice,
+    log: SourceLog,
 ) -> None:
     """The ledger says of every object that is gone why it is not taken, or that its rows stay.
 
@@ -109,7 +109,7 @@ def note_what_is_gone(
             ledger.write_note(next_epoch(ledger.epochs()), notes)
     if unknown := counts["unknown"]:
         noun = "object that was" if unknown == 1 else "objects that were"
-        voice.say(f"{definition.name}: the queue told of {unknown} removed {noun} never ingested")
+        log.say(f"{definition.name}: the queue told of {unknown} removed {noun} never ingested")
 
 
 def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:

@@ -13,7 +13,7 @@ OF_RUN = "run"
 """It is not one object that is wrong, but what the objects of a run come to."""
 
 
-class CsvProblem(Exception):
+class ObjectError(Exception):
     """One problem of one object: what is wrong, at which record, and what to do next.
 
     `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
@@ -57,7 +57,7 @@ class CsvProblem(Exception):
         return "" if self.line is None else f"line {self.line}, byte {self.byte}: "
 
 
-class HeaderProblem(CsvProblem):
+class HeaderProblem(ObjectError):
     """A header that is not the pinned one, or cannot be read: the whole object can be left out."""
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent
-from dbt.adapters.mzs3.export import watch as module
+from dbt.adapters.mzs3.export import monitor as module
 from dbt.adapters.mzs3.export.history_table import HistoryRow
+from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.export.progress import Snapshot
-from dbt.adapters.mzs3.export.watch import Audience, Watch
-from dbt.adapters.mzs3.rows.batches import Reason
+from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 EXPORT: Any = SimpleNamespace(
@@ -49,10 +49,10 @@ class Witness:
             raise self.failure
         self.rows.append((schema, row))
 
-    def watch(self, **changed: Any) -> Watch:
+    def monitor(self, **changed: Any) -> RunMonitor:
         spark: Any = None
-        audience = Audience("analytics", "orders", "i-1", self.events.append)
-        return Watch(spark, EXPORT, replace(audience, **changed), self.cancelled)
+        context = RunContext("analytics", "orders", "i-1", self.events.append)
+        return RunMonitor(spark, EXPORT, replace(context, **changed), self.cancelled)
 
     @property
     def names(self) -> list[str]:
@@ -65,8 +65,8 @@ def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
 
 
 def test_a_committed_export(witness: Witness) -> None:
-    with witness.watch() as watch:
-        assert watch.committed(RESULT) is RESULT
+    with witness.monitor() as monitor:
+        assert monitor.committed(RESULT) is RESULT
     assert witness.names == ["started", "committed"]
     assert (
         witness.events[-1].message == "analytics.orders: 12 rows, 3 files, 45 B in s3://b/p/, 0:00"
@@ -92,7 +92,7 @@ def test_a_committed_export(witness: Witness) -> None:
 
 
 def test_a_failed_export(witness: Witness) -> None:
-    with pytest.raises(CopyError), witness.watch():
+    with pytest.raises(CopyError), witness.monitor():
         raise CopyError("no room")
     assert witness.names == ["started", "failed"]
     [(_, row)] = witness.rows
@@ -100,7 +100,7 @@ def test_a_failed_export(witness: Witness) -> None:
 
 
 def test_a_cancelled_export(witness: Witness) -> None:
-    with pytest.raises(CopyError), witness.watch():
+    with pytest.raises(CopyError), witness.monitor():
         witness.cancelled.set()
         raise CopyError("Spark was interrupted")
     assert witness.names == ["started", "cancelled"]
@@ -115,57 +115,57 @@ def test_a_cancelled_export(witness: Witness) -> None:
         ("equal hashes", "sorted by all columns: different rows have the same hash"),
     ],
 )
-def test_a_second_beginning_is_told(witness: Witness, reason: Reason, text: str) -> None:
-    with witness.watch() as watch:
-        watch.begin_again(reason)
-        watch.committed(RESULT)
+def test_a_second_beginning_is_told(witness: Witness, reason: RestartReason, text: str) -> None:
+    with witness.monitor() as monitor:
+        monitor.begin_again(reason)
+        monitor.committed(RESULT)
     assert witness.names == ["started", "begins_again", "committed"]
     assert witness.events[1].message.endswith(f"begins again, {text}")
 
 
 def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> None:
-    with witness.watch() as watch:
-        watch.recovered("an earlier run was cut off; its export has been completed now")
-        watch.committed(RESULT)
+    with witness.monitor() as monitor:
+        monitor.recovered("an earlier run was cut off; its export has been completed now")
+        monitor.committed(RESULT)
     assert witness.names == ["started", "recovered", "committed"]
     assert "has been completed now" in witness.events[1].message
 
 
 def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
-    with pytest.raises(CopyError, match="was cancelled"), witness.watch() as watch:
+    with pytest.raises(CopyError, match="was cancelled"), witness.monitor() as monitor:
         witness.cancelled.set()
-        watch.begin_again("wide rows")
+        monitor.begin_again("wide rows")
     assert witness.names == ["started", "cancelled"]
 
 
 def test_there_is_no_progress_once_the_user_has_stopped_the_run(witness: Witness) -> None:
     seen = Snapshot("computing", 0, 0, 0, None)
-    with pytest.raises(CopyError), witness.watch() as watch:
-        watch._tell_progress(seen)
+    with pytest.raises(CopyError), witness.monitor() as monitor:
+        monitor._tell_progress(seen)
         witness.cancelled.set()
-        watch._tell_progress(seen)
-        watch.stop_if_cancelled()
+        monitor._tell_progress(seen)
+        monitor.stop_if_cancelled()
     assert witness.names == ["started", "progress", "cancelled"]
 
 
 def test_an_interrupt_is_a_cancellation(witness: Witness) -> None:
-    with pytest.raises(KeyboardInterrupt), witness.watch():
+    with pytest.raises(KeyboardInterrupt), witness.monitor():
         raise KeyboardInterrupt
     assert [(row.status, row.error) for _, row in witness.rows] == [("cancelled", None)]
 
 
 def test_a_commit_that_outran_the_cancellation_is_a_commit(witness: Witness) -> None:
-    with witness.watch() as watch:
+    with witness.monitor() as monitor:
         witness.cancelled.set()
-        watch.committed(RESULT)
+        monitor.committed(RESULT)
     assert [row.status for _, row in witness.rows] == ["rows"]
 
 
 def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
     witness: Witness,
 ) -> None:
-    with pytest.raises(CopyError), witness.watch() as watch:
-        watch.committed(RESULT)
+    with pytest.raises(CopyError), witness.monitor() as monitor:
+        monitor.committed(RESULT)
         raise CopyError("files of the one before it are still there")
     assert witness.names == ["started", "committed"]
     [(_, row)] = witness.rows
@@ -175,8 +175,8 @@ def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
 
 def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None:
     witness.failure = RuntimeError("no permission")
-    with witness.watch() as watch:
-        watch.committed(RESULT)
+    with witness.monitor() as monitor:
+        monitor.committed(RESULT)
     assert witness.names == ["started", "committed", "warning"]
     assert witness.events[-1].message == (
         "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
@@ -186,9 +186,9 @@ def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None
 
 def test_a_history_that_cannot_be_made_is_a_warning_at_once(witness: Witness) -> None:
     witness.no_history = RuntimeError("no permission")
-    with witness.watch() as watch:
+    with witness.monitor() as monitor:
         assert witness.names == ["started", "warning"]
-        watch.committed(RESULT)
+        monitor.committed(RESULT)
     assert witness.names == ["started", "warning", "committed"]
     assert witness.events[1].message == (
         "analytics.orders: this run can't be recorded in analytics.mzs3_copy_history, "
@@ -200,14 +200,14 @@ def test_an_event_that_cannot_be_told_is_lost(witness: Witness) -> None:
     def refuse(_: CopyEvent) -> None:
         raise RuntimeError("warnings are errors here")
 
-    with witness.watch(tell=refuse) as watch:
-        watch.committed(RESULT)
+    with witness.monitor(tell=refuse) as monitor:
+        monitor.committed(RESULT)
     assert [row.status for _, row in witness.rows] == ["rows"]
 
 
 def test_without_a_schema_there_is_no_history(witness: Witness) -> None:
-    with witness.watch(schema=None, identifier=None) as watch:
-        watch.committed(RESULT)
+    with witness.monitor(schema=None, identifier=None) as monitor:
+        monitor.committed(RESULT)
     assert witness.rows == []
     assert witness.events[0].relation == "model.shop.orders"
 

@@ -22,13 +22,13 @@ from dbt.adapters.mzs3.events import (
     CopyResumed,
     CopyStarted,
     CopyWarning,
-    Tell,
-    tell_nobody,
+    EventSink,
+    ignore_event,
 )
 from dbt.adapters.mzs3.export.history_table import TABLE, History, HistoryRow, Status
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.export.resumed import TakenOver
-from dbt.adapters.mzs3.rows.batches import WIDEST, Reason
+from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Audience:
+class RunContext:
     """Who learns of an export, and as what.
 
     `schema` and `identifier` are the model's relation; the history is a table of that schema, and
@@ -50,11 +50,11 @@ class Audience:
     schema: str | None = None
     identifier: str | None = None
     invocation_id: str = ""
-    tell: Tell = tell_nobody
+    tell: EventSink = ignore_event
     scrub: Callable[[str], str] = str
 
 
-class Watch:
+class RunMonitor:
     """Reports one run of an export, from its beginning to its end, however it ends.
 
     Put around a run whose location is known: earlier failures are errors of a configuration,
@@ -66,30 +66,30 @@ class Watch:
         self,
         spark: SparkSession,
         export: Export,
-        audience: Audience,
+        context: RunContext,
         cancelled: threading.Event | None,
     ) -> None:
         self._spark = spark
         self._export = export
-        self._audience = audience
+        self._context = context
         self._cancelled = cancelled
         self._parts = export.options.parts or 1
         self._result: WriteResult | None = None
         self._history: History | None = None
         self._started = time.time()
         self._clock = time.monotonic()
-        names = (audience.schema, audience.identifier)
+        names = (context.schema, context.identifier)
         self._about = {
             "relation": ".".join(name for name in names if name) or export.node,
             "unique_id": export.node,
             "location": export.location.uri,
         }
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> RunMonitor:
         self._tell(CopyStarted(**self._about, parts=self._parts, as_of=self._export.as_of))
-        if self._audience.schema:
+        if self._context.schema:
             with self._warning("can't"):
-                self._history = History(self._spark, self._audience.schema)
+                self._history = History(self._spark, self._context.schema)
         return self
 
     def progress(self) -> Progress:
@@ -101,7 +101,7 @@ class Watch:
         if self.is_cancelled:
             raise CopyError("the run was cancelled")
 
-    def begin_again(self, reason: Reason) -> None:
+    def begin_again(self, reason: RestartReason) -> None:
         """To call before the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
         self._tell(CopyBeginsAgain(**self._about, reason=reason, limit=WIDEST))
@@ -153,7 +153,7 @@ class Watch:
             stopped = self.is_cancelled or not isinstance(failure, Exception)
             status = "cancelled" if stopped else "error"
             ended = CopyCancelled if status == "cancelled" else CopyFailed
-            error = self._audience.scrub(str(failure))
+            error = self._context.scrub(str(failure))
             self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))
         self._record(status, failure)
 
@@ -173,7 +173,7 @@ class Watch:
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - see above
-            table = f"{self._audience.schema}.{TABLE}"
+            table = f"{self._context.schema}.{TABLE}"
             warning = (
                 f"this run {failed} be recorded in {table}, and is otherwise as the log says: "
                 f"{explain(exc)}"
@@ -192,8 +192,8 @@ class Watch:
             rows=result.rows if result else None,
             bytes=result.bytes if result else None,
             files=result.files if result else None,
-            error=(self._audience.scrub(str(failure)) or None) if failure else None,
-            invocation_id=self._audience.invocation_id,
+            error=(self._context.scrub(str(failure)) or None) if failure else None,
+            invocation_id=self._context.invocation_id,
             format=options.format,
             on_existing=options.on_existing,
         )
@@ -216,7 +216,7 @@ class Watch:
 
     def _tell(self, event: CopyEvent) -> None:
         with contextlib.suppress(Exception):
-            self._audience.tell(event)
+            self._context.tell(event)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._clock
