@@ -1,5 +1,9 @@
 """Every error of a source is in the docs in its own words, and a test reads every one there."""
 
+import io
+from types import SimpleNamespace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from csv_source_helpers import DIALECT, parse, problem_of, text_of
@@ -12,7 +16,7 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.stream import replaced, require_answer
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, _require_free_name
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations, refused_name
@@ -65,8 +69,8 @@ PROBLEMS = {
     "invalid": lambda: compressed(b"id,amount\n", "zstd"),
     "early": lambda: compressed(b"BZh91AY&SY", "bzip2"),
     "is compressed": lambda: compressed(b"\x1f\x8b" + b"\0" * 20, "none"),
-    "replaced": lambda: replaced("e1").problem,
-    "range": lambda: text_of(lambda: require_answer({"ETag": '"e"'}, 5, None, whole=False)),
+    "replaced": lambda: answered('"e2"'),
+    "range": lambda: answered('"e1"'),
     "ragged": lambda: problem_of(b"1\n", "int", "int")[2],
     "value": lambda: problem_of(b"x,1\n", "bigint", "int")[2],
     "quote": lambda: problem_of(b'5" pipe\n', "string")[2],
@@ -89,6 +93,12 @@ def refused(identifier: str) -> str:
             return "INVALID_SCHEMA_OR_RELATION_NAME"
 
     return refused_name(Refused("`or-ders__lock`"), SourceRelations("raw", identifier)) or ""
+
+
+def answered(etag: str) -> str:
+    """What is wrong with such an answer to a GET of bytes 5 to 8 of the object `e1`."""
+    client: Any = SimpleNamespace(get_object=lambda **_: {"ETag": etag, "Body": io.BytesIO()})
+    return text_of(lambda: ObjectReader(client, "b", "k", "e1", span=(5, 9)).read(4))
 
 
 def unread_one() -> str:

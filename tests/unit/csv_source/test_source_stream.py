@@ -2,16 +2,16 @@
 
 import gzip
 import io
-import zlib
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor.compression import Gunzip
+from dbt.adapters.mzs3.csv_source.executor.compression import Decompressor
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import MAX_RESUMES, ObjectReader
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
+from dbt.adapters.mzs3.objects.reader import MAX_RESUMES
 
 DATA = bytes(range(256)) * 4
 
@@ -255,13 +255,12 @@ class Trickle:
 
 @given(
     st.lists(st.binary(max_size=300), max_size=4),
-    st.integers(0, 5),
     st.lists(st.integers(1, 50), min_size=1, max_size=5),
     st.integers(1, 400),
 )
-def test_members_of_gzip_one_after_the_other(parts, padding, sizes, size):
-    data = b"".join(gzip.compress(part) + b"\0" * padding for part in parts)
-    gunzip = Gunzip(Trickle(data, sizes).read)
+def test_members_of_gzip_one_after_the_other(parts, sizes, size):
+    data = b"".join(gzip.compress(part) for part in parts)
+    gunzip = Decompressor(Trickle(data, sizes).read, "gzip")
     found = []
     while piece := gunzip.read(size):
         assert len(piece) <= size
@@ -273,7 +272,7 @@ def test_members_of_gzip_one_after_the_other(parts, padding, sizes, size):
 def test_gzip_that_is_cut_is_an_error(part, data):
     whole = gzip.compress(part)
     cut = data.draw(st.integers(1, len(whole) - 1))
-    gunzip = Gunzip(io.BytesIO(whole[:cut]).read)
+    gunzip = Decompressor(io.BytesIO(whole[:cut]).read, "gzip")
     with pytest.raises(ObjectError, match="its gzip stream ends early"):
         while gunzip.read(100):
             pass
@@ -282,14 +281,13 @@ def test_gzip_that_is_cut_is_an_error(part, data):
 def test_gzip_with_a_wrong_checksum_is_an_error():
     whole = bytearray(gzip.compress(b"abc"))
     whole[-8] ^= 1
-    gunzip = Gunzip(io.BytesIO(bytes(whole)).read)
-    with pytest.raises(ObjectError, match="it is not valid gzip") as raised:
+    gunzip = Decompressor(io.BytesIO(bytes(whole)).read, "gzip")
+    with pytest.raises(ObjectError, match=r"it is not valid gzip .*incorrect data check"):
         while gunzip.read(100):
             pass
-    assert isinstance(raised.value.__cause__, zlib.error)
 
 
 def test_what_compresses_well_is_not_held_at_once():
     source = io.BytesIO(gzip.compress(b"\0" * 50_000_000))
-    gunzip = Gunzip(source.read)
+    gunzip = Decompressor(source.read, "gzip")
     assert len(gunzip.read(1000)) == 1000

@@ -11,11 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from botocore.exceptions import BotoCoreError
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.objects.reader import FIRST_PAUSE_S, MAX_RESUMES, ReplacedError, begins_at
+from dbt.adapters.mzs3.objects.reader import ObjectStream
 
 CHUNK_BYTES = 1 << 20
 
@@ -190,9 +189,8 @@ class RecordCounter:
 class ObjectFile:
     """The object as it was when it was listed, from any byte on; holds only what is asked for.
 
-    One GET per stretch read in order. A connection that breaks is resumed at the byte reached,
-    `MAX_RESUMES` times without progress at most. Raises ReplacedError, AwsFailure or OSError, and
-    keeps it as `failure`, as those who read through others can't tell it from theirs.
+    One GET per stretch read in order. Raises what ObjectStream raises, and keeps it as `failure`,
+    as those who read through others can't tell it from theirs.
     """
 
     closed = False  # to pyarrow; there is nothing to close but the connection
@@ -203,18 +201,17 @@ class ObjectFile:
         self._prefix = prefix
         self._listed = listed
         self._pause = pause
-        self._position = 0
-        self._body: Any = None
+        self._stream = self._stream_from(0)
         self.failure: Exception | None = None
 
     def read(self, size: int = -1) -> bytes:
         """Exactly `size` bytes, or all up to the end; fewer only at the end."""
-        left = self._listed.size - self._position
+        left = self._listed.size - self.tell()
         missing = left if size < 0 else min(size, left)
         pieces = []
         try:
             while missing > 0:
-                pieces.append(self._piece(missing))
+                pieces.append(self._stream.read(missing))
                 missing -= len(pieces[-1])
         except Exception as exc:
             self.failure = exc
@@ -223,13 +220,14 @@ class ObjectFile:
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go on from another byte; as of any file."""
+        start = offset + (0, self.tell(), self._listed.size)[whence]
         self.close()
-        self._position = offset + (0, self._position, self._listed.size)[whence]
-        return self._position
+        self._stream = self._stream_from(start)
+        return start
 
     def tell(self) -> int:
         """The byte that is read next."""
-        return self._position
+        return self._stream.position
 
     def seekable(self) -> bool:
         """It is."""
@@ -237,45 +235,17 @@ class ObjectFile:
 
     def close(self) -> None:
         """Give the connection back; the next read opens another."""
-        if self._body is not None:
-            self._body.close()
-            self._body = None
+        self._stream.close()
 
-    def _piece(self, size: int) -> bytes:
-        failures = 0
-        while True:
-            try:
-                if self._body is None:
-                    self._body = self._open()
-                data: bytes = self._body.read(size)
-                if not data:
-                    raise ConnectionResetError("the connection ended early")
-            except (BotoCoreError, OSError):
-                self.close()
-                failures += 1
-                if failures > MAX_RESUMES:
-                    raise
-                self._pause(FIRST_PAUSE_S * 2 ** (failures - 1))
-            else:
-                self._position += len(data)
-                return data
-
-    def _open(self) -> Any:
-        request: dict[str, Any] = {"IfMatch": self._listed.etag}
-        if self._position:
-            request["Range"] = f"bytes={self._position}-"
-        answer = self._prefix.client.get_object(
-            Bucket=self._prefix.location.bucket, Key=self._listed.key, **request
+    def _stream_from(self, start: int) -> ObjectStream:
+        return ObjectStream(
+            self._prefix.client,
+            self._prefix.location.bucket,
+            self._listed.key,
+            self._listed.etag,
+            span=(start, self._listed.size) if start else None,
+            pause=self._pause,
         )
-        body: Any = answer["Body"]
-        # A store or a proxy may leave the conditions of a request out of account.
-        if answer["ETag"].strip('"') != self._listed.etag.strip('"'):
-            body.close()
-            raise ReplacedError
-        if not begins_at(answer, self._position, whole="Range" not in request):
-            body.close()
-            raise OSError(f"the store does not honour Range, asked for byte {self._position}")
-        return body
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Reading an object in S3: a part of it, or anywhere as a file."""
+"""Reading an object in S3: as a stream, a part of it, or anywhere as a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError
@@ -106,60 +105,123 @@ class ReplacedError(Exception):
     """The object is no longer the one that was meant."""
 
 
-@dataclass(frozen=True)
-class ObjectVersion:
-    """One object, as it was when it had this ETag: as another one it is not read."""
+class WrongPartError(OSError):
+    """The store sent other bytes than those that were asked for, as one that ignores ranges."""
 
-    client: S3Client
-    bucket: str
-    key: str
-    etag: str
-    pause: Callable[[float], None] = time.sleep
 
-    def part(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to the one before `end`.
+class ObjectStream:
+    """One version of an object as a stream of bytes: one GET, resumed where it broke.
 
-        A connection that breaks is resumed at the byte reached, `MAX_RESUMES` times without
-        progress at most. Raises ReplacedError, AwsFailure or OSError.
-        """
-        pieces: list[bytes] = []
-        position, failures = start, 0
-        while position < end:
+    With `etag` the object must still have that ETag; without, the ETag of the first answer
+    holds for the rest. `span` is the first byte to read and the one behind the last; None is the
+    whole object. A connection that breaks is resumed at the byte reached, `MAX_RESUMES`
+    times without progress at most.
+
+    Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError for a connection that
+    can't be resumed.
+    """
+
+    def __init__(
+        self,
+        client: S3Client,
+        bucket: str,
+        key: str,
+        etag: str | None = None,
+        *,
+        span: tuple[int, int] | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._key = key
+        self.etag = None if etag is None else etag.strip('"')
+        self._pause = pause
+        self._span = span
+        # Where reading goes on, and where it ends; without a span the first answer says that.
+        self.position, self._end = span or (0, 0)
+        self._body: Any = None
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes, at least one; b"" at the end."""
+        failures = 0
+        while True:
             try:
-                with contextlib.closing(self._open(position, end)) as body:
-                    while position < end:
-                        data: bytes = body.read(min(end - position, _READ_BYTES))
-                        if not data:
-                            raise ConnectionResetError("the connection ended early")
-                        pieces.append(data)
-                        position += len(data)
-                        failures = 0
+                if self._body is None:
+                    self._open()
+                if self.position >= self._end:
+                    return b""
+                data: bytes = self._body.read(min(size, self._end - self.position))
+                if not data:
+                    raise ConnectionResetError("the connection ended early")
+            except WrongPartError:
+                raise
             except (BotoCoreError, OSError):
+                self.close()
                 failures += 1
                 if failures > MAX_RESUMES:
                     raise
-                self.pause(FIRST_PAUSE_S * 2 ** (failures - 1))
+                self._pause(FIRST_PAUSE_S * 2 ** (failures - 1))
+            else:
+                self.position += len(data)
+                return data
+
+    def rest(self) -> bytes:
+        """All that is left to read, in memory."""
+        pieces = list(iter(lambda: self.read(_READ_BYTES), b""))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _open(self, start: int, end: int) -> Any:
-        answer = self.client.get_object(
-            Bucket=self.bucket,
-            Key=self.key,
-            Range=f"bytes={start}-{end - 1}",
-            IfMatch=f'"{self._tag()}"',
-        )
-        body: Any = answer["Body"]
-        # A store or a proxy may leave the conditions and the range of a request out of account.
-        if answer["ETag"].strip('"') != self._tag():
-            body.close()
-            raise ReplacedError
-        if not begins_at(answer, start, whole=False):
-            body.close()
-            raise OSError(f"asked for it from byte {start} on, the store sent another part")
-        return body
+    def close(self) -> None:
+        """Give the connection back; safe to repeat."""
+        if self._body is not None:
+            self._body.close()
+            self._body = None
 
-    def _tag(self) -> str:
-        return self.etag.strip('"')
+    def _open(self) -> None:
+        request: dict[str, Any] = {"Bucket": self._bucket, "Key": self._key}
+        if self.etag is not None:
+            request["IfMatch"] = f'"{self.etag}"'
+        if self.position or self._span:
+            if self.position >= self._end:
+                return
+            last = self._end - 1 if self._span else ""
+            request["Range"] = f"bytes={self.position}-{last}"
+        answer = self._client.get_object(**request)
+        self._body = answer["Body"]
+        # A store or a proxy may leave the conditions and the range of a request out of account.
+        etag = answer["ETag"].strip('"')
+        if etag != (self.etag or etag):
+            self.close()
+            raise ReplacedError
+        if not begins_at(answer, self.position, whole="Range" not in request):
+            self.close()
+            raise WrongPartError(_not_asked_for(answer, self.position))
+        if not self.position and not self._span:
+            # Of later answers one may be a shorter part; then the next is asked for.
+            self._end = answer["ContentLength"]
+        self.etag = etag
+
+
+def read_range(
+    client: S3Client,
+    bucket: str,
+    key: str,
+    etag: str,
+    span: tuple[int, int],
+    pause: Callable[[float], None] = time.sleep,
+) -> bytes:
+    """The bytes from the first of `span` to the one before the second. Raises as ObjectStream."""
+    stream = ObjectStream(client, bucket, key, etag, span=span, pause=pause)
+    with contextlib.closing(stream):
+        return stream.rest()
+
+
+def _not_asked_for(answer: Mapping[str, Any], position: int) -> str:
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
+    return (
+        f"asked for it from byte {position} on, the store sent another part (HTTP {status}, "
+        f"Content-Range {content_range}, Content-Length {length})"
+    )
 
 
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:

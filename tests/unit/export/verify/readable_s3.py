@@ -56,7 +56,7 @@ class ReadableS3(MemoryS3):
         if IfMatch and IfMatch != self.etag(Key):
             raise failure("PreconditionFailed", "GetObject")
         self.asked.append(Range)
-        start = int(Range.removeprefix("bytes=").removesuffix("-") or 0)
+        start = int(Range.removeprefix("bytes=").partition("-")[0] or 0)
         start = start if self.honours_range else 0
         content = self.objects[Key][start:]
         breaks = self.breaks.get(Key)

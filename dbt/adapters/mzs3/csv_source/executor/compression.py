@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import zlib
-from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
@@ -29,9 +26,6 @@ _MAGIC = {
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 COMPRESSIONS = (BY_SUFFIX, NONE, "gzip", "zstd", "bzip2")
 
-# zlib's own number for "a gzip member, header and checksum included".
-_GZIP_WINDOW = 31
-
 
 def compression_of(key: str, declared: str) -> str:
     """How the object at `key` is compressed: by its suffix unless declared."""
@@ -47,109 +41,57 @@ def plain_reader(read: Read, key: str, declared: str) -> Read:
     Raises ObjectError where the bytes are not what the compression makes, end early, or are
     compressed though nothing says so.
     """
-    return _READERS[compression_of(key, declared)](read)
+    kind = compression_of(key, declared)
+    if kind == NONE:
+        return _uncompressed(read)
+    return Bunzip2(read).read if kind == "bzip2" else Decompressor(read, kind).read
 
 
-class _Blocks:
-    """Decompresses a stream of one or several parts, never holding more than it returns."""
+class Decompressor:
+    """Decompresses gzip of one or several members, or zstd of one or several frames."""
 
-    kind: str
-    part: str
-    # Whether zero bytes between and after parts are padding.
-    padded = False
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._input = b""
-        self._decoder: Any = None
-        self._begun = False
+    def __init__(self, read: Read, kind: str) -> None:
+        self._kind = kind
+        stream = pa.PythonFile(_Readable(read), mode="r")
+        self._stream = pa.CompressedInputStream(stream, kind)
 
     def read(self, size: int) -> bytes:
         """Up to `size` decompressed bytes, at least one; b"" at the end of the last part."""
-        while self._decoder is not None or self._begin():
-            asks = not self._input and self._wants_input()
-            raw = self._read(RAW_READ_BYTES) if asks else self._input
-            try:
-                data: bytes = self._decoder.decompress(raw, size)
-            except (zlib.error, OSError) as exc:
-                raise invalid(self.kind, exc) from exc
-            self._input = self._left_over()
-            if self._decoder.eof:
-                self._input = self._decoder.unused_data
-                self._decoder = None
-            elif asks and not raw and not data:
-                raise ends_early(self.kind)
-            if data:
-                return data
-        return b""
-
-    def _begin(self) -> bool:
-        while True:
-            if self.padded and self._begun:
-                self._input = self._input.lstrip(b"\0")
-            if self._input:
-                break
-            self._input = self._read(RAW_READ_BYTES)
-            if not self._input:
-                return False
-        self._decoder = self._new_decoder()
-        self._begun = True
-        return True
-
-    def _new_decoder(self) -> Any:
-        raise NotImplementedError
-
-    def _wants_input(self) -> bool:
-        return True
-
-    def _left_over(self) -> bytes:
-        raise NotImplementedError
-
-
-class Gunzip(_Blocks):
-    """Decompresses gzip of one or several members; zeros behind each are padding, as to gzip."""
-
-    kind = "gzip"
-    padded = True
-
-    def _new_decoder(self) -> Any:
-        return zlib.decompressobj(_GZIP_WINDOW)
-
-    def _left_over(self) -> bytes:
-        left: bytes = self._decoder.unconsumed_tail
-        return left
-
-
-class Bunzip2(_Blocks):
-    """Decompresses bzip2 of one or several streams."""
-
-    kind = "bzip2"
-
-    def _new_decoder(self) -> Any:
-        return bz2.BZ2Decompressor()
-
-    def _wants_input(self) -> bool:
-        wants: bool = self._decoder.needs_input
-        return wants
-
-    def _left_over(self) -> bytes:
-        return b""  # the decoder keeps it
-
-
-class Unzstd:
-    """Decompresses zstd of one or several frames."""
-
-    def __init__(self, read: Read) -> None:
-        self._stream = pa.CompressedInputStream(pa.PythonFile(_Readable(read), mode="r"), "zstd")
-
-    def read(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, at least one; b"" at the end of the last frame."""
         try:
             data: bytes = self._stream.read(size)
         except OSError as exc:
             if "Truncated" in str(exc):
-                raise ends_early("zstd") from exc
-            raise invalid("zstd", exc) from exc
+                raise ends_early(self._kind) from exc
+            raise invalid(self._kind, exc) from exc
+        return data
+
+
+class Bunzip2:
+    """Decompresses bzip2 of one or several streams, also empty ones, at which Arrow gives up."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._input = b""
+        self._decoder: bz2.BZ2Decompressor | None = None
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` decompressed bytes, at least one; b"" at the end of the last stream."""
+        data = b""
+        while not data:
+            if self._decoder is None or self._decoder.needs_input:
+                self._input = self._input or self._read(RAW_READ_BYTES)
+                if not self._input:
+                    if self._decoder is not None:
+                        raise ends_early("bzip2")
+                    return b""
+            decoder = self._decoder = self._decoder or bz2.BZ2Decompressor()
+            try:
+                data = decoder.decompress(self._input, size)
+            except OSError as exc:
+                raise invalid("bzip2", exc) from exc
+            self._input = b""  # the decoder keeps what it has not read
+            if decoder.eof:
+                self._input, self._decoder = decoder.unused_data, None
         return data
 
 
@@ -214,11 +156,3 @@ def _first_bytes(read: Read) -> bytes:
                 f"it is compressed by {kind}", f"Declare `compression: {kind}`", line=1, byte=0
             )
     return start
-
-
-_READERS: dict[str, Callable[[Read], Read]] = {
-    NONE: _uncompressed,
-    "gzip": lambda read: Gunzip(read).read,
-    "zstd": lambda read: Unzstd(read).read,
-    "bzip2": lambda read: Bunzip2(read).read,
-}

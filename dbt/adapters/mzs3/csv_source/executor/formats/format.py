@@ -40,13 +40,9 @@ class StoredObject:
     def part(self, start: int, end: int) -> bytes:
         """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
         span = (start, end)
-        parts = []
-        with contextlib.closing(
-            ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
-        ) as reader:
-            while data := reader.read(end - start):
-                parts.append(data)
-        return b"".join(parts)
+        reader = ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
+        with contextlib.closing(reader):
+            return b"".join(iter(lambda: reader.read(end - start), b""))
 
 
 @dataclass(frozen=True)

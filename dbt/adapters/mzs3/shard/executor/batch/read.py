@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.objects.reader import ObjectVersion, RandomAccessFile, ReplacedError
+from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
@@ -243,16 +243,11 @@ def open_file(client: S3Client, bucket: str, file: StoredFile) -> RandomAccessFi
     Reading raises ExecutorError, which names the object, if it is gone, is another one than the
     state names, or can't be fetched.
     """
-    version = ObjectVersion(client, bucket, file.key, file.etag)
-    return RandomAccessFile(file.size, _fetch_from(version), tail=TAIL_BYTES)
-
-
-def _fetch_from(version: ObjectVersion) -> Callable[[int, int], bytes]:
-    uri = f"s3://{version.bucket}/{version.key}"
+    uri = f"s3://{bucket}/{file.key}"
 
     def fetch(start: int, end: int) -> bytes:
         try:
-            return version.part(start, end)
+            return read_range(client, bucket, file.key, file.etag, (start, end))
         except (*AwsFailure, ReplacedError, OSError) as exc:
             if isinstance(exc, ReplacedError) or is_missing(exc) or error_code(exc) in _CHANGED:
                 raise ExecutorError(
@@ -262,7 +257,7 @@ def _fetch_from(version: ObjectVersion) -> Callable[[int, int], bytes]:
                 ) from exc
             raise ExecutorError(describe(exc, f"reading {uri}", READS_OBJECT)) from exc
 
-    return fetch
+    return RandomAccessFile(file.size, fetch, tail=TAIL_BYTES)
 
 
 def widened(values: pa.Array, kind: Type, target: Type) -> pa.Array:
