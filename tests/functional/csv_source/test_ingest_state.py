@@ -282,7 +282,7 @@ def test_a_folder_that_a_late_run_has_left_is_named(lake):
     lake.ingest()
     folder = location_of(lake.spark, lake.relations.rows)
     reset_source(lake.spark, lake.definition())
-    lake.spark.range(1).write.parquet(f"{folder}/mz_epoch=1")
+    lake.spark.range(1).write.parquet(f"{folder}/mz_epoch-1")
     with pytest.raises(SourceError) as caught:
         lake.ingest()
     assert str(caught.value) == (

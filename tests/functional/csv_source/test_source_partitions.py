@@ -13,7 +13,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source.partitions import insert_partition
+from dbt.adapters.mzs3.csv_source.partitions import (
+    insert_partition,
+    list_partition,
+    location_of,
+    partition_sql,
+)
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark
@@ -65,6 +70,47 @@ def held(begun: str, fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator
             yield batch
 
     return hold
+
+
+def partitions(spark: Any, table: str) -> list[str]:
+    return [row["partition"] for row in spark.sql(f"show partitions {table}").collect()]
+
+
+def test_a_partition_is_not_found_before_all_of_it_is_there(
+    spark: Any, table: str, tmp_path: Path
+) -> None:
+    begun, go_on = (str(tmp_path / name) for name in ("begun", "go_on"))
+    for fifo in (begun, go_on):
+        os.mkfifo(fifo)
+    rows = spark.range(0, 2, 1, 2).mapInArrow(held(begun, go_on), "id bigint")
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(insert_partition, spark, rows, table, {"epoch": "1"})
+        wait_for(begun)
+        place = Path(location_of(spark, table).removeprefix("file:"))
+        staging = [*place.glob("*/_temporary")]
+        spark.sql(f"msck repair table {table}")
+        found = partitions(spark, table)
+        seen = spark.table(table).where("epoch = '1'").count()
+        signal_to(go_on)
+        assert written.result(60) == 2
+    assert (len(staging), found, seen) == (1, [], 0)
+    assert partitions(spark, table) == ["epoch=1"]
+    assert spark.table(table).where("epoch = '1'").count() == 2
+
+
+def test_a_partition_of_an_earlier_version_is_read_and_dropped(spark: Any, table: str) -> None:
+    folder = f"{location_of(spark, table)}/epoch=1"
+    spark.range(3).write.parquet(folder)
+    spark.sql(f"alter table {table} add partition (epoch = '1')")
+    list_partition(spark, table, {"epoch": "1"})
+    assert location_of(spark, table, {"epoch": "1"}) == folder
+    assert spark.table(table).count() == 3
+    insert_partition(spark, spark.range(1), table, {"epoch": "2"})
+    own = location_of(spark, table, {"epoch": "2"})
+    for epoch in ("1", "2"):
+        spark.sql(f"alter table {table} drop {partition_sql({'epoch': epoch})}")
+    assert spark.table(table).count() == 0
+    assert [name for name in (folder, own) if Path(name.removeprefix("file:")).exists()] == []
 
 
 def test_a_run_that_fails_takes_no_rows_from_another(

@@ -31,14 +31,21 @@ def insert_partition(
     rows = frame.toDF(*(field.name for field in schema)).to(schema)
     counted = Observation()
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
-    rows.write.mode("overwrite").parquet(partition_folder(spark, table, partition))
-    list_partition(spark, table, partition)
+    folder = partition_folder(spark, table, partition)
+    rows.write.mode("overwrite").parquet(folder)
+    _add(spark, table, partition, folder)
     return int(counted.get["rows"])
 
 
 def list_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:
     """The metastore lists the partition, whatever is in its folder; safe to repeat."""
-    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {partition_sql(partition)}")
+    _add(spark, table, partition, partition_folder(spark, table, partition))
+
+
+def _add(spark: SparkSession, table: str, partition: Mapping[str, str], folder: str) -> None:
+    # One that an earlier version added stays where it is.
+    place = f"{partition_sql(partition)} LOCATION {quote_literal(folder)}"
+    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {place}")
 
 
 def partition_sql(partition: Mapping[str, str]) -> str:
@@ -48,12 +55,14 @@ def partition_sql(partition: Mapping[str, str]) -> str:
 
 
 def partition_folder(spark: SparkSession, table: str, partition: Mapping[str, str]) -> str:
-    """Where Spark looks for a partition that was listed without a place.
+    """Where the partition's files are: the same folder each time, until it is dropped.
 
+    Its name is no partition's, as `mz_epoch=7` would be: else `MSCK REPAIR TABLE` would list a
+    partition that is still being written, and a session that found it empty would keep it so.
     Its values are of letters, digits and `-`: no others go into a path as they are.
     """
-    path = "/".join(f"{name}={value}" for name, value in partition.items())
-    return f"{location_of(spark, table)}/{path}"
+    name = "-".join(f"{name}-{value}" for name, value in partition.items())
+    return f"{location_of(spark, table)}/{name}"
 
 
 def location_of(
