@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dbt.adapters.mzs3.csv_source import compaction
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.partitions import location_of
 from dbt.adapters.mzs3.csv_source.status import read_status
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -107,6 +110,20 @@ def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
     assert lake.ingest().objects == 3
     assert {row[0] for row in lake.rows()} == {f"{name}.csv" for name in "acdefghi"}
     assert lake.ingest().objects == 0
+
+
+def test_what_a_failed_fetch_leaves_goes_when_the_ledger_is_compacted(lake):
+    lake.put("1.csv", "id\n1,2\n")
+    with pytest.raises(SourceError, match=r"orders/1\.csv"):
+        lake.ingest()
+    place = Path(location_of(lake.spark, lake.relations.rows).removeprefix("file:"))
+    [left] = [folder for folder in place.iterdir() if folder.is_dir()]
+    # As if a task had ended, and its files were there already.
+    (left / "part-00000.parquet").write_bytes(b"")
+    for _ in range(2):
+        compacted(lake)
+    assert not left.exists()
+    assert lake.states()["1.csv"][0] == "failed"
 
 
 def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):

@@ -179,6 +179,8 @@ class Ledger:
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """The epoch came to its end on these objects, and makes nothing visible."""
         self._require_lock()
+        if PLAN in self._epochs.get(epoch, ()):
+            self._list_rows(epoch)
         self._write(epoch, FAILED, objects, state=F.lit("failed"), error=error)
 
     def write_void(self, epoch: str) -> None:
@@ -190,9 +192,13 @@ class Ledger:
             self._epochs.setdefault(epoch, set()).add(COMMIT)
             self.drop([(epoch, CLOSING)])
             return
-        # What a killed run has left of its rows: a compaction drops it with what else nobody sees.
-        list_partition(self._spark, self._relations.rows, {EPOCH_COLUMN: epoch})
+        self._list_rows(epoch)
         self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit("void"))
+
+    def _list_rows(self, epoch: str) -> None:
+        """What is left of rows that were not all written is a partition, which nobody sees: a
+        compaction drops it with what else nobody sees."""
+        list_partition(self._spark, self._relations.rows, {EPOCH_COLUMN: epoch})
 
     def write_due(self, epoch: str) -> None:
         """The epoch's objects, once it is committed, wait for what comes after the commit."""
