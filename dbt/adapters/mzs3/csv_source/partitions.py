@@ -72,7 +72,11 @@ def location_of(
     named = partition_sql(partition) if partition else ""
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table} {named}").collect()
     names = [row["col_name"] for row in rows]
-    # A column may have that name too; columns come first. Of a partition, the table's follows.
-    detailed = next(n for n, name in enumerate(names) if name.startswith("# Detailed"))
+    # Columns may have these names too; they come first, and have a type. Of a partition, the
+    # table's place follows its own.
+    is_heading = [
+        row["col_name"].startswith("# Detailed") and not row["data_type"] for row in rows
+    ]
+    detailed = max(n for n, found in enumerate(is_heading) if found)
     place: str = rows[names.index("Location", detailed)]["data_type"]
     return place.rstrip("/")
