@@ -343,8 +343,10 @@ def unfinished_epochs(epochs: Epochs) -> list[str]:
     """
 
     def has_ended(phases: set[str]) -> bool:
-        is_committed = COMMIT in phases and CLOSING not in phases
-        return is_committed or not phases.isdisjoint({FAILED, VOID})
+        # What closes an epoch puts an empty commit there, and its own run may still fail late:
+        # with neither is it settled, until it is void.
+        own = set() if CLOSING in phases else {COMMIT, FAILED}
+        return not phases.isdisjoint({*own, VOID})
 
     current = current_epochs(epochs)
     return [e for e in current if PLAN in epochs[e] and not has_ended(epochs[e])]
