@@ -72,6 +72,11 @@ def held(begun: str, fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator
     return hold
 
 
+def insert(spark: Any, frame: Any, table: str, epoch: str) -> int | None:
+    """As a run does that has the lock."""
+    return insert_partition(spark, frame, table, {"epoch": epoch}, require_lock=lambda: None)
+
+
 def partitions(spark: Any, table: str) -> list[str]:
     return [row["partition"] for row in spark.sql(f"show partitions {table}").collect()]
 
@@ -84,7 +89,7 @@ def test_a_partition_is_not_found_before_all_of_it_is_there(
         os.mkfifo(fifo)
     rows = spark.range(0, 2, 1, 2).mapInArrow(held(begun, go_on), "id bigint")
     with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(insert_partition, spark, rows, table, {"epoch": "1"})
+        written = pool.submit(insert, spark, rows, table, "1")
         wait_for(begun)
         place = Path(location_of(spark, table).removeprefix("file:"))
         staging = [*place.glob("*/_temporary")]
@@ -105,7 +110,7 @@ def test_a_partition_of_an_earlier_version_is_read_and_dropped(spark: Any, table
     list_partition(spark, table, {"epoch": "1"})
     assert location_of(spark, table, {"epoch": "1"}) == folder
     assert spark.table(table).count() == 3
-    insert_partition(spark, spark.range(1), table, {"epoch": "2"})
+    insert(spark, spark.range(1), table, "2")
     own = location_of(spark, table, {"epoch": "2"})
     for epoch in ("1", "2"):
         spark.sql(f"alter table {table} drop {partition_sql({'epoch': epoch})}")
@@ -126,12 +131,12 @@ def test_a_run_that_fails_takes_no_rows_from_another(
 
     def insert_late() -> None:
         running.set()
-        insert_partition(spark, late, table, {"epoch": "1"})
+        insert(spark, late, table, "1")
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(insert_late)
         running.wait()
-        second = pool.submit(insert_partition, spark, good, table, {"epoch": "2"})
+        second = pool.submit(insert, spark, good, table, "2")
         wait_for(begun)
         signal_to(fail)
         with pytest.raises(PySparkException, match="told to fail"):

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
-from dbt.adapters.mzs3.csv_source.partitions import location_of
+import pytest
+
+from dbt.adapters.mzs3.csv_source import partitions
+from dbt.adapters.mzs3.csv_source.partitions import insert_partition, location_of
+from dbt.adapters.mzs3.errors import SourceError
 
 TABLE = [
     ("# Detailed", "string"),
@@ -40,3 +46,29 @@ def test_a_place_is_found_whatever_the_columns_are_named() -> None:
     )
     assert location_of(partition, "raw.t", {"epoch": "7"}) == "file:/w/t/own"
     assert partition.asked == ["DESCRIBE TABLE EXTENDED raw.t PARTITION (`epoch` = '7')"]
+
+
+@pytest.fixture
+def catalog(monkeypatch: pytest.MonkeyPatch) -> Described:
+    """A catalog with one table, whose rows are written somewhere else."""
+    monkeypatch.setattr(partitions, "F", MagicMock())
+    monkeypatch.setattr(partitions, "Observation", MagicMock())
+    session: Any = Described(("# Detailed Table Information", ""), ("Location", "file:/w/t"))
+    session.table = MagicMock()
+    return session
+
+
+def test_a_run_that_has_lost_its_lock_adds_no_partition(catalog: Described) -> None:
+    frame = MagicMock()
+
+    def require_lock() -> None:
+        # Whoever has the lock by now may have made the table anew.
+        assert "parquet" in str(frame.mock_calls)
+        raise SourceError("the lock was taken away")
+
+    with pytest.raises(SourceError, match="the lock was taken away"):
+        insert_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=require_lock)
+    assert [text for text in catalog.asked if text.startswith("ALTER")] == []
+    insert_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=lambda: None)
+    added = "ADD IF NOT EXISTS PARTITION (`epoch` = '7') LOCATION 'file:/w/t/epoch-7'"
+    assert catalog.asked[-1] == f"ALTER TABLE raw.t {added}"

@@ -199,7 +199,16 @@ class Pass:
 
     def _fetch(self, epoch: str, plan: DataFrame, batch: EpochPlan) -> int:
         count, size = batch.objects, batch.bytes
-        return fetch_rows(self.spark, self.spec, self.relations, epoch, plan, count, size)
+        return fetch_rows(
+            self.spark,
+            self.spec,
+            self.relations,
+            epoch,
+            plan,
+            count,
+            size,
+            require_lock=self.lock.require,
+        )
 
     def _commit(
         self, ledger: Ledger, epoch: str, plan: DataFrame, count: int, rows: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ def fetch_rows(
     plan: DataFrame,
     count: int,
     size: int,
+    require_lock: Callable[[], None],
 ) -> int:
     """The rows of every object of the plan are in the epoch's partition, each once; how many.
 
@@ -50,6 +51,7 @@ def fetch_rows(
     that can't be done, of which a task that reads all of it tells. `count` and `size` are of the
     objects, and their bytes, that were to be planned. What is in the plan may differ, where Spark
     has listed again since: they say how to share it among tasks, and never what is fetched.
+    `require_lock` raises if the lock is no longer held: then there is no such partition.
     """
     uri_base = f"s3://{spec.bucket}/"
     objects = plan.selectExpr(
@@ -61,7 +63,9 @@ def fetch_rows(
     while True:
         try:
             with _rows(spark, spec, objects, count, size, large) as rows:
-                return insert_partition(spark, rows, relations.rows, partition)
+                return insert_partition(
+                    spark, rows, relations.rows, partition, require_lock=require_lock
+                )
         except SPARK_FAILURES as exc:
             key = unclear_object(executor_message(exc))
             if key is None:

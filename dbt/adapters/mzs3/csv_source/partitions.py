@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def insert_partition(
-    spark: SparkSession, frame: DataFrame, table: str, partition: Mapping[str, str]
+    spark: SparkSession,
+    frame: DataFrame,
+    table: str,
+    partition: Mapping[str, str],
+    *,
+    require_lock: Callable[[], None],
 ) -> int:
     """The frame's rows are all there is in a partition that only this run writes; how many.
 
@@ -25,6 +30,9 @@ def insert_partition(
     It is no INSERT: those stage what they write in one folder of the table, which the first one
     to end removes, with what the others have in it. Of two runs, one that has lost the source's
     lock would so take rows from the other, which Spark does not notice.
+
+    `require_lock` raises if the lock is no longer held: then the table may have been made anew
+    since, and no partition is added to it.
     """
     names = [*partition]
     schema = spark.table(table).drop(*names).schema
@@ -33,6 +41,7 @@ def insert_partition(
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     folder = partition_folder(spark, table, partition)
     rows.write.mode("overwrite").parquet(folder)
+    require_lock()
     _add(spark, table, partition, folder)
     return int(counted.get["rows"])
 
