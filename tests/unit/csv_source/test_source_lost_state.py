@@ -9,11 +9,13 @@ from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import compaction
+from dbt.adapters.mzs3.csv_source import ingest as ingest_module
 from dbt.adapters.mzs3.csv_source import lock as lock_module
 from dbt.adapters.mzs3.csv_source import object_actions as act_module
 from dbt.adapters.mzs3.csv_source import operation as unlock_module
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.epoch import Pass
+from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.lock_table import Owner
@@ -193,6 +195,20 @@ def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "what it committed stays, and after_commit is left to the next run. Run again"
     )
+
+
+def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
+    monkeypatch.setattr(ingest_module, "ship_executor_code", lambda: None)
+    monkeypatch.setattr(ingest_module, "SourceLock", lambda *_, **__: pytest.fail("locked"))
+    spark = MagicMock()
+    spark.catalog.currentCatalog.return_value = "iceberg"
+    definition = SimpleNamespace(name="lake.orders", schema="raw", identifier="orders")
+    assert error_of(ingest, spark, definition, None) == (
+        "lake.orders: the current catalog is iceberg, which can't hold a source's partitions and "
+        "views, so make spark_catalog the current one: leave out, or set to it, "
+        "spark.sql.defaultCatalog in the profile"
+    )
+    spark.sql.assert_not_called()
 
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):

@@ -35,6 +35,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     own_settings,
     read_pinned,
     refused_name,
+    require_session_catalog,
 )
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
@@ -83,6 +84,7 @@ def ingest(
     try:
         with own_settings(spark):
             stop.check()
+            require_session_catalog(spark, name)
             make_schema(spark, relations)
             with (
                 SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,

@@ -39,6 +39,7 @@ PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
 # By which a view is known as the source's own, and as one that reads the ledger in one way.
 _OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
+_SESSION_CATALOG = "spark_catalog"
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
@@ -259,6 +260,20 @@ def _view_texts(relations: SourceRelations, *since: str) -> dict[str, str]:
         relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, *since),
         relations.source: visible_rows_sql(rows, ledger, committed, is_row, *since),
     }
+
+
+def require_session_catalog(spark: SparkSession, source: str) -> None:
+    """Raises SourceError where names without a catalog are not of the session catalog's tables.
+
+    Other catalogs have no partitions that are added in one step, and may have no views.
+    """
+    current = spark.catalog.currentCatalog()
+    if current != _SESSION_CATALOG:
+        raise SourceError(
+            f"{source}: the current catalog is {current}, which can't hold a source's partitions "
+            f"and views, so make {_SESSION_CATALOG} the current one: leave out, or set to it, "
+            "spark.sql.defaultCatalog in the profile"
+        )
 
 
 def make_schema(spark: SparkSession, relations: SourceRelations) -> None:
