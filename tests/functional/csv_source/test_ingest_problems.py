@@ -34,6 +34,10 @@ SKIPPED = (
     "line 1, byte 0: header is id,price but the names of the pinned header are id,note, in any "
     "order: 'note' is missing"
 )
+CHANGED = (
+    "lake.orders: the tasks of this run wrote {}, and {} are there; nothing of it is committed. "
+    "Something else has changed the files of the source's tables: find out what, and run again"
+)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +124,7 @@ def test_more_rejects_than_max_rejects_commit_nothing(lake):
     assert lake.rows("id") == [("1.csv", 1, 1), ("2.csv", 1, 2)]
 
 
-def test_rows_that_are_there_twice_are_not_committed(lake):
+def test_rows_that_were_added_after_they_were_written_are_not_committed(lake):
     lake.put("1.csv", "id\n1\n")
 
     def double(step):
@@ -130,6 +134,24 @@ def test_rows_that_are_there_twice_are_not_committed(lake):
 
     with pytest.raises(SourceError) as raised:
         lake.ingest(on_step=double)
+    assert str(raised.value) == CHANGED.format("1 row", 2)
+    assert lake.rows("id") == []
+
+
+def test_rows_of_an_object_that_are_there_twice_are_not_committed(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.put("2.csv", "id\n2\n")
+
+    def mistake(step):
+        if step == "begin commit":
+            table = lake.spark.table(lake.relations.rows)
+            # As many rows as before, both of the same object.
+            first = [row for row in table.collect() if row["_mz_object"].endswith("1.csv")]
+            twice = lake.spark.createDataFrame(first * 2, table.schema)
+            twice.write.insertInto(lake.relations.rows, overwrite=True)
+
+    with pytest.raises(SourceError) as raised:
+        lake.ingest(on_step=mistake)
     assert str(raised.value) == (
         f"lake.orders: object s3://{lake.bucket}/orders/1.csv has 2 rows where it should have 1; "
         "nothing of this run is committed. This is a defect, please report it"
@@ -149,11 +171,7 @@ def test_rows_that_went_after_they_were_written_are_not_committed(lake):
 
     with pytest.raises(SourceError) as raised:
         lake.ingest(on_step=lose)
-    assert str(raised.value) == (
-        "lake.orders: the tasks of this run wrote 1 row, and 0 are there; nothing of it is "
-        "committed. Something else has changed the files of the source's tables: find out what, "
-        "and run again"
-    )
+    assert str(raised.value) == CHANGED.format("1 row", 0)
     assert lake.rows("id") == []
     assert lake.ingest().objects == 1
 

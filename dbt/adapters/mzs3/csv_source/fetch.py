@@ -170,10 +170,10 @@ def counted_rows(
     `count` objects were to be planned, which says how best to hold what is counted;
     `written_rows` were written.
 
-    Raises SourceError if records of an object are there twice, or missing before its last one
-    there: its records, rejected ones too, are numbered from 1, so the highest number is their
-    count; an object that was skipped has one row, without a number. Raises it if there are not as
-    many rows as were written, and for more rejects than the source allows.
+    Raises SourceError if there are not as many rows as were written; if so many, yet records of an
+    object are there twice, or missing before its last one there: its records, rejected ones too,
+    are numbered from 1, so the highest number is their count; an object that was skipped has one
+    row, without a number. Raises it for more rejects than the source allows.
     """
     written = spark.table(relations.rows).where(f"{EPOCH_COLUMN} = {quote_literal(epoch)}")
     reason = _REASON if spec.reading.skips else "CAST(NULL AS string) AS error"
@@ -181,17 +181,19 @@ def counted_rows(
     counts = written.groupBy(F.expr("_mz_object AS object")).agg(*columns)
     with held(spark, plan.join(counts, "object", "full"), few=count <= FEW) as per_object:
         totals = per_object.selectExpr(*_TOTALS).first().asDict()
-        if (wrong := totals.pop("wrong")) is not None:
-            raise SourceError(
-                f"{spec.source}: object {wrong['object']} has {wrong['written']} rows where it "
-                f"should have {wrong['should']}; nothing of this run is committed. This is a "
-                "defect, please report it"
-            )
+        wrong = totals.pop("wrong")
         if (found := totals.pop("written")) != written_rows:
             raise SourceError(
                 f"{spec.source}: the tasks of this run wrote {counted(written_rows, 'row')}, and "
                 f"{found} are there; nothing of it is committed. Something else has changed the "
                 "files of the source's tables: find out what, and run again"
+            )
+        # Of as many rows as were written: what else changes files seldom keeps their number.
+        if wrong is not None:
+            raise SourceError(
+                f"{spec.source}: object {wrong['object']} has {wrong['written']} rows where it "
+                f"should have {wrong['should']}; nothing of this run is committed. This is a "
+                "defect, please report it"
             )
         _require_few(spec, totals["rejected"], written)
         yield per_object.fillna(0, ["rows", "rejects"]), Fetched(**totals)
