@@ -52,6 +52,8 @@ def fetch_rows(
     objects, and their bytes, that were to be planned. What is in the plan may differ, where Spark
     has listed again since: they say how to share it among tasks, and never what is fetched.
     `require_lock` raises if the lock is no longer held: then there is no such partition.
+
+    Raises SourceError, without such a partition, if Spark does not report how many rows it wrote.
     """
     uri_base = f"s3://{spec.bucket}/"
     objects = plan.selectExpr(
@@ -63,7 +65,7 @@ def fetch_rows(
     while True:
         try:
             with _rows(spark, spec, objects, count, size, large) as rows:
-                return insert_partition(
+                written = insert_partition(
                     spark, rows, relations.rows, partition, require_lock=require_lock
                 )
         except SPARK_FAILURES as exc:
@@ -73,6 +75,14 @@ def fetch_rows(
             # After a second one, none is cut: each attempt fetches everything anew.
             large = [] if again else [one for one in large if one.key != key]
             again = True
+            continue
+        if written is None:
+            raise SourceError(
+                f"{spec.source}: Spark did not report how many rows were written; nothing of "
+                "this run is committed. Run again with a larger "
+                "spark.scheduler.listenerbus.eventqueue.capacity"
+            )
+        return written
 
 
 def _large(

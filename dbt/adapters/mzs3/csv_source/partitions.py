@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+REPORT_S = 60.0
+"""So long Spark may take to report what it has written."""
+
+
 def insert_partition(
     spark: SparkSession,
     frame: DataFrame,
@@ -21,8 +27,10 @@ def insert_partition(
     partition: Mapping[str, str],
     *,
     require_lock: Callable[[], None],
-) -> int:
+) -> int | None:
     """The frame's rows are all there is in a partition that only this run writes; how many.
+
+    None if Spark does not report how many: then there is no such partition.
 
     Columns go by position. Readers see the partition once the metastore lists it, which is one
     step, after all of its files are in place. The frame may read the same table.
@@ -41,9 +49,31 @@ def insert_partition(
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     folder = partition_folder(spark, table, partition)
     rows.write.mode("overwrite").parquet(folder)
-    require_lock()
-    _add(spark, table, partition, folder)
-    return int(counted.get["rows"])
+    written = _reported(counted)
+    if written is not None:
+        require_lock()
+        _add(spark, table, partition, folder)
+    return written
+
+
+def _reported(counted: Observation, wait_s: float = REPORT_S) -> int | None:
+    """How many rows were observed, None if Spark does not say so within `wait_s` seconds.
+
+    It tells by an event, which it drops where its listeners lag behind. `get` waits for ever then.
+    """
+    answer: Future[int] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(int(counted.get["rows"]))
+        except Exception as exc:  # noqa: BLE001 - it is raised again where it is waited for
+            answer.set_exception(exc)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answer.result(wait_s)
+    except TimeoutError:
+        return None
 
 
 def list_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:
