@@ -472,7 +472,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     patch = monkeypatch.setattr
     patch(ledger, "LedgerTable", SimulatedLedgerTable)
     patch(ledger, "_framed", lambda events, given: events)
-    patch(ledger, "list_partition", lambda *_: None)  # of rows that nobody sees
+    patch(ledger, "add_partition", lambda *_: None)  # of rows that nobody sees
     patch(ledger, "F", Anything())
     patch(ledger.time, "time_ns", lambda: CLOCK.now * 1_000_000)
     patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))

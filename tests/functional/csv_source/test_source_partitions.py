@@ -14,8 +14,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source.partitions import (
-    insert_partition,
-    list_partition,
+    write_partition,
+    add_partition,
     location_of,
     partition_sql,
 )
@@ -74,7 +74,7 @@ def held(begun: str, fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator
 
 def insert(spark: Any, frame: Any, table: str, epoch: str) -> int | None:
     """As a run does that has the lock."""
-    return insert_partition(spark, frame, table, {"epoch": epoch}, require_lock=lambda: None)
+    return write_partition(spark, frame, table, {"epoch": epoch}, require_lock=lambda: None)
 
 
 def partitions(spark: Any, table: str) -> list[str]:
@@ -107,7 +107,7 @@ def test_a_partition_of_an_earlier_version_is_read_and_dropped(spark: Any, table
     folder = f"{location_of(spark, table)}/epoch=1"
     spark.range(3).write.parquet(folder)
     spark.sql(f"alter table {table} add partition (epoch = '1')")
-    list_partition(spark, table, {"epoch": "1"})
+    add_partition(spark, table, {"epoch": "1"})
     assert location_of(spark, table, {"epoch": "1"}) == folder
     assert spark.table(table).count() == 3
     insert(spark, spark.range(1), table, "2")

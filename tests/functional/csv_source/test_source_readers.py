@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.partitions import insert_partition
+from dbt.adapters.mzs3.csv_source.partitions import write_partition
 
 pytestmark = pytest.mark.spark
 
@@ -118,9 +118,7 @@ def test_a_busy_reader_sees_every_object_once_whatever_is_committed_or_compacted
         epoch = next_epoch(ledger.epochs())
         new = lake.spark.createDataFrame(rows, stored).withColumn("id", F.lit(str(number)))
         partition = {"mz_epoch": epoch}
-        insert_partition(
-            lake.spark, new, lake.relations.rows, partition, require_lock=lambda: None
-        )
+        write_partition(lake.spark, new, lake.relations.rows, partition, require_lock=lambda: None)
         ledger.write_commit(epoch, lake.spark.createDataFrame(taken, planned))
 
     stored = lake.spark.table(lake.relations.rows).drop("mz_epoch").schema

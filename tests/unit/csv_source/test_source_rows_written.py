@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import fetch, partitions
-from dbt.adapters.mzs3.csv_source.partitions import insert_partition, location_of
+from dbt.adapters.mzs3.csv_source.partitions import write_partition, location_of
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -97,9 +97,9 @@ def test_a_run_that_has_lost_its_lock_adds_no_partition(catalog: Described) -> N
         raise SourceError("the lock was taken away")
 
     with pytest.raises(SourceError, match="the lock was taken away"):
-        insert_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=require_lock)
+        write_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=require_lock)
     assert [text for text in catalog.asked if text.startswith("ALTER")] == []
-    insert_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=lambda: None)
+    write_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=lambda: None)
     added = "ADD IF NOT EXISTS PARTITION (`epoch` = '7') LOCATION 'file:/w/t/epoch-7'"
     assert catalog.asked[-1] == f"ALTER TABLE raw.t {added}"
 

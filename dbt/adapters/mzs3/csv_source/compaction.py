@@ -38,12 +38,12 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     latest_listing,
     latest_snapshot,
 )
+from dbt.adapters.mzs3.csv_source.partitions import partition_sql
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     SourceRelations,
     show_since,
 )
-from dbt.adapters.mzs3.spark.sql import quote_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,5 +175,5 @@ def _written_epochs(spark: SparkSession, relations: SourceRelations) -> list[str
 
 
 def _drop_epochs(spark: SparkSession, relations: SourceRelations, epochs: list[str]) -> None:
-    named = ", ".join(f"PARTITION ({EPOCH_COLUMN} = {quote_literal(epoch)})" for epoch in epochs)
+    named = ", ".join(partition_sql({EPOCH_COLUMN: epoch}) for epoch in epochs)
     spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.encoding import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
-from dbt.adapters.mzs3.csv_source.partitions import insert_partition
+from dbt.adapters.mzs3.csv_source.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import (
     RANGE_BYTES,
     LargeObject,
@@ -65,7 +65,7 @@ def fetch_rows(
     while True:
         try:
             with _rows(spark, spec, objects, count, size, large) as rows:
-                written = insert_partition(
+                written = write_partition(
                     spark, rows, relations.rows, partition, require_lock=require_lock
                 )
         except SPARK_FAILURES as exc:

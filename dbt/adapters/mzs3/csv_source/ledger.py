@@ -48,7 +48,7 @@ from dbt.adapters.mzs3.csv_source.events import (
 )
 from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.lock import NOTHING_COMMITTED
-from dbt.adapters.mzs3.csv_source.partitions import list_partition
+from dbt.adapters.mzs3.csv_source.partitions import add_partition
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
@@ -180,7 +180,7 @@ class Ledger:
         """The epoch came to its end on these objects, and makes nothing visible."""
         self._require_lock()
         if PLAN in self._epochs.get(epoch, ()):
-            self._list_rows(epoch)
+            self._add_rows(epoch)
         self._write(epoch, FAILED, objects, state=F.lit("failed"), error=error)
 
     def write_void(self, epoch: str) -> None:
@@ -192,13 +192,13 @@ class Ledger:
             self._epochs.setdefault(epoch, set()).add(COMMIT)
             self.drop([(epoch, CLOSING)])
             return
-        self._list_rows(epoch)
+        self._add_rows(epoch)
         self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit("void"))
 
-    def _list_rows(self, epoch: str) -> None:
+    def _add_rows(self, epoch: str) -> None:
         """What is left of rows that were not all written is a partition, which nobody sees: a
         compaction drops it with what else nobody sees."""
-        list_partition(self._spark, self._relations.rows, {EPOCH_COLUMN: epoch})
+        add_partition(self._spark, self._relations.rows, {EPOCH_COLUMN: epoch})
 
     def write_due(self, epoch: str) -> None:
         """The epoch's objects, once it is committed, wait for what comes after the commit."""
@@ -283,7 +283,7 @@ class Ledger:
 def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
     """The events with all columns of the table, in its order.
 
-    In one file, so that it is all there or not at all, even where a reader lists folders.
+    In one file, as every query on the source opens those of all epochs that count.
     """
     given = {"at": F.current_timestamp(), **given}
     there = {*events.columns}

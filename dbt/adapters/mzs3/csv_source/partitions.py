@@ -20,7 +20,7 @@ REPORT_S = 60.0
 """So long Spark may take to report what it has written."""
 
 
-def insert_partition(
+def write_partition(
     spark: SparkSession,
     frame: DataFrame,
     table: str,
@@ -76,8 +76,8 @@ def _reported(counted: Observation, wait_s: float = REPORT_S) -> int | None:
         return None
 
 
-def list_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:
-    """The metastore lists the partition, whatever is in its folder; safe to repeat."""
+def add_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:
+    """The metastore has the partition, whatever is in its folder; safe to repeat."""
     _add(spark, table, partition, partition_folder(spark, table, partition))
 
 
