@@ -94,7 +94,8 @@ class S3Model:
     """How S3 answers: strongly consistent, conditions included.
 
     Without `conditions`, headers such as If-Match are ignored, as some stores do. `denied` has, by
-    actor, the actions that its permissions lack: a request with If-Match needs `get`, as on AWS.
+    actor, the actions that its permissions lack: a request with If-Match needs `get`, as on AWS;
+    `manifest` is to put one.
     """
 
     conditions: bool = True
@@ -125,6 +126,8 @@ class S3Model:
         denied = self.denied.get(actor, frozenset())
         conditional = action in {"put", "delete"} and arguments[-1] not in {"", "*"}
         if action in denied or (conditional and "get" in denied):
+            return state, DENIED
+        if "manifest" in denied and action == "put" and arguments[0].endswith("_manifest.json"):
             return state, DENIED
         answer: tuple[Bucket, Any] = getattr(self, f"_{action}")(state, actor, *arguments)
         return answer

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from botocore.exceptions import ClientError
 from interleavings import Ask
 from pyspark.sql import types as T
 from s3_model import Bucket, Client, etag_of
@@ -114,6 +115,18 @@ class Committing:
         preflight = replace(self.preflight, reaper=reaper)
         frame = self.run._frame(prefix, self.files)
         return job._Run(self.run._export(), frame, prefix, preflight, _QUIET, _QUIET).to_the_end()
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """Aborts a run's first upload: as a lifecycle rule does, or another run's clean-up."""
+
+    of: Committing
+
+    def __call__(self, ask: Ask) -> None:
+        file = self.of.files[0]
+        with contextlib.suppress(ClientError):
+            _prefix(ask).abort(file.key, file.upload_id)
 
 
 def recovering(ask: Ask) -> Recovered:
@@ -259,7 +272,13 @@ def require_readable(bucket: Bucket) -> None:
         # S3 replaces a single file at once, before its manifest.
         numbered = "part-" in key
         is_it = etag_of(body) == entry["meta"]["sha256"]
-        assert is_it or (COMMITTING in bucket.keys and not numbered), f"{key} is another run's"
+        assert is_it or (is_committing(bucket) and not numbered), f"{key} is another run's"
+
+
+def is_committing(bucket: Bucket) -> bool:
+    """Whether a commit to the location has begun, and has not ended."""
+    intent = bucket.read(COMMITTING)
+    return intent is not None and json.loads(intent)["state"] != "closed"
 
 
 def runs_in_manifest(bucket: Bucket) -> set[str]:

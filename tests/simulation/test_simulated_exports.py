@@ -17,6 +17,7 @@ from simulated_export import (
     INVISIBLE,
     MANIFEST,
     Committing,
+    Expiring,
     Run,
     name_of,
     named_by_manifest,
@@ -38,18 +39,22 @@ PARTITIONS: Any = {"options": {"partition_by": ["d"]}, "parts": 1}
 
 @dataclass(frozen=True)
 class Scene:
-    """Runs that have uploaded their files over what was there before, and what comes beside."""
+    """Runs that have uploaded their files over what was there before, and what comes beside.
+
+    If `expires`, an upload of the first run is aborted at any time, as lifecycle rules do.
+    """
 
     runs: tuple[Run, ...]
     before: tuple[Run, ...] = ()
     beside: tuple[Any, ...] = ()
+    expires: bool = False
 
 
 @dataclass(frozen=True)
 class Then:
     """Whole runs one after the other; what becomes of the last one is what becomes of all."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[Any, ...]
 
     def __call__(self, ask: Ask) -> Any:
         for run in self.runs[:-1]:
@@ -127,6 +132,25 @@ LATE = {
 }
 
 
+EXPIRED = {
+    "an overwrite of a single file": Scene(
+        OVER_SINGLE[:1], (OLD_SINGLE,), (replace(OVER_SINGLE[1], name="b"),), expires=True
+    ),
+    "an overwrite": Scene(
+        (replace(OVER[0], parts=1),), (replace(OLD, parts=1),), (Run("b", "overwrite", 1),), True
+    ),
+    "a first export": Scene((Run("a", parts=1),), (), (Run("b", parts=1),), expires=True),
+}
+NOTHING_NEW = Scene(
+    (
+        Run("b", "overwrite", 1, ("d=1/",), PARTITIONS["options"]),
+        Run("a", "overwrite", 0, (), PARTITIONS["options"]),
+    ),
+    (Run("old", folders=("d=0/",), **PARTITIONS),),
+    (Then((recovering, Run("c", "overwrite", 1, ("d=1/",), PARTITIONS["options"]))),),
+)
+
+
 @pytest.fixture(autouse=True)
 def _simulated() -> Iterator[None]:
     with simulated():
@@ -202,7 +226,8 @@ def exploration(
         assert isinstance(commit, Committing), commit
         begun.append(commit)
     check = Ends(scene.runs, S3Model()).check
-    return Exploration([*begun, *scene.beside], store, bucket, check_state, check, faults)
+    beside = [*scene.beside, *([Expiring(begun[0])] if scene.expires else [])]
+    return Exploration([*begun, *beside], store, bucket, check_state, check, faults)
 
 
 @pytest.fixture
@@ -238,6 +263,17 @@ def test_two_commits_of_which_one_suffers_a_fault(
     name: str, tell: Any, request: pytest.FixtureRequest
 ) -> None:
     tell(exploration(PAIRS[name]).exhaustively(most_faults=1))
+
+
+@pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in EXPIRED.items()])
+def test_a_commit_of_which_an_upload_expires_beside_another_run(scene: Scene, tell: Any) -> None:
+    tell(exploration(scene).exhaustively(most_faults=0, most_switches=4))
+
+
+def test_a_first_export_that_may_not_read_and_of_which_an_upload_expires(tell: Any) -> None:
+    store = S3Model(denied={0: frozenset({"get"})})
+    scene = EXPIRED["a first export"]
+    tell(exploration(scene, store).exhaustively(most_faults=0, most_switches=3))
 
 
 def test_a_store_that_does_not_compare_before_it_deletes(tell: Any) -> None:
@@ -281,7 +317,7 @@ class TestAProtocolThatIsWrong:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def write(effects: Any) -> bool:
-            effects._place.write("_manifest.json", to_json(effects.pending.manifest))
+            effects._prefix.write("_manifest.json", to_json(effects.pending.manifest))
             return True
 
         monkeypatch.setattr(Effects, "has_written_manifest", write)
@@ -352,6 +388,10 @@ class TestLong:
         self, scene: Scene, tell: Any
     ) -> None:
         tell(exploration(scene, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
+
+    def test_numbers_that_an_overwrite_without_rows_has_not_used(self, tell: Any) -> None:
+        store = S3Model(denied={0: frozenset({"manifest"})})
+        tell(exploration(NOTHING_NEW, store).exhaustively(most_faults=0, most_switches=4))
 
     @pytest.mark.parametrize("mode", ["fail", "overwrite", "resume"])
     def test_three_whole_runs_at_random(self, mode: str, tell: Any) -> None:

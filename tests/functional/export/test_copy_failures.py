@@ -260,7 +260,7 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
         number = "0002"
         copy("select id from range(90)", f"s3://{bucket}/x", **how)
         [said] = [event.message for event in told if event.name == "mzs3.copy.recovered"]
-    assert "its export has been completed now: 100 rows" in said
+    assert "export is complete now: 100 rows" in said
     keys = keys_in(s3, bucket)
     assert keys == ["x/_manifest.json", *(f"x/part-000{part}-{number}.csv" for part in range(3))]
     assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")

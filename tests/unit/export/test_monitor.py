@@ -125,10 +125,10 @@ def test_a_second_beginning_is_told(witness: Witness, reason: RestartReason, tex
 
 def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> None:
     with witness.monitor() as monitor:
-        monitor.recovered("an earlier run was cut off; its export has been completed now")
+        monitor.recovered("its export is complete now")
         monitor.committed(RESULT)
     assert witness.names == ["started", "recovered", "committed"]
-    assert "has been completed now" in witness.events[1].message
+    assert "is complete now" in witness.events[1].message
 
 
 def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:

@@ -52,6 +52,18 @@ READS_OBJECT = (
 )
 """For `describe`, of objects that may be missing: their permission, and why it may not be that."""
 
+_PERMISSIONS = {
+    "AbortMultipartUpload": "s3:AbortMultipartUpload",
+    "CompleteMultipartUpload": "s3:PutObject",
+    "DeleteObject": "s3:DeleteObject",
+    "DeleteObjects": "s3:DeleteObject",
+    "GetObject": "s3:GetObject",
+    "HeadObject": "s3:GetObject",
+    "ListMultipartUploads": "s3:ListBucketMultipartUploads",
+    "ListObjectsV2": "s3:ListBucket",
+    "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
+}
+
 AwsFailure = (ClientError, BotoCoreError)
 """What boto3 raises: `except AwsFailure as exc`."""
 
@@ -72,6 +84,11 @@ def error_code(exc: Exception) -> str:
 def is_denied(exc: Exception) -> bool:
     """Whether AWS refused for want of a permission."""
     return error_code(exc) in DENIED_CODES
+
+
+def permission_of(exc: Exception) -> str | None:
+    """The permission that the request to S3 needs which failed so; None for any other."""
+    return _PERMISSIONS.get(getattr(exc, "operation_name", ""))
 
 
 def is_missing(exc: Exception) -> bool:

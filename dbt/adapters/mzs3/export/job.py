@@ -223,7 +223,10 @@ def _with_remains(
     text = f"{export.node}: the export to {export.location.uri} {ended}"
     if isinstance(exc, CommitError) and exc.remains:
         listed = "".join(f"\n  - {problem}" for problem in exc.remains)
-        then = "Remove nothing: the next run to this location puts in order what is left:"
+        then = (
+            "Remove nothing: the next run to this location puts in order what is left (where each "
+            "run has a location of its own, set location to this one for a run):"
+        )
         return CopyError(followed_by(text, f"{then}{listed}"))
     told = [] if left is None else [left]
     if isinstance(exc, CommitError) and exc.spared:

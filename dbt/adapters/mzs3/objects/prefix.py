@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ResponseStreamingError
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
@@ -163,12 +163,17 @@ class Prefix:
 
 def _tried_again(request: Callable[[], Any]) -> Any:
     """The answer; S3 may ask to try again where another request for the key is under way (409)."""
+    was_repeated = False
     for attempt in range(_CONFLICTS):
         try:
             return request()
-        except AwsFailure as exc:
+        except ClientError as exc:
+            about = exc.response.setdefault("ResponseMetadata", {})  # type: ignore[typeddict-item]
             if error_code(exc) != "ConditionalRequestConflict":
+                if was_repeated:  # then one that this refusal is not about may take effect
+                    about["RetryAttempts"] = max(1, about.get("RetryAttempts", 0))
                 raise
+            was_repeated |= about.get("RetryAttempts", 0) > 0
         Event().wait(_PAUSE_S * 2**attempt)
     return request()
 

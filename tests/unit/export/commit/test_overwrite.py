@@ -19,11 +19,17 @@ from dbt.adapters.mzs3.export.commit.existing import (
     require_ours,
     require_same_reading,
 )
-from dbt.adapters.mzs3.export.commit.intent import CommitError, PendingExport, StaleFilesError
+from dbt.adapters.mzs3.export.commit.intent import (
+    CommitError,
+    CommitIntent,
+    PendingExport,
+    StaleFilesError,
+)
 from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 LOCATION = S3Location("b", "x/")
@@ -197,7 +203,7 @@ def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None
             s3.before = lambda action, key: None
             preflight = prepare(prefix(s3), "overwrite")
             assert preflight.existing is not None
-            assert "has been completed now: 2 rows" in str(preflight.finished)
+            assert "is complete now: 2 rows" in str(preflight.finished)
             name = f"part-0000-{preflight.first_number:04d}.csv"
             overwrite(s3, preflight.existing, {name: 30}).run()
 
@@ -274,6 +280,58 @@ def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
     assert recover(prefix(s3), deletes=True).finished is None
     assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
     assert len(s3.objects["x/all.csv"]) == 10
+
+
+def test_a_single_file_whose_completion_is_refused_is_taken_back(s3: MemoryS3) -> None:
+    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
+
+    def refuse(action: str, key: str) -> None:
+        if action == "CompleteMultipartUpload":
+            raise failure("AccessDenied", action)
+
+    s3.before = refuse
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert str(raised.value) == (
+        "committing s3://b/x/ failed: completing the upload of s3://b/x/all.csv failed: "
+        "AccessDenied: No. (needs s3:PutObject)"
+    )
+    assert raised.value.remains == ()
+    assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
+    assert len(s3.objects["x/all.csv"]) == 10
+
+
+def test_a_single_file_that_became_another_runs_gets_no_manifest(s3: MemoryS3) -> None:
+    """The upload is gone, and another run has a file of that size there, but no manifest yet."""
+    existing = holding(s3, SINGLE_OLD)
+    late, other = overwrite(s3, existing, SINGLE_NEW), overwrite(s3, existing, SINGLE_NEW)
+    manifest = {**other.pending.manifest, "run_id": "other"}
+    other = Commit(prefix(s3), replace(other.pending, manifest=manifest), deletes=True)
+
+    def before(action: str, key: str) -> None:
+        if action == "CompleteMultipartUpload":
+            s3.before = lambda action, key: None
+            [file] = late.pending.files
+            s3.abort_multipart_upload(Key=file.key, UploadId=file.upload_id)
+            assert recover(prefix(s3), deletes=True).finished is None
+            other._claim()
+            other._complete_and_decide()
+
+    s3.before = before
+    with pytest.raises(CommitError, match="another run has committed an export"):
+        late.run()
+    other._make_visible()
+    assert json.loads(s3.objects["x/_manifest.json"]) == other.pending.manifest
+
+
+def test_numbers_of_a_commit_that_went_back_outlive_an_export_without_files(s3: MemoryS3) -> None:
+    existing = holding(s3, OLD)
+    closed = CommitIntent("b", "closed", None, "b", used=UsedNames(next_number=3))
+    s3.objects["x/_committing.json"] = closed.to_json()
+    manifest = {**manifest_of({}), "next_number": 2}
+    pending = PendingExport((), manifest, replaces=existing.etag)
+    Commit(prefix(s3), pending, deletes=True).run()
+    assert recover(prefix(s3), deletes=True).used == UsedNames(next_number=3)
 
 
 def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:

@@ -452,7 +452,7 @@ def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     commit._claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
-    assert "has been completed now: 15 rows" in str(recover(prefix(s3), deletes=True).finished)
+    assert "is complete now: 15 rows" in str(recover(prefix(s3), deletes=True).finished)
     assert sorted(s3.objects) == EXPORT
 
 

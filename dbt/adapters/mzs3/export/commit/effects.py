@@ -7,7 +7,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.failures import (
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+    permission_of,
+)
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import require_empty
 from dbt.adapters.mzs3.export.commit.intent import (
@@ -36,6 +42,8 @@ class Effects:
         self.pending = pending
         self.spared: tuple[str, ...] = ()
         """The URIs of objects that `delete_visible` took for somebody else's."""
+        self.refusal: str | None = None
+        """Why an upload could not be completed, and never will be."""
         self._etags: dict[str, str] = {}  # by key, of the files that are there: as S3 told them
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
@@ -82,14 +90,17 @@ class Effects:
             self._etags[file.key] = etag
         return etag is not None
 
+    @property
+    def has_completed_all(self) -> bool:
+        """Whether S3 has told this run of each upload that it is completed now."""
+        return all(self._etags.get(file.key) for file in self.pending.files)
+
     def complete_for_another(self) -> bool:
         """As `complete_all`, where the run whose commit it is may still be going.
 
         What S3 will refuse each time must not keep the location from every later run. But that
         run may have completed the upload, and be about to write the manifest.
         """
-        if self.pending.in_place is not None:
-            return self.complete_all()
         return all(map_concurrently(self.pending.files, self._is_completed_or_ended))
 
     def _is_completed_or_ended(self, file: PendingFile) -> bool:
@@ -99,12 +110,14 @@ class Effects:
         except AwsFailure as exc:
             if not was_surely_refused(exc):
                 raise
+            doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
+            self.refusal = describe(exc, doing, permission_of(exc))
         try:
             self._prefix.abort(file.key, file.upload_id)
         except AwsFailure as exc:
             if not is_missing(exc):
                 raise
-        return is_completed(self._prefix, file)
+        return is_completed(self._prefix, file, instead_of=self.pending.in_place)
 
     def is_visible(self) -> bool:
         """Whether the manifest is of this commit, or one that keeps some of its files.
@@ -191,8 +204,9 @@ class Effects:
     def overtaken(self) -> str:
         """What a run is told that comes too late."""
         return (
-            f"another run has committed an export to {self._prefix.uri} since this one began; "
-            "that one stays. Give each model a location of its own, or run this one again"
+            f"another run has committed an export to {self._prefix.uri} since this one began, or "
+            "something has removed the manifest; what is there stays. Give each model a location "
+            "of its own, or run this one again"
         )
 
 

@@ -11,7 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
+from dbt.adapters.mzs3.aws.failures import (
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+    permission_of,
+)
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
@@ -212,6 +218,14 @@ def _has_no_answer(exc: Exception) -> bool:
     answer = getattr(exc, "response", None) or {}
     status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
     return status >= 500 or status == _CONFLICT
+
+
+def describe_failure(exc: BaseException, doing: str) -> str:
+    """What went wrong with `doing`, in a line that names the permission that was missing."""
+    cause = exc.cause if isinstance(exc, UnansweredError) else exc
+    if isinstance(cause, AwsFailure):
+        return describe(cause, doing, permission_of(cause))
+    return f"{doing} failed: {exc}"
 
 
 def was_surely_refused(exc: Exception) -> bool:

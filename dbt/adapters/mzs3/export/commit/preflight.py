@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     StaleFilesError,
     UnansweredError,
     claimed_uploads,
+    describe_failure,
     read_intent,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
@@ -196,8 +197,8 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
             if commit.recover():
                 rows = commit.pending.manifest["meta"]["record_count"]
                 finished = (
-                    f"an earlier run was cut off while it committed to {prefix.uri}; its export "
-                    f"has been completed now: {rows} rows, {prefix.uri}{MANIFEST}"
+                    f"the commit of an earlier run to {prefix.uri} had not come to its end; its "
+                    f"export is complete now: {rows} rows, {prefix.uri}{MANIFEST}"
                 )
         except ChangedError:
             continue
@@ -213,9 +214,8 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 "next run to this location tries again"
             ) from exc
         except (UnansweredError, *AwsFailure) as exc:
-            cause = exc.cause if isinstance(exc, UnansweredError) else exc
-            doing = f"finishing the interrupted commit at {prefix.uri}"
-            raise CopyError(describe(cause, doing, "s3:GetObject and s3:PutObject")) from exc
+            doing = f"ending the commit of an earlier run at {prefix.uri}"
+            raise CopyError(describe_failure(exc, doing)) from exc
         except ValueError as exc:
             raise CopyError(
                 f"{prefix.uri}{COMMITTING} is not what an export to this location writes ({exc}). "

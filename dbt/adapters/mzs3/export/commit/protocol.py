@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_denied
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.intent import (
@@ -22,13 +22,13 @@ from dbt.adapters.mzs3.export.commit.intent import (
     UnansweredError,
     Version,
     close_intent,
+    describe_failure,
     put_intent,
     read_intent,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.upload.names import UsedNames
 
 _ETAG_OF_NONE = '"0"'
 _GONE = (
@@ -112,8 +112,7 @@ class Commit:
             except _LostError:
                 self._change("back")
         if self._held.intent.state == "back":
-            problems = self._roll_back()
-            if problems:
+            if problems := self._roll_back():
                 raise CommitError("a commit that can't go forward is not undone yet", problems)
             return False
         self._clean_up()
@@ -211,10 +210,11 @@ class Commit:
         try:
             self._change("forward")
         except (UnansweredError, *AwsFailure) as exc:
-            # To compare takes s3:GetObject. Without, nobody has decided, or this run has; but as
-            # every file is there, nobody can decide otherwise either: see docs/commit.md.
+            # To compare takes s3:GetObject. Without, a run goes on if S3 told it that every file
+            # is there. What is only found there may be another run's: see docs/commit.md.
             cause = exc.cause if isinstance(exc, UnansweredError) else exc
-            if not is_denied(cause) or self.pending.replaces is not None:
+            certain = self.pending.replaces is None and self._effects.has_completed_all
+            if not (is_denied(cause) and certain):
                 raise
 
     def _decide_for_another(self) -> None:
@@ -249,10 +249,8 @@ class Commit:
 
     def _left_by(self, exc: BaseException) -> list[str]:
         """What a claim may have left that had no answer."""
-        if not isinstance(exc, UnansweredError):
-            return []
         may_be = f"{self._prefix.uri}{COMMITTING} may be there, and is then ended by the next run"
-        return [*self._effects.abort(), may_be]
+        return [*self._effects.abort(), may_be] if isinstance(exc, UnansweredError) else []
 
     def _has_claimed(self, exc: BaseException) -> bool:
         """Whether the intent is there, or was; without an answer to its PUT, by looking."""
@@ -292,8 +290,7 @@ class Commit:
 
     def _undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
-        doing = f"taking the commit at {self._prefix.uri} back"
-        text = describe(cause, doing, "s3:GetObject and s3:PutObject")
+        text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Where an upload is gone, no other run can go forward either.
         aborted = self._effects.abort() if is_denied(cause) else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
@@ -303,15 +300,31 @@ class Commit:
 
     def _make_visible(self) -> None:
         """The manifest names the files, which are there. Raises what S3 says."""
+        if self.pending.in_place is not None:
+            self._require_forward()
         if not self._effects.has_written_manifest():
             raise _LostError(self._effects.overtaken())
+
+    def _require_forward(self) -> None:
+        """Raises _LostError unless this commit is still decided, now that its file is there.
+
+        Of a name that stays, it may be the file of another run, which has taken this commit back.
+        """
+        try:
+            self._change("forward")
+        except ChangedError as changed:
+            found = changed.found
+            decided = (self._held.intent.run_id, "forward")
+            if found is None or (found.intent.run_id, found.intent.state) != decided:
+                raise _LostError(self._effects.overtaken()) from changed
+            self._version = found
 
     def _make_visible_with_another(self) -> None:
         """As `_make_visible`, beside a run that may do so; _LostError if it never can be."""
         if self._effects.is_visible():
             return
         if not self._effects.complete_for_another():
-            raise _LostError(_GONE)
+            raise _LostError(self._effects.refusal or _GONE)
         self._make_visible()
 
     def _undo_unless_visible(self, exc: Exception) -> None:
@@ -347,13 +360,17 @@ class Commit:
             )
         if self._version is None:
             return  # the run that has made this export visible removes it
-        retired = UsedNames(retired=self._held.intent.used.retired)
+        used = self._held.intent.used
         if self._held.intent.shared:
-            stale = retired.without(self._effects.names(self.pending.stale))
-            retired = UsedNames(retired=stale.retired)  # the manifest has the numbers
+            stale = used.without(self._effects.names(self.pending.stale))
+            used = replace(used, retired=stale.retired)
+        # The manifest has the numbers. An export without numbered files may be below those that
+        # a commit has used which went back.
+        if used.next_number <= int(self.pending.manifest.get("next_number", 1)):
+            used = replace(used, next_number=1)
         # Beside its manifest, an intent that stays does no harm.
         with contextlib.suppress(Exception):
-            close_intent(self._prefix, self._held, self._writer, retired, deletes=self._deletes)
+            close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
 
     # -- going back
 
@@ -372,17 +389,11 @@ class Commit:
             used = used.without(self._effects.names())
         try:
             close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
+        except (UnansweredError, *AwsFailure) as exc:
+            return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:
             pass  # another run has come to the same end
-        except (UnansweredError, *AwsFailure) as exc:
-            cause = exc.cause if isinstance(exc, UnansweredError) else exc
-            doing = f"removing {self._prefix.uri}{COMMITTING}"
-            return [describe(cause, doing, "s3:DeleteObject")]
         return []
 
     def _reason(self, exc: BaseException) -> str:
-        doing = f"committing {self._prefix.uri}"
-        cause = exc.cause if isinstance(exc, UnansweredError) else exc
-        if isinstance(cause, AwsFailure):
-            return describe(cause, doing, "s3:PutObject")
-        return f"{doing} failed: {exc}"
+        return describe_failure(exc, f"committing {self._prefix.uri}")
