@@ -14,10 +14,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source.partitions import (
-    write_partition,
     add_partition,
     location_of,
     partition_sql,
+    write_partition,
 )
 from dbt.adapters.mzs3.spark.session import isolated_session
 

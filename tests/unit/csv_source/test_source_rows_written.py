@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import fetch, partitions
-from dbt.adapters.mzs3.csv_source.partitions import write_partition, location_of
+from dbt.adapters.mzs3.csv_source.partitions import location_of, write_partition
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -59,11 +59,6 @@ def manifest_of(sizes: dict[str, int]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def s3() -> MemoryS3:
-    return MemoryS3()
-
-
 def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
     return Prefix(client, LOCATION)

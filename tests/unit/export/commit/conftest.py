@@ -1,0 +1,11 @@
+"""An S3 in memory for each test."""
+
+from __future__ import annotations
+
+import pytest
+from memory_s3 import MemoryS3
+
+
+@pytest.fixture
+def s3() -> MemoryS3:
+    return MemoryS3()

@@ -1,0 +1,242 @@
+"""Answers that are lost, refusals and conflicts: what a commit tells, and what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from committing import EXPORT, FILES, export, once, prefix
+from memory_s3 import MemoryS3, failure
+from urllib3.exceptions import SSLError
+
+from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.export.commit.intent import (
+    CommitError,
+    StaleFilesError,
+    read_intent,
+    was_surely_refused,
+)
+from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
+from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.objects import prefix as prefix_module
+
+
+@pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
+def test_a_body_that_breaks_off_after_the_decision_hides_nothing(s3: MemoryS3, key: str) -> None:
+    commit, _ = export(s3, "a")
+    commit.pending = commit._effects.pending = replace(commit.pending, stale=("x/old.csv",))
+    s3.objects["x/old.csv"] = b"old"
+    commit._effects.require_unchanged = lambda: None  # type: ignore[method-assign]
+
+    class Broken:
+        def read(self) -> bytes:
+            raise SSLError("bad record mac")
+
+    get_object = s3.get_object
+
+    def broken(*, Key: str, **more: Any) -> dict[str, Any]:
+        found = get_object(Key=Key, **more)
+        return {**found, "Body": Broken()} if Key == key else found
+
+    s3.get_object = broken  # type: ignore[method-assign]
+    if key == "x/_committing.json":
+        commit.run()
+        return
+    with pytest.raises(StaleFilesError, match="names the new export, whole"):
+        commit.run()
+    assert FILES[0] in s3.objects
+
+
+def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were_there(
+    s3: MemoryS3,
+) -> None:
+    commit, _ = export(s3, "a")
+
+    def no_thread() -> None:
+        raise RuntimeError("can't start new thread")
+
+    once(s3, "PutObject", "x/_manifest.json", no_thread)
+    with pytest.raises(CommitError, match="can't start new thread") as raised:
+        commit.run()
+    assert "the next run to this location finishes the export" in raised.value.remains[0]
+
+
+def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: MemoryS3) -> None:
+    Commit(prefix(s3), export(s3, "z", [])[0].pending, deletes=False).run()
+    del s3.objects["x/_manifest.json"]  # what is left is a closed intent
+    commit, _ = export(s3, "a")
+    put_object = s3.put_object
+
+    def put_and_lose_the_answer(**request: Any) -> dict[str, str]:
+        if "IfMatch" not in request:
+            return put_object(**request)
+        s3.put_object = put_object  # type: ignore[method-assign]
+        put_object(**request)
+        recover(prefix(s3), deletes=False)
+        raise failure("PreconditionFailed")
+
+    s3.put_object = put_and_lose_the_answer  # type: ignore[method-assign]
+    commit.run()
+    assert sorted(set(s3.objects) - {"x/_committing.json"}) == EXPORT
+
+
+def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if key == "x/_committing.json":
+            raise failure("InternalError")
+
+    s3.before = before
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert "_committing.json may be there" in raised.value.remains[0]
+    assert not s3.uploads
+
+
+def test_a_claim_that_took_effect_though_its_repetition_was_denied_is_told(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    put_object = s3.put_object
+
+    def put_and_deny(**request: Any) -> dict[str, str]:
+        put_object(**request)
+        exc = failure("AccessDenied")
+        exc.response["ResponseMetadata"]["RetryAttempts"] = 1
+        raise exc
+
+    def before(action: str, key: str) -> None:
+        if action == "GetObject":
+            raise failure("AccessDenied")
+
+    s3.put_object = put_and_deny  # type: ignore[method-assign]
+    s3.before = before
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert "_committing.json may be there" in raised.value.remains[-1]
+    assert not s3.uploads
+
+
+def test_a_claim_that_was_surely_refused_leaves_nothing(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if action in ("GetObject", "PutObject"):
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(CommitError, match="AccessDenied") as raised:
+        commit.run()
+    assert raised.value.remains == ()
+
+
+def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    commit._claim()
+
+    def before(action: str, key: str) -> None:
+        if action == "CompleteMultipartUpload":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    assert recover(prefix(s3), deletes=True).finished is None
+    assert set(s3.objects) <= {"x/_committing.json"}
+    assert not s3.uploads
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefix_module, "_PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_commit_that_conflicts_with_another_request_each_time_is_told_as_undecided(
+    s3: MemoryS3,
+) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_committing.json") and key in s3.objects:
+            raise failure("ConditionalRequestConflict")
+
+    s3.before = before
+    with pytest.raises(CommitError, match="ConditionalRequestConflict") as raised:
+        commit.run()
+    assert "the next run to this location finishes the export" in raised.value.remains[-1]
+    s3.before = lambda action, key: None
+    assert recover(prefix(s3), deletes=True).finished is not None
+    assert sorted(s3.objects) == EXPORT
+
+
+@pytest.mark.usefixtures("no_pause")
+@pytest.mark.parametrize("times", [1, 100])
+def test_an_intent_whose_removal_conflicts_with_another_request_is_removed_or_closed(
+    s3: MemoryS3, times: int
+) -> None:
+    commit, _ = export(s3, "a")
+    conflicts = [failure("ConditionalRequestConflict")] * times
+
+    def before(action: str, key: str) -> None:
+        if (action, key) == ("DeleteObject", "x/_committing.json") and conflicts:
+            raise conflicts.pop()
+
+    s3.before = before
+    commit.run()
+    found = read_intent(prefix(s3))
+    assert found is None if times == 1 else found and found.intent.state == "closed"
+
+
+def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
+    late, _ = export(s3, "b")
+    s3.objects["x/other.csv"] = b"x"
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(LocationError, match="is not empty"):
+        late.run()
+    s3.before = lambda action, key: None
+    assert recover(prefix(s3), deletes=True) == Recovered()
+    del s3.objects["x/other.csv"]
+    export(s3, "c")[0].run()
+    assert sorted(s3.objects) == EXPORT
+
+
+def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+
+    def before(action: str, key: str) -> None:
+        if action == "DeleteObject" or (action, key) == ("PutObject", "x/_manifest.json"):
+            raise failure("AccessDenied")
+
+    s3.before = before
+    with pytest.raises(CommitError) as raised:
+        commit.run()
+    assert [text.split(" failed")[0] for text in raised.value.remains] == [
+        f"removing s3://b/{key}" for key in FILES
+    ]
+    s3.before = lambda action, key: None
+    assert recover(prefix(s3), deletes=True).finished is None
+    assert set(s3.objects) == {"x/_committing.json"}
+
+
+def test_a_refusal_after_a_conflict_of_an_attempt_that_was_repeated_is_not_sure(
+    s3: MemoryS3, no_pause: None
+) -> None:
+    """The attempt before the conflict may still be under way, whatever is answered to the next."""
+    conflict, denial = failure("ConditionalRequestConflict"), failure("AccessDenied")
+    conflict.response["ResponseMetadata"]["RetryAttempts"] = 1
+    answers = [conflict, denial]
+
+    def before(action: str, key: str) -> None:
+        if action == "PutObject":
+            raise answers.pop(0)
+
+    s3.before = before
+    with pytest.raises(ClientError, match="AccessDenied") as raised:
+        prefix(s3).write("_committing.json", b"{}", IfNoneMatch="*")
+    assert not answers
+    assert not was_surely_refused(raised.value)
