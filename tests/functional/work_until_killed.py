@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.shard.compact import job as killed
+from dbt.adapters.mzs3.shard.compact import job as compact_job
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard
@@ -95,7 +95,7 @@ class Work:
 
     def compact_later(self, version: int) -> dict[str, Any]:
         """As after a week, in which no run can still be under way."""
-        killed.LONGEST_UPLOAD_MS = 0
+        compact_job.LONGEST_UPLOAD_MS = 0
         return {"uploads": self._compacted(version, {"keep_hours": 0}).aborted.uploads}
 
     def look(self, version: int) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from dbt.adapters.mzs3.export.commit import preflight
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, Recovered, prepare, recover
 from dbt.adapters.mzs3.export.export import Export
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.objects import concurrently as each
-from dbt.adapters.mzs3.objects import prefix as prefix_module
+from dbt.adapters.mzs3.objects import concurrently
+from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.upload import reaper as sweep
+from dbt.adapters.mzs3.upload import reaper as upload_reaper
 from dbt.adapters.mzs3.upload.parts import Uploads, WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
@@ -243,14 +243,14 @@ def simulated(deletes: bool = True) -> Iterator[None]:
     """
     _Deletes.compared = deletes
     with (
-        mock.patch.object(each, "ThreadPoolExecutor", _Inline),
+        mock.patch.object(concurrently, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: deletes),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
-        mock.patch.object(sweep, "_QUIET_S", 0.0),
-        mock.patch.object(sweep, "_LOST_QUIET_S", 0.0),
-        mock.patch.object(sweep, "_PAUSE_S", 0.0),
-        mock.patch.object(prefix_module, "_PAUSE_S", 0.0),
+        mock.patch.object(upload_reaper, "_QUIET_S", 0.0),
+        mock.patch.object(upload_reaper, "_LOST_QUIET_S", 0.0),
+        mock.patch.object(upload_reaper, "_PAUSE_S", 0.0),
+        mock.patch.object(objects_prefix, "_PAUSE_S", 0.0),
         mock.patch("uuid.uuid4", _Ids.uuid4),
     ):
         yield

@@ -22,18 +22,18 @@ from s3_model import Bucket, Client, S3Model, etag_of
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.objects import concurrently as each
-from dbt.adapters.mzs3.shard.compact import job as compacting
+from dbt.adapters.mzs3.objects import concurrently
+from dbt.adapters.mzs3.shard.compact import job as compact_job
 from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
-from dbt.adapters.mzs3.shard.state import store as stores
+from dbt.adapters.mzs3.shard.state import store
 from dbt.adapters.mzs3.shard.state.schema import Column
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import from_document
 from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.write import job as writing
+from dbt.adapters.mzs3.shard.write import job as write_job
 from dbt.adapters.mzs3.shard.write.parts import Uploaded
-from dbt.adapters.mzs3.upload import reaper as sweep
+from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.parts import WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -103,13 +103,13 @@ class Write:
             )
 
         with (
-            _deterministic(self.name, client, writing),
-            mock.patch.object(writing, "checked_frame", lambda *_: SimpleNamespace(schema=None)),
-            mock.patch.object(writing, "type_problems", lambda *_: ()),
-            mock.patch.object(writing._Run, "_state", first_state),
-            mock.patch.object(writing._Run, "_parts", parts),
+            _deterministic(self.name, client, write_job),
+            mock.patch.object(write_job, "checked_frame", lambda *_: SimpleNamespace(schema=None)),
+            mock.patch.object(write_job, "type_problems", lambda *_: ()),
+            mock.patch.object(write_job._Run, "_state", first_state),
+            mock.patch.object(write_job._Run, "_parts", parts),
         ):
-            return writing.persist_shard(
+            return write_job.persist_shard(
                 None,  # type: ignore[arg-type]
                 "select 1",
                 node=self.name,
@@ -144,10 +144,10 @@ class Compact:
             return client, read(client, plan.old)
 
         with (
-            _deterministic(self.name, client, compacting),
-            mock.patch.object(compacting._Compaction, "_parts", parts),
+            _deterministic(self.name, client, compact_job),
+            mock.patch.object(compact_job._Compaction, "_parts", parts),
         ):
-            return compacting.compact_shard(
+            return compact_job.compact_shard(
                 None,  # type: ignore[arg-type]
                 ShardLocation(AwsConnection(), LOCATION),
                 CompactionRequest("latest", keep_ms=self.keep_ms),
@@ -162,7 +162,7 @@ class Look:
 
     def __call__(self, ask: Ask) -> Rows:
         client = ShardClient(ask)
-        found = stores.StateStore(client, LOCATION).read()  # type: ignore[arg-type]
+        found = store.StateStore(client, LOCATION).read()  # type: ignore[arg-type]
         return Counter() if found is None else read(client, found.state.batches)
 
 
@@ -269,12 +269,12 @@ def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None
     count = iter(range(100))
     heeds = SimpleNamespace(creates=True, replaces=True)
     with (
-        mock.patch.object(stores, "store_conditions", lambda _: heeds),
-        mock.patch.object(each, "ThreadPoolExecutor", _Inline),
-        mock.patch.object(sweep, "_QUIET_S", 0.0),
-        mock.patch.object(sweep, "_PAUSE_S", 0.0),
-        mock.patch.object(stores, "pause", lambda _: None),
-        mock.patch.object(writing, "pause", lambda _: None),
+        mock.patch.object(store, "store_conditions", lambda _: heeds),
+        mock.patch.object(concurrently, "ThreadPoolExecutor", _Inline),
+        mock.patch.object(reaper, "_QUIET_S", 0.0),
+        mock.patch.object(reaper, "_PAUSE_S", 0.0),
+        mock.patch.object(store, "pause", lambda _: None),
+        mock.patch.object(write_job, "pause", lambda _: None),
         mock.patch.object(module, "s3_client", lambda _: client),
         mock.patch.object(module, "upload", _upload),
         mock.patch("uuid.uuid4", lambda: SimpleNamespace(hex=f"{name}{next(count)}")),

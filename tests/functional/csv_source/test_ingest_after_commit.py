@@ -7,9 +7,9 @@ import re
 import pytest
 from announcing import Died, dying_at
 
-from dbt.adapters.mzs3.aws import client as clients
+from dbt.adapters.mzs3.aws import client as aws_client
 from dbt.adapters.mzs3.csv_source import after_commit
-from dbt.adapters.mzs3.csv_source import epoch as epochs
+from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
 from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects import conditions
@@ -63,9 +63,9 @@ def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monke
     )
 
     def broken(*_):
-        raise epochs.SPARK_FAILURES[0]("Spark is out of sorts")
+        raise csv_source_epoch.SPARK_FAILURES[0]("Spark is out of sorts")
 
-    monkeypatch.setattr(epochs, "act_on_committed", broken)
+    monkeypatch.setattr(csv_source_epoch, "act_on_committed", broken)
     post.ingest()
     assert post.warned[2] == (
         "lake.orders: after_commit failed, and the rows are committed: Spark is out of sorts. "
@@ -131,7 +131,7 @@ def heedless(monkeypatch):
         params["headers"].pop("If-Match", None)
 
     def client(connection):
-        made = clients.s3_client(connection)
+        made = aws_client.s3_client(connection)
         made.meta.events.register("before-call.s3.DeleteObject", forget)
         return made
 

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
+from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing import new_objects
 from dbt.adapters.mzs3.csv_source.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark import settings as persisted
+from dbt.adapters.mzs3.spark import settings
 
 pytestmark = pytest.mark.spark
 
@@ -180,7 +180,7 @@ def test_a_narrower_pattern_is_no_contradiction(lake):
 
 
 def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake, monkeypatch):
-    monkeypatch.setattr(executor_listing, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
+    monkeypatch.setattr(listing, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2\n")
     lake.ingest()
@@ -195,7 +195,7 @@ def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake,
 
 
 def test_what_is_too_much_for_the_driver_spark_holds(lake, monkeypatch):
-    monkeypatch.setattr(persisted, "FEW", 1)
+    monkeypatch.setattr(settings, "FEW", 1)
     lake.external = {"on_overwrite": "replace", "max_objects_per_run": 2}
     for name in ("1.csv", "2.csv", "3.csv"):
         lake.put(name, "id\n1\n")

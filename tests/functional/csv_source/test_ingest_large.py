@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source import fetch
-from dbt.adapters.mzs3.csv_source import ranges as module
+from dbt.adapters.mzs3.csv_source import fetch, ranges
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -20,7 +19,7 @@ ROWS = 2_000
 def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many objects were cut in each run; ranges are small enough for objects of a test."""
     counts: list[int] = []
-    rows_in_ranges = module.rows_in_ranges
+    rows_in_ranges = ranges.rows_in_ranges
 
     def counting(spark: Any, spec: Any, objects: Any, range_bytes: int) -> Any:
         counts.append(len(objects))

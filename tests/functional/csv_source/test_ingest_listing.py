@@ -12,7 +12,7 @@ from faulty_s3 import FaultyS3
 from moto.s3.models import s3_backends
 
 from dbt.adapters.mzs3.csv_source import listing, scan
-from dbt.adapters.mzs3.csv_source import scan as start
+from dbt.adapters.mzs3.csv_source import scan as csv_source_scan
 from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
@@ -89,8 +89,8 @@ def growing(lake, watched):
 
 
 def later(monkeypatch, hours):
-    now = start.time.time() + hours * 3600
-    monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: now))
+    now = csv_source_scan.time.time() + hours * 3600
+    monkeypatch.setattr(csv_source_scan, "time", SimpleNamespace(time=lambda: now))
 
 
 def ids(lake):

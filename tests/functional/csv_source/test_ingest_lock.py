@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import lock as lock_module
+from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.lock_table import LockTable, current_owner
@@ -176,7 +176,7 @@ def test_the_lock_of_a_host_of_which_nothing_is_seen_is_taken_over(lake, held):
 
 
 def test_a_holder_shows_that_it_is_at_work(lake, held, monkeypatch):
-    monkeypatch.setattr(lock_module, "RENEW_S", 0.01)
+    monkeypatch.setattr(csv_source_lock, "RENEW_S", 0.01)
     seen = threading.Event()
     beat = LockTable.set_beat
 

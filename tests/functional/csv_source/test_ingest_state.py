@@ -7,7 +7,7 @@ import re
 import pytest
 from real_stores import STORE
 
-from dbt.adapters.mzs3.csv_source import ingest as ingest_module
+from dbt.adapters.mzs3.csv_source import ingest
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
@@ -298,15 +298,15 @@ def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, m
     old = lake.definition()
     lake.external = {"header": ["id", "new"]}
     lake.put("1.csv", "id,new\n1,2\n")
-    purify = ingest_module.purify_now
+    purify = ingest.purify_now
 
     def late(definition, *given):
-        monkeypatch.setattr(ingest_module, "purify_now", purify)
+        monkeypatch.setattr(ingest, "purify_now", purify)
         stop = Cancellation("lake.orders")
-        ingest_module._pin(lake.spark, old, lake.connection, stop, None)
+        ingest._pin(lake.spark, old, lake.connection, stop, None)
         return purify(definition, *given)
 
-    monkeypatch.setattr(ingest_module, "purify_now", late)
+    monkeypatch.setattr(ingest, "purify_now", late)
     with pytest.raises(SourceError) as raised:
         lake.ingest()
     assert str(raised.value) == (

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.upload import parts as uploads
+from dbt.adapters.mzs3.upload import parts as upload_parts
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
@@ -159,7 +159,7 @@ def interrupted(
         def die(*_: Any, **__: Any) -> None:
             raise DiedError
 
-        patch.setattr(uploads, "check_count", die)
+        patch.setattr(upload_parts, "check_count", die)
         patch.setattr(job, "_clean_up", lambda *_: None)
         with pytest.raises(DiedError):
             copy(WIDE, location, **options)

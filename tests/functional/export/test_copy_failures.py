@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.upload import parts as uploads
+from dbt.adapters.mzs3.upload import parts as upload_parts
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
@@ -151,9 +151,9 @@ def test_a_worker_killed_while_it_uploads(
 def test_a_row_count_that_does_not_agree(
     copy: Copy, monkeypatch: pytest.MonkeyPatch, bucket: str, nothing_left: Check
 ) -> None:
-    check = uploads.check_count
+    check = upload_parts.check_count
     monkeypatch.setattr(
-        uploads, "check_count", lambda written, counted: check(written, counted + 1)
+        upload_parts, "check_count", lambda written, counted: check(written, counted + 1)
     )
     with pytest.raises(CopyError) as failure:
         copy("select id from range(10)", f"s3://{bucket}/x")

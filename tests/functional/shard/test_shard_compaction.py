@@ -12,7 +12,7 @@ from real_stores import STORE
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.shard.compact import job as compaction
+from dbt.adapters.mzs3.shard.compact import job as compact_job
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
@@ -161,13 +161,13 @@ def test_runs_write_while_a_compaction_does(
 ) -> None:
     persist("select 1 as id", 10)
     persist("select 2 as id", 20)
-    make_visible = compaction.make_visible
+    make_visible = compact_job.make_visible
 
     def with_run(*args: Any) -> Any:
         files = make_visible(*args)
         persist("select 3 as id", 30)
         return files
 
-    monkeypatch.setattr(compaction, "make_visible", with_run)
+    monkeypatch.setattr(compact_job, "make_visible", with_run)
     assert len(compact(since=20).old) == 2
     assert (rows(20), rows(30)) == ([(2,)], [(3,)])

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.project import shard_sources
 from dbt.adapters.mzs3.shard.config.source import ShardSource
-from dbt.adapters.mzs3.shard.read import table as module
+from dbt.adapters.mzs3.shard.read import table as read_table
 from dbt.adapters.mzs3.shard.read.table import (
     TIMES,
     source_exists,
@@ -141,10 +141,10 @@ def test_tables_that_nobody_can_need_are_dropped(
     others = "orders__shard_of_others"
     for name in (killed, running, others):
         spark.sql(f"create table {schema}.{name} (id int) using parquet")
-    now = module._now()
+    now = read_table._now()
     # Of a table that the view has read longest it can't be told when it was read last.
     for hours, gone in ((0, set()), (23, set()), (25, {killed, first})):
-        monkeypatch.setattr(module, "_now", lambda hours=hours: now + hours * 3_600_000)
+        monkeypatch.setattr(read_table, "_now", lambda hours=hours: now + hours * 3_600_000)
         before = set(tables())
         write()
         assert before - set(tables()) == gone
@@ -164,7 +164,7 @@ def test_a_run_that_stalls_does_not_bring_older_rows_back(
     persist("select id from range(3)", 10)
     if seen:
         write()
-    read, others = module.read_shard, []
+    read, others = read_table.read_shard, []
 
     def stalls(*given: Any, **how: Any) -> Any:
         found = read(*given, **how)
@@ -175,7 +175,7 @@ def test_a_run_that_stalls_does_not_bring_older_rows_back(
             others.append(tables())
         return found
 
-    monkeypatch.setattr(module, "read_shard", stalls)
+    monkeypatch.setattr(read_table, "read_shard", stalls)
     write()
     assert spark.table(f"{schema}.orders").count() == 5
     assert tables() == others[1]  # of its own nothing is left
@@ -191,9 +191,9 @@ def test_a_clock_that_was_ahead_hides_no_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     persist("select id from range(3)", 10)
-    now = module._now()
+    now = read_table._now()
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_now", lambda: now + 3_600_000)
+        patch.setattr(read_table, "_now", lambda: now + 3_600_000)
         write()
     persist("select id from range(5)", 20)
     write()
@@ -283,14 +283,14 @@ def test_a_table_that_the_view_may_have_read_stays_for_a_while(
 
     persist("select 1 as id", 10)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_point", fail)
+        patch.setattr(read_table, "_point", fail)
         with pytest.raises(ShardError, match="no"):
             write()
     [left] = tables()
     write()
     assert left in tables()
-    now = module._now()
-    monkeypatch.setattr(module, "_now", lambda: now + DAY_MS)
+    now = read_table._now()
+    monkeypatch.setattr(read_table, "_now", lambda: now + DAY_MS)
     write()
     assert left not in tables()
 

@@ -11,7 +11,7 @@ from botocore.utils import parse_timestamp
 from moto import mock_aws
 from pyspark import cloudpickle
 
-from dbt.adapters.mzs3.aws import client as module
+from dbt.adapters.mzs3.aws import client as aws_client
 from dbt.adapters.mzs3.aws.client import s3_client, sts_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
@@ -47,7 +47,7 @@ def test_keys_region_endpoint_and_style_are_the_connections() -> None:
 
 
 def test_without_a_region_there_is_one() -> None:
-    assert s3_client(AwsConnection(**KEYS)).meta.region_name == module.DEFAULT_REGION
+    assert s3_client(AwsConnection(**KEYS)).meta.region_name == aws_client.DEFAULT_REGION
 
 
 def test_without_keys_the_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_timestamps_are_read_as_botocore_reads_them(text: Any) -> None:
         except ValueError:
             return ValueError
 
-    found = read(module._instant)
+    found = read(aws_client._instant)
     assert found == read(parse_timestamp)
     assert found is ValueError or found.utcoffset() is not None
 

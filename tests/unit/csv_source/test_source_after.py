@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from dbt.adapters.mzs3.aws import client as clients
+from dbt.adapters.mzs3.aws import client as aws_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor import after as module
+from dbt.adapters.mzs3.csv_source.executor import after
 from dbt.adapters.mzs3.csv_source.executor.after import AfterSpec, act_on
 
 CONNECTION = AwsConnection(
@@ -27,7 +27,7 @@ DELETE = AfterSpec(CONNECTION, "lake", "in/", "delete")
 @pytest.fixture
 def s3() -> Iterator[Any]:
     with mock_aws():
-        client: Any = clients.s3_client(CONNECTION)
+        client: Any = aws_client.s3_client(CONNECTION)
         client.create_bucket(Bucket="lake")
         client.create_bucket(Bucket="attic")
         yield client
@@ -112,7 +112,7 @@ def test_a_target_that_is_not_there_is_no_reason_to_take_the_object_for_moved(s3
 
 
 def test_a_large_object_is_moved_in_parts(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_ONE_COPY_BYTES", 0)
+    monkeypatch.setattr(after, "_ONE_COPY_BYTES", 0)
     one = put(s3, "in/a.csv", b"x" * (9 * 1024 * 1024), ContentType="text/csv")
     assert act(MOVE, one) == [("moved", None)]
     moved = s3.head_object(Bucket="attic", Key="old/a.csv")
@@ -195,8 +195,8 @@ def before(monkeypatch: pytest.MonkeyPatch, action: str, do: Any) -> None:
     """From now on the module's clients do this before they ask for that."""
 
     def watched(connection: AwsConnection) -> Any:
-        client: Any = clients.s3_client(connection)
+        client: Any = aws_client.s3_client(connection)
         client.meta.events.register(f"before-call.s3.{action}", do)
         return client
 
-    monkeypatch.setattr(module, "s3_client", watched)
+    monkeypatch.setattr(after, "s3_client", watched)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source import ledger as ledger_module
+from dbt.adapters.mzs3.csv_source import ledger as csv_source_ledger
 from dbt.adapters.mzs3.csv_source.compaction import COMPACT_AFTER, is_due, superseded
 from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.ledger import (
@@ -69,9 +69,9 @@ class TableOfAnotherRun:
 
 
 def test_an_epoch_that_another_run_has_closed_is_not_committed(monkeypatch):
-    monkeypatch.setattr(ledger_module, "LedgerTable", lambda *_: TableOfAnotherRun())
-    monkeypatch.setattr(ledger_module, "_framed", lambda *_: None)
-    monkeypatch.setattr(ledger_module, "F", MagicMock())
+    monkeypatch.setattr(csv_source_ledger, "LedgerTable", lambda *_: TableOfAnotherRun())
+    monkeypatch.setattr(csv_source_ledger, "_framed", lambda *_: None)
+    monkeypatch.setattr(csv_source_ledger, "F", MagicMock())
     ledger = Ledger(None, SourceRelations("raw", "orders"))
     with pytest.raises(SourceError, match="another run took the source over while this one was"):
         ledger.write_commit("9", None)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import lock as lock_module
+from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
 from dbt.adapters.mzs3.csv_source.lock_table import LockTable, Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
@@ -43,7 +43,7 @@ class Metastore:
 @pytest.mark.parametrize("fails", ["before", "after"])
 @pytest.mark.parametrize("earlier", [(), ("",)], ids=["made", "altered"])
 def test_a_beat_that_fails_does_not_end_the_beats(fails, earlier, monkeypatch):
-    monkeypatch.setattr(lock_module, "RENEW_S", 0)
+    monkeypatch.setattr(csv_source_lock, "RENEW_S", 0)
     metastore = Metastore(*earlier, fails)
     lock = SourceLock(metastore, RELATIONS, "lake.orders")
     beat, beats = lock._table.set_beat, []
@@ -152,7 +152,7 @@ def test_who_cannot_tell_whether_it_took_over_leaves_no_lock(monkeypatch):
     table = OneLock(FAILS_AT_ITS_OWN)
     lock = taking_over(table)
     lock._cancellation = Cancellation("lake.orders")
-    monkeypatch.setattr(lock_module, "POLL_S", 0)
+    monkeypatch.setattr(csv_source_lock, "POLL_S", 0)
     with pytest.raises(AnalysisException, match="no connection"):
         lock.__enter__()
     assert table.values is None
@@ -175,8 +175,8 @@ def test_the_error_of_a_run_is_told_though_its_lock_cannot_be_taken_away():
 
 
 def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch):
-    monkeypatch.setattr(lock_module, "RENEW_S", 0)
-    monkeypatch.setattr(lock_module, "POLL_S", 0.01)
+    monkeypatch.setattr(csv_source_lock, "RENEW_S", 0)
+    monkeypatch.setattr(csv_source_lock, "POLL_S", 0.01)
     table, begun, go_on = OneLock(), threading.Event(), threading.Event()
 
     def late(token, number):

@@ -8,11 +8,9 @@ import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import compaction
-from dbt.adapters.mzs3.csv_source import ingest as ingest_module
-from dbt.adapters.mzs3.csv_source import lock as lock_module
-from dbt.adapters.mzs3.csv_source import object_actions as act_module
-from dbt.adapters.mzs3.csv_source import operation as unlock_module
+from dbt.adapters.mzs3.csv_source import compaction, object_actions, operation
+from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
+from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ingest import ingest
@@ -141,16 +139,16 @@ def test_a_lock_that_another_process_has(monkeypatch):
 
 
 def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
-    text = error_of(held_by(monkeypatch, lock_module.UNKNOWN).__enter__)
+    text = error_of(held_by(monkeypatch, csv_source_lock.UNKNOWN).__enter__)
     assert text.startswith(
         "lake.orders: somebody is ingesting this source and has not finished within 0 s. Run again"
     )
 
 
 def test_what_is_no_lock_is_not_dropped(monkeypatch):
-    monkeypatch.setattr(unlock_module, "reading", lambda *_: nullcontext())
+    monkeypatch.setattr(operation, "reading", lambda *_: nullcontext())
     spark = metastore(RELATIONS.lock, properties=[("owner", "somebody")])
-    assert error_of(unlock_module.unlock, spark, parse()) == (
+    assert error_of(operation.unlock, spark, parse()) == (
         "lake.orders: raw.orders__lock is no lock that a run has taken. Drop it, or give the "
         "source another schema or identifier"
     )
@@ -198,8 +196,8 @@ def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
 
 
 def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
-    monkeypatch.setattr(ingest_module, "ship_executor_code", lambda: None)
-    monkeypatch.setattr(ingest_module, "SourceLock", lambda *_, **__: pytest.fail("locked"))
+    monkeypatch.setattr(csv_source_ingest, "ship_executor_code", lambda: None)
+    monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
     spark.catalog.currentCatalog.return_value = "iceberg"
     definition = SimpleNamespace(name="lake.orders", schema="raw", identifier="orders")
@@ -235,12 +233,12 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
         monkeypatch.setattr(lock, "_holder", lambda: None)
 
     ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
-    monkeypatch.setattr(act_module, "changing", lambda *_, **__: nullcontext(lock))
-    monkeypatch.setattr(act_module, "persisted", nullcontext)
-    monkeypatch.setattr(act_module, "Ledger", lambda *_: ledger)
+    monkeypatch.setattr(object_actions, "changing", lambda *_, **__: nullcontext(lock))
+    monkeypatch.setattr(object_actions, "persisted", nullcontext)
+    monkeypatch.setattr(object_actions, "Ledger", lambda *_: ledger)
     for name in ("require_ledger", "select_objects", "_require_sense", "_fits", "_events", "F"):
-        monkeypatch.setattr(act_module, name, MagicMock())
-    assert error_of(act_module.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (
+        monkeypatch.setattr(object_actions, name, MagicMock())
+    assert error_of(object_actions.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "the decision may not count, as s3_source_status shows. Run again"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import lock_table as module
+from dbt.adapters.mzs3.csv_source import lock_table
 from dbt.adapters.mzs3.csv_source.lock_table import current_owner
 
 
@@ -40,7 +40,7 @@ def namespace(tmp_path, monkeypatch):
     def be_in(number):
         link = tmp_path / "pid"
         link.symlink_to(f"pid:[{number}]")
-        monkeypatch.setattr(module, "_PID_NAMESPACE", link)
+        monkeypatch.setattr(lock_table, "_PID_NAMESPACE", link)
 
     return be_in
 

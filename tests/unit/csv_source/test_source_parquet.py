@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_objects import MemoryClient, problem_of, read_all, stored
 
-from dbt.adapters.mzs3.arrow import parquet as batches
+from dbt.adapters.mzs3.arrow import parquet as arrow_parquet
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet
-from dbt.adapters.mzs3.csv_source.executor.formats import parquet as random_access
+from dbt.adapters.mzs3.csv_source.executor.formats import parquet as formats_parquet
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
@@ -72,7 +72,7 @@ def tables(draw):
 )
 def test_any_table_is_read_as_it_was_written(table, group, batch, compression):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "BATCH_ROWS", batch)
+        patch.setattr(arrow_parquet, "BATCH_ROWS", batch)
         data = file_of(table, row_group_size=group, compression=compression)
         assert read_all(FORM, data) == rows_of(table)
 
@@ -149,7 +149,7 @@ def test_a_large_one_in_parts():
     rows = read_all(FORM, data, dict.fromkeys("abc", "double"), client=client)
     assert rows == rows_of(table)
     longest = max(end - start for start, end in client.spans)
-    assert longest <= random_access.WINDOW_BYTES < len(data)
+    assert longest <= formats_parquet.WINDOW_BYTES < len(data)
     assert sum(end - start for start, end in client.spans) < 2 * len(data)
 
 
@@ -159,7 +159,7 @@ def test_batches_of_wide_rows_are_short():
     decoder = FORM.decoder(("x",), (Column("x"),))
     sizes = [records.batch.nbytes for records in decoder.records(stored(data))]
     assert len(sizes) > 1
-    assert max(sizes) < 2 * batches.BATCH_BYTES
+    assert max(sizes) < 2 * arrow_parquet.BATCH_BYTES
 
 
 def test_a_bad_value_is_named_by_its_record_and_column():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source import epoch as epochs
+from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
@@ -74,7 +74,7 @@ def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
 
 
 def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
-    monkeypatch.setattr(epochs, "F", SimpleNamespace(col=str))
+    monkeypatch.setattr(csv_source_epoch, "F", SimpleNamespace(col=str))
     ledger = FakeLedger()
     with pytest.raises(SourceError, match="overwritten"):
         this._refuse(ledger, Refusal("it was overwritten", "events", "notes"))
@@ -90,7 +90,7 @@ def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch)
         yield
 
     failed = []
-    monkeypatch.setattr(epochs, "counted_rows", too_many)
+    monkeypatch.setattr(csv_source_epoch, "counted_rows", too_many)
     monkeypatch.setattr(Pass, "_record_failure", lambda self, *what: failed.append(what[2:]))
     ledger = FakeLedger()
     with pytest.raises(SourceError, match="more than 1 records"):
@@ -135,7 +135,7 @@ def test_a_commit_that_came_late_is_not_told_as_one(this, monkeypatch):
         if any("commit" in phases for phases in ledger.written.values()):
             raise SourceError(f"the lock was taken away; {outcome}")
 
-    monkeypatch.setattr(epochs, "counted_rows", counted)
+    monkeypatch.setattr(csv_source_epoch, "counted_rows", counted)
     this.lock.require = lost
     with pytest.raises(SourceError, match="its commit may not count, as s3_source_status shows"):
         this._epoch(ledger, BATCH)
@@ -149,7 +149,7 @@ def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):
     def lost():
         raise SourceError("the lock was taken away")
 
-    monkeypatch.setattr(epochs, "counted_rows", counted)
+    monkeypatch.setattr(csv_source_epoch, "counted_rows", counted)
     monkeypatch.setattr(Pass, "_record_failure", lambda *_: pytest.fail("recorded"))
     this.lock.require = lost
     with pytest.raises(SourceError, match="the lock was taken away"):

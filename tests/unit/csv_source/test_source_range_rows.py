@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor import fetch as whole
+from dbt.adapters.mzs3.csv_source.executor import fetch
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
-from dbt.adapters.mzs3.csv_source.executor.ranges import rows as second_pass
-from dbt.adapters.mzs3.csv_source.executor.ranges import survey as first_pass
+from dbt.adapters.mzs3.csv_source.executor.ranges import rows as ranges_rows
+from dbt.adapters.mzs3.csv_source.executor.ranges import survey
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import plan_ranges
 from dbt.adapters.mzs3.errors import ExecutorError
 
@@ -69,7 +69,7 @@ def serve() -> Iterator[Any]:
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
-            for module in (whole, first_pass, second_pass):
+            for module in (fetch, survey, ranges_rows):
                 patch.setattr(module, "s3_client", lambda _: served)
             return served
 
@@ -94,17 +94,17 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         }
         for index, start in enumerate(starts)
     ]
-    read = first_pass.read_ranges(spec.connection, spec.source, spec.bucket, b'"')
+    read = survey.read_ranges(spec.connection, spec.source, spec.bucket, b'"')
     blocks = list(read(iter([pa.RecordBatch.from_pylist(ranges)])))
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
-    plans = plan_ranges([first_pass.survey_of(text) for text in texts])
+    plans = plan_ranges([survey.survey_of(text) for text in texts])
     known = {
-        (0, index): second_pass.RangeOfObject(
+        (0, index): ranges_rows.RangeOfObject(
             "k.csv", "e", NOW, RecordLayout.in_order(2), start, plan
         )
         for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
     }
-    return _rows(second_pass.range_rows(spec, known)(iter(blocks)))
+    return _rows(ranges_rows.range_rows(spec, known)(iter(blocks)))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:

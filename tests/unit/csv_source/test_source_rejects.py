@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rejecting import longest_record, model, read_all
 
 from dbt.adapters.mzs3.csv_source.executor import sift
-from dbt.adapters.mzs3.csv_source.executor import sift as cut
+from dbt.adapters.mzs3.csv_source.executor import sift as executor_sift
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
@@ -108,7 +108,7 @@ def test_values_are_the_same_beside_bad_ones(table, block):
 @given(soup, blocks)
 def test_the_size_of_the_windows_does_not_matter(data, window):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cut, "WINDOW_BYTES", window)
+        patch.setattr(executor_sift, "WINDOW_BYTES", window)
         same(data, 2, 1 << 20)
 
 

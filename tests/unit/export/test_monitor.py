@@ -11,7 +11,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent
-from dbt.adapters.mzs3.export import monitor as module
+from dbt.adapters.mzs3.export import monitor as export_monitor
 from dbt.adapters.mzs3.export.history_table import HistoryRow
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions
@@ -37,7 +37,7 @@ class Witness:
         self.cancelled = threading.Event()
         self.failure: Exception | None = None
         self.no_history: Exception | None = None
-        monkeypatch.setattr(module, "History", self._open)
+        monkeypatch.setattr(export_monitor, "History", self._open)
 
     def _open(self, _: Any, schema: str) -> Any:
         if self.no_history is not None:

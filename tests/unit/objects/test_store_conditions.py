@@ -12,7 +12,7 @@ from memory_s3 import MemoryS3, failure
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.preflight import OnExisting, prepare
-from dbt.adapters.mzs3.objects import conditions as module
+from dbt.adapters.mzs3.objects import conditions as objects_conditions
 from dbt.adapters.mzs3.objects.conditions import (
     Conditions,
     compares_before_deleting,
@@ -61,9 +61,9 @@ EVERY = ("PUT IfNoneMatch", "PUT IfMatch", "DELETE IfMatch")
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(module, "_known", {})
-    monkeypatch.setattr(module, "_deletes", {})
-    monkeypatch.setattr(module, "_spares", {})
+    monkeypatch.setattr(objects_conditions, "_known", {})
+    monkeypatch.setattr(objects_conditions, "_deletes", {})
+    monkeypatch.setattr(objects_conditions, "_spares", {})
     return
 
 

@@ -10,7 +10,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.permissions import LIST, LIST_PARTS, Check
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.operations import locations as validation
+from dbt.adapters.mzs3.operations import locations
 from dbt.adapters.mzs3.operations.locations import CheckResult, identify, validate_connection
 
 LAKE = AwsConnection("lake")
@@ -25,8 +25,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(of)
         return [Check(LIST, "it is denied", denied=True), Check(LIST_PARTS, "it is denied")]
 
-    monkeypatch.setattr(validation, "check_permissions", check)
-    monkeypatch.setattr(validation, "check_queue", check)
+    monkeypatch.setattr(locations, "check_permissions", check)
+    monkeypatch.setattr(locations, "check_queue", check)
     return found
 
 
@@ -45,7 +45,7 @@ def test_a_prefix_a_queue_or_both_are_tried(asked: list[Any]) -> None:
 
 
 def test_a_connection_alone_is_asked_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "check_connection", lambda one: f"who {one.name} is")
+    monkeypatch.setattr(locations, "check_connection", lambda one: f"who {one.name} is")
     assert identify(CONNECTIONS, "lake") == "who lake is"
     with pytest.raises(
         ConfigError, match="name 'lak' is not in the profile; it has default, lake"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark import SparkStageInfo
 
-from dbt.adapters.mzs3.spark import interrupt as module
+from dbt.adapters.mzs3.spark import interrupt
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.interrupt import Waiting, Watchdog, watch
 
@@ -103,8 +103,8 @@ class Cluster:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Watchdog]]:
     dogs: dict[str, Watchdog] = {}
-    monkeypatch.setattr(module, "_watched", dogs)
-    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(interrupt, "_watched", dogs)
+    monkeypatch.setattr(interrupt, "_LOOK_S", 0.01)
     yield dogs
     for dog in dogs.values():
         dog.stop()
@@ -117,7 +117,7 @@ def test_the_failure_of_what_was_ended_says_why(
     watched: dict[str, Watchdog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster: Any = Cluster()
-    monkeypatch.setattr(module, "scheduler_of", lambda _: cluster)
+    monkeypatch.setattr(interrupt, "scheduler_of", lambda _: cluster)
     spark: Any = None
     assert str(explain(CANCELLED)) == str(CANCELLED)
     watch(spark, 1)
@@ -132,8 +132,8 @@ def test_without_patience_or_executors_nobody_watches(
     watched: dict[str, Watchdog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark: Any = SimpleNamespace()
-    monkeypatch.setattr(module, "scheduler_of", lambda _: Cluster())
+    monkeypatch.setattr(interrupt, "scheduler_of", lambda _: Cluster())
     watch(spark, 0)
-    monkeypatch.setattr(module, "scheduler_of", lambda _: None)
+    monkeypatch.setattr(interrupt, "scheduler_of", lambda _: None)
     watch(spark, 10)
     assert watched == {}

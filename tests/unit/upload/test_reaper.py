@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.intent import PendingExport, claimed_uploads
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.upload import reaper as module
+from dbt.adapters.mzs3.upload import reaper as upload_reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
@@ -143,8 +143,8 @@ class DyingTask:
         self._s3 = s3
         self._tick_s = tick_s
         self.now = 0.0
-        monkeypatch.setattr(module, "time", self)
-        monkeypatch.setattr(module, "Event", lambda: self)
+        monkeypatch.setattr(upload_reaper, "time", self)
+        monkeypatch.setattr(upload_reaper, "Event", lambda: self)
 
     def monotonic(self) -> float:
         self.now += self._tick_s

@@ -15,8 +15,7 @@ from moto import mock_aws
 from queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.queue import inbox as held
-from dbt.adapters.mzs3.csv_source.queue import inbox as module
+from dbt.adapters.mzs3.csv_source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.report import SourceLog
 from dbt.adapters.mzs3.csv_source.together import Cancellation
@@ -59,7 +58,7 @@ class Post:
 
 @pytest.fixture
 def post(monkeypatch: pytest.MonkeyPatch) -> Iterator[Post]:
-    monkeypatch.setattr(module, "WAIT_S", 0)
+    monkeypatch.setattr(queue_inbox, "WAIT_S", 0)
     with mock_aws():
         session = boto3.Session("x", "x", region_name="us-east-1")
         s3, sqs = session.client("s3"), session.client("sqs")
@@ -191,7 +190,7 @@ def test_what_is_not_this_sources_is_left_for_others_with_a_count(post: Post) ->
 
 
 def test_a_run_takes_a_bounded_number(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_MESSAGES", 20)
+    monkeypatch.setattr(queue_inbox, "MAX_MESSAGES", 20)
     for number in range(25):
         post.put(f"{number}.csv")
         post.send(message(record(f"orders/{number}.csv")))
@@ -245,7 +244,7 @@ def test_messages_that_can_not_be_given_back_are_a_warning(post: Post) -> None:
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], threading.Event]:
     """Messages are held anew every 10 ms; an event when it happened, or was warned of, twice."""
-    monkeypatch.setattr(held, "VISIBILITY_S", 0.03)
+    monkeypatch.setattr(queue_inbox, "VISIBILITY_S", 0.03)
 
     def twice(seen: list[str]) -> threading.Event:
         happened = threading.Event()
@@ -345,7 +344,7 @@ def test_a_missing_bucket_is_an_error_and_costs_no_message(post: Post) -> None:
 def test_an_object_that_can_not_be_looked_at_names_the_permissions(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = module.s3_client
+    make = queue_inbox.s3_client
 
     def refusing(connection: AwsConnection) -> Any:
         def answer(model: Any, **_: Any) -> None:
@@ -355,7 +354,7 @@ def test_an_object_that_can_not_be_looked_at_names_the_permissions(
         client.meta.events.register("before-call.s3.HeadObject", answer)
         return client
 
-    monkeypatch.setattr(module, "s3_client", refusing)
+    monkeypatch.setattr(queue_inbox, "s3_client", refusing)
     post.send(message(record("orders/a.csv")))
     with pytest.raises(S3Error) as raised, post.open() as inbox:
         inbox.receive()

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects import prefix as prefix_module
+from dbt.adapters.mzs3.objects import prefix as objects_prefix
 
 
 @pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
@@ -147,7 +147,7 @@ def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: M
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefix_module, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(objects_prefix, "_PAUSE_S", 0.0)
 
 
 @pytest.mark.usefixtures("no_pause")

@@ -10,7 +10,7 @@ from readable_s3 import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
-from dbt.adapters.mzs3.export import verify_copy as module
+from dbt.adapters.mzs3.export import verify_copy as export_verify_copy
 from dbt.adapters.mzs3.export.verify_copy import verify, verify_copy
 
 FILES = {f"part-000{part}-0001.csv": (b"%d,x\n" % part * 3, 3) for part in range(4)}
@@ -197,19 +197,19 @@ def test_a_location_that_is_denied(s3, denied, said):
     ["s3://b/exports/orders", "s3://b/exports/orders/", "s3://b/exports/orders/_manifest.json"],
 )
 def test_a_location_is_named_by_itself_or_by_its_manifest(s3, monkeypatch, location):
-    monkeypatch.setattr(module, "s3_client", lambda _: s3)
+    monkeypatch.setattr(export_verify_copy, "s3_client", lambda _: s3)
     found = verify_copy({"default": AwsConnection()}, "default", location)
     assert (found.uri, found.files) == ("s3://b/exports/orders/", 4)
 
 
 def test_a_manifest_may_be_at_the_top_of_a_bucket(monkeypatch):
-    monkeypatch.setattr(module, "s3_client", lambda _: ReadableS3())
+    monkeypatch.setattr(export_verify_copy, "s3_client", lambda _: ReadableS3())
     with pytest.raises(LocationError, match=r"^there is no s3://b/_manifest\.json"):
         verify_copy({"default": AwsConnection()}, "default", "s3://b/_manifest.json")
 
 
 def test_a_folder_whose_name_ends_as_a_manifests_does_is_a_folder(s3, monkeypatch):
-    monkeypatch.setattr(module, "s3_client", lambda _: s3)
+    monkeypatch.setattr(export_verify_copy, "s3_client", lambda _: s3)
     with pytest.raises(LocationError, match=r"no s3://b/old_manifest\.json/_manifest\.json"):
         verify_copy({"default": AwsConnection()}, "default", "s3://b/old_manifest.json")
 

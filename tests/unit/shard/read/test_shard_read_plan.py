@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.shard.read import rows as job
+from dbt.adapters.mzs3.shard.read import rows
 from dbt.adapters.mzs3.shard.read.rows import spread
 
 
@@ -36,10 +36,10 @@ def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.Monke
         def get_object(self, **_: Any) -> Any:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No"}}, "GetObject")
 
-    monkeypatch.setattr(job, "s3_client", lambda _: Denying())
+    monkeypatch.setattr(rows, "s3_client", lambda _: Denying())
     spark: Any = None
     with pytest.raises(S3Error) as caught:
-        job.read_shard(spark, AwsConnection(), parse_location("s3://acme/orders"))
+        rows.read_shard(spark, AwsConnection(), parse_location("s3://acme/orders"))
     assert str(caught.value).endswith(
         "failed: AccessDenied: No (needs s3:GetObject; or there is no such object, which S3 says "
         "only where s3:ListBucket is allowed)"

@@ -13,7 +13,7 @@ from shard_states import batch, column
 from dbt.adapters.mzs3.aws.failures import RoleError
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
-from dbt.adapters.mzs3.shard.state import store as module
+from dbt.adapters.mzs3.shard.state import store as state_store
 from dbt.adapters.mzs3.shard.state.state import RECENT, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore, UnknownWriteError
 
@@ -23,7 +23,7 @@ KEY = "shards/orders/_shard.json"
 
 @pytest.fixture
 def store(client: Any, monkeypatch: pytest.MonkeyPatch) -> StateStore:
-    monkeypatch.setattr(module, "pause", lambda _: None)
+    monkeypatch.setattr(state_store, "pause", lambda _: None)
     return StateStore(client, LOCATION)
 
 
@@ -45,7 +45,7 @@ def test_a_state_is_read_as_it_was_written(store: StateStore) -> None:
 
 def test_what_is_no_shard_is_an_error_that_says_what_to_do(store: StateStore, client: Any) -> None:
     with pytest.raises(
-        module.NoShardError, match="run the model that writes it first, or correct the"
+        state_store.NoShardError, match="run the model that writes it first, or correct the"
     ):
         store.existing()
     client.put_object(Bucket="acme", Key=KEY, Body=b'{"format": 2}')

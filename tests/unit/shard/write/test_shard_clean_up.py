@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
 from dbt.adapters.mzs3.shard.write.parts import make_visible
-from dbt.adapters.mzs3.upload import reaper as sweep
+from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
@@ -21,7 +21,7 @@ OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
 
 @pytest.fixture
 def prefix(client: Any, monkeypatch: pytest.MonkeyPatch) -> Prefix:
-    monkeypatch.setattr(sweep, "_QUIET_S", 0.0)
+    monkeypatch.setattr(reaper, "_QUIET_S", 0.0)
     return Prefix(client, parse_location("s3://acme/orders"))
 
 

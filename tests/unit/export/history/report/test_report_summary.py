@@ -3,7 +3,7 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 from report_runs import NOW, failed, run
 
-from dbt.adapters.mzs3.export.report import summary as module
+from dbt.adapters.mzs3.export.report import summary as report_summary
 from dbt.adapters.mzs3.export.report.summary import (
     FAILURES,
     MAX_BUCKETS,
@@ -73,7 +73,7 @@ def test_failures_are_bounded_in_number_and_length():
 
 
 def test_more_runs_than_are_taken_in_are_reported_not_counted(monkeypatch):
-    monkeypatch.setattr(module, "MAX_RUNS", 3)
+    monkeypatch.setattr(report_summary, "MAX_RUNS", 3)
     taken = []
     runs = (taken.append(number) or run() for number in range(100))
     summary = summarize(runs, NOW)
