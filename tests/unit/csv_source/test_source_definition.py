@@ -100,9 +100,9 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external.header is false, so the columns must be known: declare `columns`, or "
          "external.column_count"),
         ({"header": False, "column_count": 0},
-         "external.column_count must be a whole number, 1 or more"),
+         "external.column_count must be a whole number, 1 or more, not 0"),
         ({"header": False, "column_count": True},
-         "external.column_count must be a whole number, 1 or more"),
+         "external.column_count must be a whole number, 1 or more, not True"),
         ({"column_count": 2}, "external.column_count needs `header: false` beside it"),
         ({"compression": "xz"},
          "external.compression must be one of by_suffix, none, gzip, zstd, bzip2, not 'xz'"),

@@ -5,6 +5,7 @@ from csv_source_helpers import parse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.config.values import ConfigReader
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite, read_intake
 from dbt.adapters.mzs3.errors import ConfigError
 
@@ -55,9 +56,8 @@ def test_one_problem(external, says):
 
 def test_all_problems_at_once():
     problems = []
-    read_intake(
-        {"on_overwrite": 5, "max_objects_per_run": -1, "max_bytes_per_run": "many"}, problems
-    )
+    given = {"on_overwrite": 5, "max_objects_per_run": -1, "max_bytes_per_run": "many"}
+    read_intake(ConfigReader(given, problems, "external."))
     assert [problem.split()[0] for problem in problems] == [
         "external.on_overwrite",
         "external.max_objects_per_run",

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
 from typing import Any, TypeVar
 
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.text import did_you_mean
+
 T = TypeVar("T")
+E = TypeVar("E", bound=Enum)
 
 # Configs of Spark models that projects set for whole folders; they mean nothing here.
 IGNORED = frozenset(
@@ -33,29 +39,68 @@ UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _SIZE = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
 
 
-class ConfigReader:
-    """Reads one key after the other; what is wrong with a value is appended to `problems`."""
+class Problems:
+    """What is wrong with the configuration of one model or operation, in the order it is found."""
 
-    def __init__(self, given: Mapping[str, Any], problems: list[str]) -> None:
-        self._given = given
-        self._problems = problems
+    def __init__(self, subject: str, known: Iterable[str] = ()) -> None:
+        self._subject = subject
+        self.found = list(known)
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Put around what raises ConfigError: its problems are noted, and the rest goes on."""
+        try:
+            yield
+        except ConfigError as exc:
+            self.found += exc.problems
+
+    def raise_if_any(self) -> None:
+        """Raises ConfigError with all that was found."""
+        if self.found:
+            raise ConfigError(self._subject, self.found)
+
+
+class ConfigReader:
+    """Reads one key after the other; what is wrong with a value is appended to `problems`.
+
+    Messages call a key by its name with `within` before it, such as `external.`.
+    """
+
+    def __init__(self, given: Mapping[str, Any], problems: list[str], within: str = "") -> None:
+        self.given = given
+        self.problems = problems
+        self._within = within
 
     def __call__(self, key: str, convert: Callable[[Any], T]) -> T | None:
         """The converted value, or None where the key is absent, null or wrong."""
-        value = self._given.get(key)
+        value = self.given.get(key)
         if value is None:
             return None
         try:
             return convert(value)
         except ValueError as exc:
-            self._problems.append(f"{key} {exc}")
+            self.note(f"{key} {exc}")
             return None
+
+    def note(self, problem: str) -> None:
+        """Add a problem, which begins with a key."""
+        self.problems.append(f"{self._within}{problem}")
+
+
+def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: str) -> list[str]:
+    """Every key that is no option of the materialization, each with what may have been meant."""
+    return [
+        f"{key} is not an option of {materialization}; "
+        + (did_you_mean(key, known).rstrip() or f"known are {', '.join(known)}")
+        for key in given
+        if key not in known
+    ]
 
 
 def text(value: Any) -> str:
     """A text; nothing is converted to one."""
     if not isinstance(value, str):
-        raise ValueError(f"must be a text, not {value!r}")
+        raise ValueError(f"must be a text, not {value!r}; put it in quotes")
     return value
 
 
@@ -89,6 +134,30 @@ def whole_number(low: int, high: int) -> Callable[[Any], int]:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ValueError(f"must be a whole number from {low} to {high}, not {value!r}")
         return int(value)
+
+    return convert
+
+
+def at_least(least: int) -> Callable[[Any], int]:
+    """A converter that takes whole numbers from `least` on."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"must be a whole number, {least} or more, not {value!r}")
+        return int(value)
+
+    return convert
+
+
+def member(of: type[E]) -> Callable[[Any], E]:
+    """A converter that takes the values of an Enum's members, and gives the members."""
+
+    def convert(value: Any) -> E:
+        try:
+            return of(value)
+        except ValueError:
+            allowed = ", ".join(str(one.value) for one in of)
+            raise ValueError(f"must be one of {allowed}, not {value!r}") from None
 
     return convert
 

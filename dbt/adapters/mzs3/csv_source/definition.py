@@ -9,6 +9,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.config.values import ConfigReader, at_least, choice, text
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
 from dbt.adapters.mzs3.csv_source.config.intake import (
     Intake,
@@ -20,7 +21,7 @@ from dbt.adapters.mzs3.csv_source.config.intake import (
 )
 from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
-from dbt.adapters.mzs3.csv_source.executor.compression import COMPRESSIONS
+from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
@@ -122,12 +123,12 @@ def parse_definition(
         column_count=parser.column_count(),
         columns=parser.columns,
         dialect=parser.dialect(),
-        compression=parser.one_of("compression", COMPRESSIONS),
+        compression=parser.read("compression", choice(COMPRESSIONS)) or BY_SUFFIX,
         aws_connection=parser.connection(connections),
-        reading=parser.reading(),
+        reading=parse_reading(parser.read, has_header=parser.header_mode is not HeaderMode.NONE),
         discovery=discovery,
-        intake=read_intake(parser.given, parser.problems),
-        listing=read_listing(parser.given, discovery, parser.problems),
+        intake=read_intake(parser.read),
+        listing=read_listing(parser.read, discovery),
         format=parser.format,
     )
     if parser.problems:
@@ -145,6 +146,7 @@ class _Parser:
         self.given = {key: value for key, value in named.items() if value is not None}
         self._check_keys()
         self.format, self.given = read_format(self.given, self.problems)
+        self.read = ConfigReader(self.given, self.problems, "external.")
         self.columns = self._columns(columns)
         self.header_mode, self.header_names = self._header()
 
@@ -179,22 +181,19 @@ class _Parser:
         return text
 
     def column_count(self) -> int | None:
-        count = self.given.get("column_count")
+        count = self.read("column_count", at_least(1))
         if self.header_mode is not HeaderMode.NONE:
             if count is not None:
                 self.problems.append("external.column_count needs `header: false` beside it")
             return None
-        if count is None:
+        if "column_count" not in self.given:
             if not self.columns:
                 self.problems.append(
                     "external.header is false, so the columns must be known: declare `columns`, "
                     "or external.column_count"
                 )
             return len(self.columns)
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            self.problems.append("external.column_count must be a whole number, 1 or more")
-            return None
-        if self.columns and len(self.columns) != count:
+        if count is not None and self.columns and len(self.columns) != count:
             self.problems.append(
                 f"external.column_count is {count} but {len(self.columns)} columns are declared"
             )
@@ -225,18 +224,6 @@ class _Parser:
             self.problems.append('external.delimiter: write a tab as "\\t", in double quotes')
         return dialect
 
-    def reading(self) -> Reading:
-        has_header = self.header_mode is not HeaderMode.NONE
-        return parse_reading(self.given, self.problems, has_header=has_header)
-
-    def one_of(self, key: str, values: tuple[str, ...]) -> str:
-        value = self.given.get(key, values[0])
-        if value not in values:
-            self.problems.append(
-                f"external.{key} must be one of {', '.join(values)}, not {value!r}"
-            )
-        return str(value)
-
     def connection(self, connections: Collection[str]) -> str:
         name = self._text("aws_connection", DEFAULT_NAME)
         if name not in connections:
@@ -247,11 +234,8 @@ class _Parser:
         return name
 
     def _text(self, key: str, default: str) -> str:
-        value = self.given.get(key, default)
-        if isinstance(value, str):
-            return value
-        self.problems.append(f"external.{key} must be a text, not {value!r}; put it in quotes")
-        return default
+        value = self.read(key, text)
+        return default if value is None else value
 
     def _header(self) -> tuple[HeaderMode, tuple[str, ...] | None]:
         header = self.given.get("header", True)

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.config.values import (
     names_or_all,
     parse_size,
     text,
+    unknown_keys,
     whole_number,
 )
 from dbt.adapters.mzs3.errors import ConfigError
@@ -30,7 +31,6 @@ from dbt.adapters.mzs3.export.object_properties import (
 )
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
-from dbt.adapters.mzs3.text import did_you_mean
 from dbt.adapters.mzs3.upload.names import is_numbered
 from dbt.adapters.mzs3.upload.upload import MAX_UPLOAD_PARTS
 
@@ -123,7 +123,7 @@ def parse_options(
     Raises ConfigError with every unknown, unsupported and wrong option at once.
     """
     given = {key: value for key, value in config.items() if key not in IGNORED}
-    problems = key_problems(given)
+    problems = unknown_keys(given, KNOWN, "copy_to_s3")
     read = ConfigReader(given, problems)
     kind = read("format", choice(tuple(COMPRESSIONS))) or "csv"
     options: dict[str, Any] = {
@@ -244,13 +244,3 @@ def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     for key in OF_CSV:
         if given.get(key) is not None:
             yield f"{key} is an option of CSV; format is {options.format}, so leave it out"
-
-
-def key_problems(given: Mapping[str, Any]) -> list[str]:
-    """Every key that is no option, each with what may have been meant."""
-    problems = []
-    for key in given:
-        if key not in KNOWN:
-            hint = did_you_mean(key, KNOWN).rstrip() or f"known are {', '.join(KNOWN)}"
-            problems.append(f"{key} is not an option of copy_to_s3; {hint}")
-    return problems

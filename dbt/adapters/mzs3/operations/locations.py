@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
 from dbt.adapters.mzs3.aws.permissions import Check, check_permissions
+from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name, queue_problem
@@ -27,7 +28,6 @@ from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
 from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
-from dbt.adapters.mzs3.shard.config.options import Problems
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dbt.adapters.mzs3.config.values import ConfigReader
 from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
@@ -9,13 +10,13 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 
 def problems(has_header=True, **given):
     found: list[str] = []
-    parse_reading(given, found, has_header=has_header)
+    parse_reading(ConfigReader(given, found, "external."), has_header=has_header)
     return found
 
 
 def test_the_defaults():
     found: list[str] = []
-    assert parse_reading({}, found, has_header=False) == Reading()
+    assert parse_reading(ConfigReader({}, found, "external."), has_header=False) == Reading()
     assert not found
     assert Reading() == Reading("exact", "fail", "fail", None, "utf-8")
 
@@ -29,7 +30,7 @@ def test_everything_that_can_be_said():
         "max_rejects": 0,
         "encoding": "Windows-1252",
     }
-    reading = parse_reading(given, found, has_header=True)
+    reading = parse_reading(ConfigReader(given, found, "external."), has_header=True)
     assert reading == Reading("subset", "skip_object", "reject", 0, "cp1252")
     assert not found
     assert set(given) <= set(KNOWN_KEYS)

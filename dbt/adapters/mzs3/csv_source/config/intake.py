@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbt.adapters.mzs3.config.values import parse_size
+from dbt.adapters.mzs3.config.values import ConfigReader, at_least, choice, member, parse_size
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
-from dbt.adapters.mzs3.csv_source.config.reading import one_of, whole_number
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, FORMATS
 
@@ -56,24 +55,13 @@ class Intake:
         return self.max_objects is not None or self.max_bytes is not None
 
 
-def read_intake(given: Mapping[str, Any], problems: list[str]) -> Intake:
-    """The intake that the keys under `external` declare; what is wrong goes to `problems`."""
+def read_intake(read: ConfigReader) -> Intake:
+    """What `on_overwrite`, `max_objects_per_run` and `max_bytes_per_run` declare."""
     return Intake(
-        on_overwrite=one_of(given, "on_overwrite", OnOverwrite.FAIL, problems),
-        max_objects=whole_number(given, "max_objects_per_run", 1, problems),
-        max_bytes=_max_bytes(given, problems),
+        on_overwrite=read("on_overwrite", member(OnOverwrite)) or OnOverwrite.FAIL,
+        max_objects=read("max_objects_per_run", at_least(1)),
+        max_bytes=read("max_bytes_per_run", parse_size),
     )
-
-
-def _max_bytes(given: Mapping[str, Any], problems: list[str]) -> int | None:
-    value = given.get("max_bytes_per_run")
-    if value is None:
-        return None
-    try:
-        return parse_size(value)
-    except ValueError as exc:
-        problems.append(f"external.max_bytes_per_run {exc}")
-        return None
 
 
 def read_format(given: Mapping[str, Any], problems: list[str]) -> tuple[str, dict[str, Any]]:
@@ -82,10 +70,7 @@ def read_format(given: Mapping[str, Any], problems: list[str]) -> tuple[str, dic
     Keys that are of CSV alone are wrong with another format; all that is wrong goes to
     `problems`.
     """
-    name = given.get("format", CSV)
-    if name not in FORMATS:
-        problems.append(f"external.format must be one of {', '.join(FORMATS)}, not {name!r}")
-        name = CSV
+    name = ConfigReader(given, problems, "external.")("format", choice(FORMATS)) or CSV
     if name == CSV:
         return CSV, dict(given)
     wrong = [key for key in CSV_KEYS if key in given]
@@ -133,16 +118,16 @@ def is_ordered(bucket: str) -> bool:
     return not bucket.endswith(_UNORDERED_BUCKETS)
 
 
-def read_listing(given: Mapping[str, Any], discovery: Discovery, problems: list[str]) -> Listing:
-    """What `key_order` and `full_listing_hours` declare; what is wrong goes to `problems`."""
-    order = one_of(given, "key_order", KeyOrder.ANY, problems)
+def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:
+    """What `key_order` and `full_listing_hours` declare."""
+    order = read("key_order", member(KeyOrder)) or KeyOrder.ANY
     if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
-        problems.append(f"external.key_order: ascending needs {SCAN} in external.discover")
-    hours = whole_number(given, "full_listing_hours", 1, problems, FULL_LISTING_HOURS)
-    any_order = given.get("key_order", KeyOrder.ANY.value) == KeyOrder.ANY.value
-    if "full_listing_hours" in given and any_order:
-        problems.append(
-            "external.full_listing_hours needs key_order: ascending beside it; without, every "
-            "listing is full"
+        read.note(f"key_order: ascending needs {SCAN} in external.discover")
+    hours = read("full_listing_hours", at_least(1))
+    any_order = read.given.get("key_order", KeyOrder.ANY.value) == KeyOrder.ANY.value
+    if "full_listing_hours" in read.given and any_order:
+        read.note(
+            "full_listing_hours needs key_order: ascending beside it; without, every listing is "
+            "full"
         )
     return Listing(order, hours or FULL_LISTING_HOURS)

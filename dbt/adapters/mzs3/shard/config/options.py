@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from dbt.adapters.mzs3.config.values import (
     format_size,
     parse_size,
     text,
+    unknown_keys,
     whole_number,
 )
 from dbt.adapters.mzs3.errors import ConfigError
@@ -24,7 +24,6 @@ from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.parse import parse_type
-from dbt.adapters.mzs3.text import did_you_mean
 
 Mode = Literal["diff", "append"]
 MODES: tuple[Mode, ...] = ("diff", "append")
@@ -68,7 +67,7 @@ def parse_shard_options(
     Raises ConfigError with every unknown and wrong option at once.
     """
     given = {key: value for key, value in config.items() if key not in IGNORED}
-    problems = _key_problems(given)
+    problems = unknown_keys(given, _KNOWN, "persist_shard")
     read = ConfigReader(given, problems)
     options: dict[str, Any] = {
         "location": read("location", text),
@@ -89,15 +88,6 @@ def parse_shard_options(
     if problems:
         raise ConfigError(node, problems)
     return parsed
-
-
-def _key_problems(given: Mapping[str, Any]) -> list[str]:
-    problems = []
-    for key in given:
-        if key not in _KNOWN:
-            hint = did_you_mean(key, _KNOWN).rstrip() or f"known are {', '.join(_KNOWN)}"
-            problems.append(f"{key} is not an option of persist_shard; {hint}")
-    return problems
 
 
 def _contradictions(
@@ -160,24 +150,3 @@ def _types_by_name(value: Any) -> dict[str, Type]:
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
         raise ValueError(f"must be a mapping of columns to types, not {value!r}")
     return {folded(str(name)): parse_type(kind) for name, kind in value.items()}
-
-
-class Problems:
-    """What is wrong with the configuration of one model or operation, in the order it is found."""
-
-    def __init__(self, subject: str, known: Iterable[str] = ()) -> None:
-        self._subject = subject
-        self.found = list(known)
-
-    @contextmanager
-    def gathered(self) -> Iterator[None]:
-        """Put around what raises ConfigError: its problems are noted, and the rest goes on."""
-        try:
-            yield
-        except ConfigError as exc:
-            self.found += exc.problems
-
-    def raise_if_any(self) -> None:
-        """Raises ConfigError with all that was found."""
-        if self.found:
-            raise ConfigError(self._subject, self.found)

@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.events import CopyWarning, EventSink, ignore_event
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.config.options import Problems, ShardOptions, parse_shard_options
+from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows.changes import sorted_inside
 from dbt.adapters.mzs3.shard.rows.kinds import given_columns
