@@ -9,7 +9,8 @@ from csv_source_helpers import DIALECT, columns, rows
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading, utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

@@ -12,12 +12,12 @@ from moto import mock_aws
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import StoredObject, read_fields
 from dbt.adapters.mzs3.csv_source.executor.header import header_difference
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objects
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 
 CONNECTION = AwsConnection(

@@ -8,9 +8,9 @@ import pytest
 from csv_source_helpers import DIALECT, parse
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, purified_sql
 from dbt.adapters.mzs3.csv_source.purify import needs_object, purify
 from dbt.adapters.mzs3.errors import SourceError

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import fetch
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.ranges import rows as ranges_rows
 from dbt.adapters.mzs3.csv_source.executor.ranges import survey
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import plan_ranges
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ExecutorError
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)

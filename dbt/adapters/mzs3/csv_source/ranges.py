@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
-from dbt.adapters.mzs3.csv_source.executor.encoding import EXACT, UTF_8
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.header import read_layout
@@ -32,6 +32,7 @@ from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
     read_ranges,
     survey_of,
 )
+from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dbt.adapters.mzs3.config.values import ConfigReader, at_least, choice
-from dbt.adapters.mzs3.csv_source.executor.encoding import (
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, canonical_encoding
+from dbt.adapters.mzs3.csv_source.executor.reading import (
     EXACT,
     FAIL,
     HEADER_MATCHES,
     ON_BAD_ROW,
     ON_HEADER_MISMATCH,
     REJECT,
-    UTF_8,
     Reading,
-    canonical_encoding,
 )
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.encoding import SUBSET
 from dbt.adapters.mzs3.csv_source.executor.object_error import shown
+from dbt.adapters.mzs3.csv_source.executor.reading import SUBSET
 from dbt.adapters.mzs3.names import folded, namesakes
 
 RESERVED_PREFIX = "_mz_"

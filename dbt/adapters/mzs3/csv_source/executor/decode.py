@@ -12,8 +12,8 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, is_plain, parse
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, is_special
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import Sifter
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

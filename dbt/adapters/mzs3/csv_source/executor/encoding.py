@@ -1,11 +1,10 @@
-"""How strictly objects are read, and other encodings than UTF-8 as they are read."""
+"""Other encodings than UTF-8, as objects are read: names, and bytes that are not valid."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
 
@@ -28,11 +27,6 @@ _NOTING = "mzs3.note"
 _ESCAPE = 0xDC00
 _ESCAPED = re.compile("[\udc00-\udcff]")
 
-EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
-HEADER_MATCHES = (EXACT, REORDER, SUBSET)
-FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
-ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
-ON_BAD_ROW = (FAIL, REJECT)
 UTF_8 = "utf-8"
 
 
@@ -159,39 +153,3 @@ def invalid_utf8(data: bytes) -> list[int]:
     codecs.register_error(_NOTING, note)
     data.decode(UTF_8, _NOTING)
     return places
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What is done with objects and records that are not as declared; it travels to executors.
-
-    `max_rejects` is for one run, None for any number. `encoding` is a name as Python's `codecs`
-    spells it.
-    """
-
-    header_match: str = EXACT
-    on_header_mismatch: str = FAIL
-    on_bad_row: str = FAIL
-    max_rejects: int | None = None
-    encoding: str = UTF_8
-
-    @property
-    def skips(self) -> bool:
-        """Whether an object with another header is left out."""
-        return self.on_header_mismatch == SKIP_OBJECT
-
-    @property
-    def rejects(self) -> bool:
-        """Whether a record that is not right is set aside."""
-        return self.on_bad_row == REJECT
-
-
-def too_many_rejects(source: str, limit: int, first: str) -> str:
-    """What a run ends in that would reject more records than `limit`; `first` is one of them."""
-    noun = "record was" if limit == 0 else "records were"
-    more_than = "a" if limit == 0 else f"more than {limit}"
-    return (
-        f"{source}: {more_than} {noun} rejected, and max_rejects is {limit}; nothing of this run "
-        f"is committed. The first: {first}. Correct or remove the objects, or raise max_rejects, "
-        "then run again"
-    )

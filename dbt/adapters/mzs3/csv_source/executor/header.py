@@ -13,18 +13,13 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     name_difference,
 )
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, plain_reader
-from dbt.adapters.mzs3.csv_source.executor.encoding import (
-    EXACT,
-    UTF_8,
-    Reading,
-    utf8_reader,
-    width_in,
-)
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
     shown,
 )
+from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import records
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect

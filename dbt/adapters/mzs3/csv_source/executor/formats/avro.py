@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION, Column
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.container import (
     FIX_AVRO,
     AvroContainer,
@@ -21,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.container import (
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import WIDE_PRECISION, TypedColumns
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 # A batch ends with whichever of these is reached first.
 BATCH_RECORDS = 4096

@@ -6,7 +6,6 @@ All imported at the top: what executors run travels to them with the modules it 
 from __future__ import annotations
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
@@ -15,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectFormat,
 )
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 

@@ -16,7 +16,6 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.encoding import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import (
     FIRST_READ_BYTES,
@@ -25,6 +24,7 @@ from dbt.adapters.mzs3.csv_source.executor.header import (
     too_large,
     without_header,
 )
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import oversized
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect

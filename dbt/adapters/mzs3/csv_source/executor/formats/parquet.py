@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.encoding import SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedColumns, own_type
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.reading import SUBSET, Reading
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile
 
 # Of each column this much is held as it is in the file, and not the rest of its row group.
