@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor.compression import Decompressor
+from dbt.adapters.mzs3.csv_source.executor.compression import Gunzip
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES
@@ -255,12 +255,13 @@ class Trickle:
 
 @given(
     st.lists(st.binary(max_size=300), max_size=4),
+    st.integers(0, 5),
     st.lists(st.integers(1, 50), min_size=1, max_size=5),
     st.integers(1, 400),
 )
-def test_members_of_gzip_one_after_the_other(parts, sizes, size):
-    data = b"".join(gzip.compress(part) for part in parts)
-    gunzip = Decompressor(Trickle(data, sizes).read, "gzip")
+def test_members_of_gzip_one_after_the_other(parts, padding, sizes, size):
+    data = b"".join(gzip.compress(part) + b"\0" * padding for part in parts)
+    gunzip = Gunzip(Trickle(data, sizes).read)
     found = []
     while piece := gunzip.read(size):
         assert len(piece) <= size
@@ -271,8 +272,8 @@ def test_members_of_gzip_one_after_the_other(parts, sizes, size):
 @given(st.binary(min_size=1, max_size=300), st.data())
 def test_gzip_that_is_cut_is_an_error(part, data):
     whole = gzip.compress(part)
-    cut = data.draw(st.integers(1, len(whole) - 1))
-    gunzip = Decompressor(io.BytesIO(whole[:cut]).read, "gzip")
+    cut = data.draw(st.integers(2, len(whole) - 1))
+    gunzip = Gunzip(io.BytesIO(whole[:cut]).read)
     with pytest.raises(ObjectError, match="its gzip stream ends early"):
         while gunzip.read(100):
             pass
@@ -281,13 +282,13 @@ def test_gzip_that_is_cut_is_an_error(part, data):
 def test_gzip_with_a_wrong_checksum_is_an_error():
     whole = bytearray(gzip.compress(b"abc"))
     whole[-8] ^= 1
-    gunzip = Decompressor(io.BytesIO(bytes(whole)).read, "gzip")
-    with pytest.raises(ObjectError, match=r"it is not valid gzip .*incorrect data check"):
+    gunzip = Gunzip(io.BytesIO(bytes(whole)).read)
+    with pytest.raises(ObjectError, match=r"it is not valid gzip \(CRC check failed"):
         while gunzip.read(100):
             pass
 
 
 def test_what_compresses_well_is_not_held_at_once():
     source = io.BytesIO(gzip.compress(b"\0" * 50_000_000))
-    gunzip = Decompressor(source.read, "gzip")
+    gunzip = Gunzip(source.read)
     assert len(gunzip.read(1000)) == 1000

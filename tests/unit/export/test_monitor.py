@@ -30,7 +30,7 @@ RESULT = WriteResult(
 )
 
 
-class Witness:
+class Recorder:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.events: list[CopyEvent] = []
         self.rows: list[tuple[str, HistoryRow]] = []
@@ -60,18 +60,19 @@ class Witness:
 
 
 @pytest.fixture
-def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
-    return Witness(monkeypatch)
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    return Recorder(monkeypatch)
 
 
-def test_a_committed_export(witness: Witness) -> None:
-    with witness.monitor() as monitor:
+def test_a_committed_export(recorder: Recorder) -> None:
+    with recorder.monitor() as monitor:
         assert monitor.committed(RESULT) is RESULT
-    assert witness.names == ["started", "committed"]
+    assert recorder.names == ["started", "committed"]
     assert (
-        witness.events[-1].message == "analytics.orders: 12 rows, 3 files, 45 B in s3://b/p/, 0:00"
+        recorder.events[-1].message
+        == "analytics.orders: 12 rows, 3 files, 45 B in s3://b/p/, 0:00"
     )
-    [(schema, row)] = witness.rows
+    [(schema, row)] = recorder.rows
     assert schema == "analytics"
     assert row.ended >= row.started > 1_700_000_000_000
     assert replace(row, started=0, ended=0) == HistoryRow(
@@ -91,20 +92,20 @@ def test_a_committed_export(witness: Witness) -> None:
     )
 
 
-def test_a_failed_export(witness: Witness) -> None:
-    with pytest.raises(CopyError), witness.monitor():
+def test_a_failed_export(recorder: Recorder) -> None:
+    with pytest.raises(CopyError), recorder.monitor():
         raise CopyError("no room")
-    assert witness.names == ["started", "failed"]
-    [(_, row)] = witness.rows
+    assert recorder.names == ["started", "failed"]
+    [(_, row)] = recorder.rows
     assert (row.status, row.error, row.rows, row.files) == ("error", "no room", None, None)
 
 
-def test_a_cancelled_export(witness: Witness) -> None:
-    with pytest.raises(CopyError), witness.monitor():
-        witness.cancelled.set()
+def test_a_cancelled_export(recorder: Recorder) -> None:
+    with pytest.raises(CopyError), recorder.monitor():
+        recorder.cancelled.set()
         raise CopyError("Spark was interrupted")
-    assert witness.names == ["started", "cancelled"]
-    [(_, row)] = witness.rows
+    assert recorder.names == ["started", "cancelled"]
+    [(_, row)] = recorder.rows
     assert (row.status, row.error) == ("cancelled", "Spark was interrupted")
 
 
@@ -115,101 +116,101 @@ def test_a_cancelled_export(witness: Witness) -> None:
         ("equal hashes", "sorted by all columns: different rows have the same hash"),
     ],
 )
-def test_a_second_beginning_is_told(witness: Witness, reason: RestartReason, text: str) -> None:
-    with witness.monitor() as monitor:
+def test_a_second_beginning_is_told(recorder: Recorder, reason: RestartReason, text: str) -> None:
+    with recorder.monitor() as monitor:
         monitor.begin_again(reason)
         monitor.committed(RESULT)
-    assert witness.names == ["started", "begins_again", "committed"]
-    assert witness.events[1].message.endswith(f"begins again, {text}")
+    assert recorder.names == ["started", "begins_again", "committed"]
+    assert recorder.events[1].message.endswith(f"begins again, {text}")
 
 
-def test_an_earlier_export_that_is_completed_first_is_told(witness: Witness) -> None:
-    with witness.monitor() as monitor:
+def test_an_earlier_export_that_is_completed_first_is_told(recorder: Recorder) -> None:
+    with recorder.monitor() as monitor:
         monitor.recovered("its export is complete now")
         monitor.committed(RESULT)
-    assert witness.names == ["started", "recovered", "committed"]
-    assert "is complete now" in witness.events[1].message
+    assert recorder.names == ["started", "recovered", "committed"]
+    assert "is complete now" in recorder.events[1].message
 
 
-def test_a_cancelled_export_does_not_begin_again(witness: Witness) -> None:
-    with pytest.raises(CopyError, match="was cancelled"), witness.monitor() as monitor:
-        witness.cancelled.set()
+def test_a_cancelled_export_does_not_begin_again(recorder: Recorder) -> None:
+    with pytest.raises(CopyError, match="was cancelled"), recorder.monitor() as monitor:
+        recorder.cancelled.set()
         monitor.begin_again("wide rows")
-    assert witness.names == ["started", "cancelled"]
+    assert recorder.names == ["started", "cancelled"]
 
 
-def test_there_is_no_progress_once_the_user_has_stopped_the_run(witness: Witness) -> None:
+def test_there_is_no_progress_once_the_user_has_stopped_the_run(recorder: Recorder) -> None:
     seen = Snapshot("computing", 0, 0, 0, None)
-    with pytest.raises(CopyError), witness.monitor() as monitor:
+    with pytest.raises(CopyError), recorder.monitor() as monitor:
         monitor._tell_progress(seen)
-        witness.cancelled.set()
+        recorder.cancelled.set()
         monitor._tell_progress(seen)
         monitor.stop_if_cancelled()
-    assert witness.names == ["started", "progress", "cancelled"]
+    assert recorder.names == ["started", "progress", "cancelled"]
 
 
-def test_an_interrupt_is_a_cancellation(witness: Witness) -> None:
-    with pytest.raises(KeyboardInterrupt), witness.monitor():
+def test_an_interrupt_is_a_cancellation(recorder: Recorder) -> None:
+    with pytest.raises(KeyboardInterrupt), recorder.monitor():
         raise KeyboardInterrupt
-    assert [(row.status, row.error) for _, row in witness.rows] == [("cancelled", None)]
+    assert [(row.status, row.error) for _, row in recorder.rows] == [("cancelled", None)]
 
 
-def test_a_commit_that_outran_the_cancellation_is_a_commit(witness: Witness) -> None:
-    with witness.monitor() as monitor:
-        witness.cancelled.set()
+def test_a_commit_that_outran_the_cancellation_is_a_commit(recorder: Recorder) -> None:
+    with recorder.monitor() as monitor:
+        recorder.cancelled.set()
         monitor.committed(RESULT)
-    assert [row.status for _, row in witness.rows] == ["rows"]
+    assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
 def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
-    witness: Witness,
+    recorder: Recorder,
 ) -> None:
-    with pytest.raises(CopyError), witness.monitor() as monitor:
+    with pytest.raises(CopyError), recorder.monitor() as monitor:
         monitor.committed(RESULT)
         raise CopyError("files of the one before it are still there")
-    assert witness.names == ["started", "committed"]
-    [(_, row)] = witness.rows
+    assert recorder.names == ["started", "committed"]
+    [(_, row)] = recorder.rows
     assert (row.status, row.rows, row.bytes, row.files) == ("rows", 12, 45, 3)
     assert row.error == "files of the one before it are still there"
 
 
-def test_a_history_that_cannot_be_written_is_a_warning(witness: Witness) -> None:
-    witness.failure = RuntimeError("no permission")
-    with witness.monitor() as monitor:
+def test_a_history_that_cannot_be_written_is_a_warning(recorder: Recorder) -> None:
+    recorder.failure = RuntimeError("no permission")
+    with recorder.monitor() as monitor:
         monitor.committed(RESULT)
-    assert witness.names == ["started", "committed", "warning"]
-    assert witness.events[-1].message == (
+    assert recorder.names == ["started", "committed", "warning"]
+    assert recorder.events[-1].message == (
         "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
         "and is otherwise as the log says: no permission"
     )
 
 
-def test_a_history_that_cannot_be_made_is_a_warning_at_once(witness: Witness) -> None:
-    witness.no_history = RuntimeError("no permission")
-    with witness.monitor() as monitor:
-        assert witness.names == ["started", "warning"]
+def test_a_history_that_cannot_be_made_is_a_warning_at_once(recorder: Recorder) -> None:
+    recorder.no_history = RuntimeError("no permission")
+    with recorder.monitor() as monitor:
+        assert recorder.names == ["started", "warning"]
         monitor.committed(RESULT)
-    assert witness.names == ["started", "warning", "committed"]
-    assert witness.events[1].message == (
+    assert recorder.names == ["started", "warning", "committed"]
+    assert recorder.events[1].message == (
         "analytics.orders: this run can't be recorded in analytics.mzs3_copy_history, "
         "and is otherwise as the log says: no permission"
     )
 
 
-def test_an_event_that_cannot_be_told_is_lost(witness: Witness) -> None:
+def test_an_event_that_cannot_be_told_is_lost(recorder: Recorder) -> None:
     def refuse(_: CopyEvent) -> None:
         raise RuntimeError("warnings are errors here")
 
-    with witness.monitor(tell=refuse) as monitor:
+    with recorder.monitor(tell=refuse) as monitor:
         monitor.committed(RESULT)
-    assert [row.status for _, row in witness.rows] == ["rows"]
+    assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
-def test_without_a_schema_there_is_no_history(witness: Witness) -> None:
-    with witness.monitor(schema=None, identifier=None) as monitor:
+def test_without_a_schema_there_is_no_history(recorder: Recorder) -> None:
+    with recorder.monitor(schema=None, identifier=None) as monitor:
         monitor.committed(RESULT)
-    assert witness.rows == []
-    assert witness.events[0].relation == "model.shop.orders"
+    assert recorder.rows == []
+    assert recorder.events[0].relation == "model.shop.orders"
 
 
 def test_an_error_is_recorded_up_to_its_limit() -> None:

@@ -100,7 +100,8 @@ def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: st
 def text(value: Any) -> str:
     """A text; nothing is converted to one."""
     if not isinstance(value, str):
-        raise ValueError(f"must be a text, not {value!r}; put it in quotes")
+        hint = "" if isinstance(value, (list, Mapping)) else "; put it in quotes"
+        raise ValueError(f"must be a text, not {value!r}{hint}")
     return value
 
 

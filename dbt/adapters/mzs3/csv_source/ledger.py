@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import starmap
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ from dbt.adapters.mzs3.csv_source.lock import NOTHING_COMMITTED
 from dbt.adapters.mzs3.csv_source.partitions import add_partition
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 if TYPE_CHECKING:
@@ -179,9 +181,12 @@ class Ledger:
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """The epoch came to its end on these objects, and makes nothing visible."""
         self._require_lock()
-        if PLAN in self._epochs.get(epoch, ()):
-            self._add_rows(epoch)
+        planned = PLAN in self._epochs.get(epoch, ())
         self._write(epoch, FAILED, objects, state=F.lit("failed"), error=error)
+        if planned:
+            # What the objects failed with is to be told, and not what goes wrong with tidying up.
+            with suppress(*SPARK_FAILURES):
+                self._add_rows(epoch)
 
     def write_void(self, epoch: str) -> None:
         """Nothing of the epoch's plan counts, whatever else will be written of it; unless its own

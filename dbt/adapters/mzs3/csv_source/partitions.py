@@ -83,8 +83,8 @@ def add_partition(spark: SparkSession, table: str, partition: Mapping[str, str])
 
 def _add(spark: SparkSession, table: str, partition: Mapping[str, str], folder: str) -> None:
     # One that an earlier version added stays where it is.
-    place = f"{partition_sql(partition)} LOCATION {quote_literal(folder)}"
-    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {place}")
+    located = f"{partition_sql(partition)} LOCATION {quote_literal(folder)}"
+    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {located}")
 
 
 def partition_sql(partition: Mapping[str, str]) -> str:
@@ -112,10 +112,10 @@ def location_of(
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table} {named}").collect()
     names = [row["col_name"] for row in rows]
     # Columns may have these names too; they come first, and have a type. Of a partition, the
-    # table's place follows its own.
+    # table's folder follows its own.
     is_heading = [
         row["col_name"].startswith("# Detailed") and not row["data_type"] for row in rows
     ]
     detailed = max(n for n, found in enumerate(is_heading) if found)
-    place: str = rows[names.index("Location", detailed)]["data_type"]
-    return place.rstrip("/")
+    folder: str = rows[names.index("Location", detailed)]["data_type"]
+    return folder.rstrip("/")

@@ -115,7 +115,7 @@ class _Run:
         self._files: list[PendingFile] = []
 
     def to_the_end(self) -> WriteResult:
-        """What was committed, of which the watch hears as soon as it is visible.
+        """What was committed, of which the monitor hears as soon as it is visible.
 
         Raises what a user is to read.
         """

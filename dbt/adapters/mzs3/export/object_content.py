@@ -243,7 +243,7 @@ class ObjectFile:
             self._prefix.location.bucket,
             self._listed.key,
             self._listed.etag,
-            span=(start, self._listed.size) if start else None,
+            span=(start, self._listed.size),
             pause=self._pause,
         )
 

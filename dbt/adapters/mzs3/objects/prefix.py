@@ -164,18 +164,19 @@ class Prefix:
 def _tried_again(request: Callable[[], Any]) -> Any:
     """The answer; S3 may ask to try again where another request for the key is under way (409)."""
     was_repeated = False
-    for attempt in range(_CONFLICTS):
+    for attempt in range(_CONFLICTS + 1):
         try:
             return request()
         except ClientError as exc:
             about = exc.response.setdefault("ResponseMetadata", {})  # type: ignore[typeddict-item]
-            if error_code(exc) != "ConditionalRequestConflict":
-                if was_repeated:  # then one that this refusal is not about may take effect
-                    about["RetryAttempts"] = max(1, about.get("RetryAttempts", 0))
+            is_conflict = error_code(exc) == "ConditionalRequestConflict"
+            if was_repeated:  # then one that this answer is not about may take effect
+                about["RetryAttempts"] = max(1, about.get("RetryAttempts", 0))
+            if not is_conflict or attempt == _CONFLICTS:
                 raise
             was_repeated |= about.get("RetryAttempts", 0) > 0
         Event().wait(_PAUSE_S * 2**attempt)
-    return request()
+    raise AssertionError
 
 
 def _listed(entry: Any) -> ListedObject:

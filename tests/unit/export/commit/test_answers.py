@@ -223,13 +223,14 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
     assert set(s3.objects) == {"x/_committing.json"}
 
 
+@pytest.mark.parametrize("conflicts", [1, 4])
 def test_a_refusal_after_a_conflict_of_an_attempt_that_was_repeated_is_not_sure(
-    s3: MemoryS3, no_pause: None
+    s3: MemoryS3, no_pause: None, conflicts: int
 ) -> None:
     """The attempt before the conflict may still be under way, whatever is answered to the next."""
     conflict, denial = failure("ConditionalRequestConflict"), failure("AccessDenied")
     conflict.response["ResponseMetadata"]["RetryAttempts"] = 1
-    answers = [conflict, denial]
+    answers = [*[conflict] * conflicts, denial]
 
     def before(action: str, key: str) -> None:
         if action == "PutObject":

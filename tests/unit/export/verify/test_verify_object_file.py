@@ -1,6 +1,7 @@
 """An object as a file: what breaks is resumed, what was replaced is noticed."""
 
 import io
+from functools import partial
 
 import pytest
 from readable_s3 import PREFIX, ReadableS3
@@ -35,16 +36,16 @@ def test_one_request_for_a_whole_object_and_none_for_an_empty_one(s3):
     file = opened(s3)
     while file.read(7):
         pass
-    assert s3.asked == [""]
+    assert s3.asked == ["bytes=0-1023"]
     s3.objects[KEY] = b""
     assert opened(s3).read(5) == b""
-    assert s3.asked == [""]
+    assert len(s3.asked) == 1
 
 
 def test_a_broken_connection_is_resumed_at_the_byte_reached(s3):
     s3.breaks[KEY] = [100, 0, 30]
     assert opened(s3).read(1000) == CONTENT[:1000]
-    assert s3.asked == ["", "bytes=100-", "bytes=100-", "bytes=130-"]
+    assert s3.asked == [f"bytes={start}-1023" for start in (0, 100, 100, 130)]
 
 
 def test_only_so_often_without_progress(s3):
@@ -70,3 +71,13 @@ def test_a_store_that_ignores_ranges_is_no_store_to_resume_from(s3):
     s3.honours_range = False
     with pytest.raises(OSError, match="asked for it from byte 100 on, the store sent another"):
         opened(s3).read(1000)
+
+
+def test_an_answer_that_is_too_short_is_no_end(s3):
+    listed = s3.listed("x")
+    s3.objects[KEY] = CONTENT[:1000]
+    s3.get_object = partial(s3.get_object, IfMatch=None)
+    s3.etag = lambda key: listed.etag
+    file = ObjectFile(s3.prefix, listed, pause=lambda _: None)
+    with pytest.raises(OSError, match=r"the connection ended early|the store sent another"):
+        file.read(1024)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import gzip
+import io
+import zlib
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,28 +46,39 @@ def plain_reader(read: Read, key: str, declared: str) -> Read:
     Raises ObjectError where the bytes are not what the compression makes, end early, or are
     compressed though nothing says so.
     """
-    kind = compression_of(key, declared)
-    if kind == NONE:
-        return _uncompressed(read)
-    return Bunzip2(read).read if kind == "bzip2" else Decompressor(read, kind).read
+    return _READERS[compression_of(key, declared)](read)
 
 
-class Decompressor:
-    """Decompresses gzip of one or several members, or zstd of one or several frames."""
+class Gunzip:
+    """Decompresses gzip of one or several members; zeros behind each are padding, as to gzip."""
 
-    def __init__(self, read: Read, kind: str) -> None:
-        self._kind = kind
-        stream = pa.PythonFile(_Readable(read), mode="r")
-        self._stream = pa.CompressedInputStream(stream, kind)
+    def __init__(self, read: Read) -> None:
+        self._stream = gzip.GzipFile(fileobj=io.BufferedReader(_Raw(read), RAW_READ_BYTES))
 
     def read(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, at least one; b"" at the end of the last part."""
+        """Up to `size` decompressed bytes, at least one; b"" at the end of the last member."""
+        try:
+            return self._stream.read(size)
+        except EOFError as exc:
+            raise ends_early("gzip") from exc
+        except (OSError, zlib.error) as exc:
+            raise invalid("gzip", exc) from exc
+
+
+class Unzstd:
+    """Decompresses zstd of one or several frames."""
+
+    def __init__(self, read: Read) -> None:
+        self._stream = pa.CompressedInputStream(pa.PythonFile(_Raw(read), mode="r"), "zstd")
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` decompressed bytes, at least one; b"" at the end of the last frame."""
         try:
             data: bytes = self._stream.read(size)
         except OSError as exc:
             if "Truncated" in str(exc):
-                raise ends_early(self._kind) from exc
-            raise invalid(self._kind, exc) from exc
+                raise ends_early("zstd") from exc
+            raise invalid("zstd", exc) from exc
         return data
 
 
@@ -95,25 +111,20 @@ class Bunzip2:
         return data
 
 
-class _Readable:
-    """A file to pyarrow that can do no more than be read."""
-
-    closed = False
+class _Raw(io.RawIOBase):
+    """What `read` gives, as a file."""
 
     def __init__(self, read: Read) -> None:
-        self.read = read
+        super().__init__()
+        self._read = read
 
     def readable(self) -> bool:
         return True
 
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        pass
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def invalid(kind: str, exc: Exception) -> ObjectError:
@@ -156,3 +167,11 @@ def _first_bytes(read: Read) -> bytes:
                 f"it is compressed by {kind}", f"Declare `compression: {kind}`", line=1, byte=0
             )
     return start
+
+
+_READERS: dict[str, Callable[[Read], Read]] = {
+    NONE: _uncompressed,
+    "gzip": lambda read: Gunzip(read).read,
+    "zstd": lambda read: Unzstd(read).read,
+    "bzip2": lambda read: Bunzip2(read).read,
+}

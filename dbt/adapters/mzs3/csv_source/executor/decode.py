@@ -57,7 +57,7 @@ class Decoder:
     def decode(self, chunk: Chunk, layout: RecordLayout | None = None) -> Decoded:
         """The chunk's records; without a layout, one field for each column.
 
-        Where bad records are not rejected, raises CsvProblem, at the first of the chunk.
+        Where bad records are not rejected, raises ObjectError, at the first of the chunk.
         """
         layout = layout or self._in_order
         if not self._expects_rejects:

@@ -52,7 +52,7 @@ def read_layout(
 ) -> RecordLayout | None:
     """Which fields the columns are in an object that is not compressed; None if it is empty.
 
-    Reads no more of it than it needs. Raises CsvProblem.
+    Reads no more of it than it needs. Raises ObjectError.
     """
     reader = ObjectReader(client, bucket, key, etag)
     with contextlib.closing(reader):

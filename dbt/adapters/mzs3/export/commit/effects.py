@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
     permission_of,
 )
-from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.existing import require_empty
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
@@ -111,12 +111,13 @@ class Effects:
             if not was_surely_refused(exc):
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
-            self.refusal = describe(exc, doing, permission_of(exc))
+            self.refusal = describe(exc, doing, self._prefix.permissions)
         try:
             self._prefix.abort(file.key, file.upload_id)
         except AwsFailure as exc:
             if not is_missing(exc):
-                raise
+                aborting = describe(exc, "aborting it", permission_of(exc))
+                raise CopyError(f"{self.refusal}; {aborting}") from exc
         return is_completed(self._prefix, file, instead_of=self.pending.in_place)
 
     def is_visible(self) -> bool:

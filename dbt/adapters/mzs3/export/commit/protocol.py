@@ -88,6 +88,8 @@ class Commit:
         except BaseException as exc:
             if not self._goes_forward_after(exc):
                 raise
+            if self._version is None:
+                return  # the run that has made this export visible cleans up
             make_visible = self._make_visible_with_another
         try:
             make_visible()
@@ -358,8 +360,6 @@ class Commit:
                 f"before it are still there, for whoever lists the location:{listed}\nThe next "
                 "run to this location tries again to remove them"
             )
-        if self._version is None:
-            return  # the run that has made this export visible removes it
         used = self._held.intent.used
         if self._held.intent.shared:
             stale = used.without(self._effects.names(self.pending.stale))

@@ -40,7 +40,7 @@ class CsvFormat:
     block_bytes: int = BLOCK_BYTES
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The names in the first record; None if the object is empty. Raises CsvProblem."""
+        """The names in the first record; None if the object is empty. Raises ObjectError."""
         with contextlib.closing(stored.open()) as reader:
             for chunk in self.chunks(reader.read, stored.key, FIRST_READ_BYTES):
                 names, _ = split_header(chunk, self.dialect, self.reading.encoding)

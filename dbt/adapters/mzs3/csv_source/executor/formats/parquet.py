@@ -70,7 +70,7 @@ class ParquetRecords:
 
 @contextlib.contextmanager
 def _opened(stored: StoredObject) -> Iterator[pq.ParquetFile]:
-    """The object as a Parquet file; what pyarrow can't make of it is a ObjectError."""
+    """The object as a Parquet file; what pyarrow can't make of it is an ObjectError."""
     source = open_object(stored)
     try:
         with pq.ParquetFile(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _INSTANT = pa.timestamp("us", tz="UTC")
 
 Batches = Iterator[pa.RecordBatch]
-Place = tuple[int, int]
+RangeNumber = tuple[int, int]
 """The number of an object, and of a range of it."""
 
 
@@ -49,7 +49,7 @@ class RangeOfObject:
 
 
 def range_rows(
-    spec: FetchSpec, ranges: Mapping[Place, RangeOfObject]
+    spec: FetchSpec, ranges: Mapping[RangeNumber, RangeOfObject]
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
 
@@ -72,7 +72,7 @@ def range_rows(
     return read
 
 
-def _blocks(batches: Batches) -> Iterator[tuple[Place, memoryview]]:
+def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
     for batch in batches:
         places = zip(batch["object"].to_pylist(), batch["range"].to_pylist(), strict=True)
         for place, data in zip(places, batch["data"], strict=True):
