@@ -16,13 +16,16 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo test test-long test-stores lint bench clean
+.PHONY: help demo unit test test-long test-stores lint bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
 demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this machine
 	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
+
+unit: .venv/.test ## The unit tests, without Spark
+	@$(BIN)/python -m pytest -n 2 -m "not long" tests/unit
 
 test: .venv/.test lint ## All checks and tests
 	@# Processes with a Spark each, for which they wait half the time; a file's tests stay together.

@@ -206,9 +206,9 @@ def test_an_empty_object_with_a_gzip_suffix(s3):
 
 def test_gzip_that_is_not(s3):
     assert failure(s3, b"id,amount\n1,a\n", "2.gz") == (
-        "lake.orders: object s3://acme-raw/orders/2.gz: it is not valid gzip (Error -3 while "
-        "decompressing data: incorrect header check). Correct or remove the object; for objects "
-        "that are not compressed declare `compression: none`"
+        "lake.orders: object s3://acme-raw/orders/2.gz: it is not valid gzip (Not a gzipped "
+        "file (b'id')). Correct or remove the object; for objects that are not compressed declare "
+        "`compression: none`"
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.format import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.objects.reader import ObjectStream
 
@@ -23,10 +24,9 @@ BLOCK_BYTES = 256 << 10
 
 
 _SUFFIXES = {
-    ".csv": ("csv", "none"),
-    ".csv.gz": ("csv", "gzip"),
-    ".csv.zst": ("csv", "zstd"),
-    ".parquet": ("parquet", "none"),
+    suffix: (name, compression)
+    for name, kind in FORMATS.items()
+    for compression, suffix in kind.suffixes.items()
 }
 
 

@@ -30,20 +30,16 @@ from dbt.adapters.mzs3.export.object_properties import (
     tag_mapping,
 )
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.format import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.upload.names import is_numbered
 from dbt.adapters.mzs3.upload.upload import MAX_UPLOAD_PARTS
 
-COMPRESSIONS: Mapping[str, tuple[str, ...]] = {
-    "csv": ("none", "gzip", "zstd"),
-    "parquet": ("snappy", "none", "gzip", "zstd", "lz4"),
-}
 _SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
 
 MIN_PART_SIZE = 5 << 20
 MAX_PART_SIZE = 5 << 30
 
-OF_CSV = ("header", "delimiter", "quote", "escape", "null", "force_quote")
 KNOWN = (
     "location",
     "aws_connection",
@@ -56,7 +52,7 @@ KNOWN = (
     "partition_by",
     "single_file",
     "on_existing",
-    *OF_CSV,
+    *(key for kind in FORMATS.values() for key in kind.own_options),
     "encryption",
     "kms_key_id",
     "storage_class",
@@ -125,12 +121,13 @@ def parse_options(
     given = {key: value for key, value in config.items() if key not in IGNORED}
     problems = unknown_keys(given, KNOWN, "copy_to_s3")
     read = ConfigReader(given, problems)
-    kind = read("format", choice(tuple(COMPRESSIONS))) or "csv"
+    kind = read("format", choice(tuple(FORMATS))) or "csv"
+    compressions = FORMATS[kind].compressions
     options: dict[str, Any] = {
         "location": read("location", text),
         "aws_connection": read("aws_connection", text),
         "format": kind,
-        "compression": read("compression", choice(COMPRESSIONS[kind])) or COMPRESSIONS[kind][0],
+        "compression": read("compression", choice(compressions)) or compressions[0],
         **{size: read(size, parse_size) for size in _SIZES},
         "parts": read("parts", whole_number(1, MAX_PARTS)),
         "partition_by": read("partition_by", names),
@@ -240,7 +237,10 @@ def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
 def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     if options.format == "csv":
         yield from options.dialect.problems()
-        return
-    for key in OF_CSV:
-        if given.get(key) is not None:
-            yield f"{key} is an option of CSV; format is {options.format}, so leave it out"
+    for name, kind in FORMATS.items():
+        for key in kind.own_options if name != options.format else ():
+            if given.get(key) is not None:
+                yield (
+                    f"{key} is an option of {name.upper()}; format is {options.format}, so leave "
+                    "it out"
+                )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -16,6 +16,31 @@ EVERY_COLUMN = "*"
 # Columns that travel with the rows to workers, and are no content.
 PART_COLUMN = "_mz_part"
 HASH_COLUMN = "_mz_hash"
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A format that exports write: its options, and what its files are called.
+
+    `compressions` are the values of the option `compression`, the default first. `suffixes` are
+    the ends of files' names, by the compression around the whole file; one inside shows in none.
+    `own_options` are those that other formats do not have.
+    """
+
+    compressions: tuple[str, ...]
+    suffixes: Mapping[str, str]
+    own_options: tuple[str, ...] = ()
+
+
+FORMATS: Mapping[str, ExportFormat] = {
+    "csv": ExportFormat(
+        ("none", "gzip", "zstd"),
+        {"none": ".csv", "gzip": ".csv.gz", "zstd": ".csv.zst"},
+        ("header", "delimiter", "quote", "escape", "null", "force_quote"),
+    ),
+    "parquet": ExportFormat(("snappy", "none", "gzip", "zstd", "lz4"), {"none": ".parquet"}),
+}
+"""By the value of the option `format`, the default first."""
 
 
 class Sink(Protocol):

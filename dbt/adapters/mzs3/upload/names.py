@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dbt.adapters.mzs3.formats.format import FORMATS
 from dbt.adapters.mzs3.upload.folders import escaped
 
-_FILE = re.compile(
-    r"(?:[^/]+=[^/]*/)*part-\d{4,}-(?P<number>\d{4,})\.(?:csv|csv\.gz|csv\.zst|parquet)"
-)
+_SUFFIXES = "|".join(re.escape(s) for kind in FORMATS.values() for s in kind.suffixes.values())
+_FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_SUFFIXES})")
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
 )
 from dbt.adapters.mzs3.formats.csv.scalars import Formatter, NotUtf8
 from dbt.adapters.mzs3.formats.csv.values import Lines, formatter_of
-from dbt.adapters.mzs3.formats.format import PLAIN, CsvSpec, LogicalType, OpenFile, Sink
+from dbt.adapters.mzs3.formats.format import FORMATS, PLAIN, CsvSpec, LogicalType, OpenFile, Sink
 
-_SUFFIXES = {"none": ".csv", "gzip": ".csv.gz", "zstd": ".csv.zst"}
 _CONTENT_TYPES = {
     "none": "text/csv; charset=utf-8",
     "gzip": "application/gzip",
@@ -60,7 +59,7 @@ class CsvFormat:
     @property
     def suffix(self) -> str:
         """`.csv`, and what the compression adds."""
-        return _SUFFIXES[self._compression]
+        return FORMATS["csv"].suffixes[self._compression]
 
     @property
     def content_type(self) -> str:
