@@ -59,7 +59,9 @@ def byte_swapped(words: pa.Array) -> pa.Array:
     """`uint64` with the bytes of each value the other way round."""
     words = _swap(words, _BYTES, 8)
     words = _swap(words, _PAIRS, 16)
-    return pc.bit_wise_or(pc.shift_left(words, _word(32)), pc.shift_right(words, _word(32)))
+    return pc.bit_wise_or(
+        pc.shift_left(words, uint64_scalar(32)), pc.shift_right(words, uint64_scalar(32))
+    )
 
 
 def big_endian(words: pa.Array) -> pa.Array:
@@ -86,13 +88,24 @@ def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
 
 
 def _swap(words: pa.Array, mask: int, bits: int) -> pa.Array:
-    low = pc.shift_left(pc.bit_wise_and(words, _word(mask)), _word(bits))
-    high = pc.bit_wise_and(pc.shift_right(words, _word(bits)), _word(mask))
+    low = pc.shift_left(pc.bit_wise_and(words, uint64_scalar(mask)), uint64_scalar(bits))
+    high = pc.bit_wise_and(pc.shift_right(words, uint64_scalar(bits)), uint64_scalar(mask))
     return pc.bit_wise_or(low, high)
 
 
-def _word(value: int) -> Any:
+def uint64_scalar(value: int) -> Any:
+    """The number as a scalar of `uint64`."""
     return pa.scalar(value, pa.uint64())
+
+
+def is_string(data_type: pa.DataType) -> bool:
+    """Whether the type is text of either offset width."""
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
+
+
+def is_binary(data_type: pa.DataType) -> bool:
+    """Whether the type is bytes of either offset width."""
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
 
 
 def list_offsets(lists: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
 from dbt.adapters.mzs3.formats.csv.floats import float_text
 from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
@@ -203,14 +204,6 @@ def _is_decimal(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_decimal128(data_type) and data_type.scale >= 0)
 
 
-def _is_string(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
-
-
-def _is_binary(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
-
-
 def _is_float(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_float32(data_type) or pa.types.is_float64(data_type))
 
@@ -222,7 +215,7 @@ def _is_timestamp(data_type: pa.DataType) -> bool:
 _NUMBER = string.digits + "-"
 _DATE = _NUMBER + " BC"
 _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
-    (_is_string, Formatter(_string_text, None)),
+    (is_string, Formatter(_string_text, None)),
     (pa.types.is_signed_integer, Formatter(_plain_text, _NUMBER)),
     (_is_decimal, Formatter(_decimal_text, _NUMBER + ".")),
     (_is_float, Formatter(float_text, _NUMBER + ".+eNaInfity")),
@@ -230,7 +223,7 @@ _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
     (pa.types.is_date32, Formatter(date_text, _DATE)),
     (_is_timestamp, Formatter(timestamp_text, _DATE + ":.+")),
     (pa.types.is_time64, Formatter(time_text, string.digits + ":.")),
-    (_is_binary, Formatter(_binary_text, "\\x" + string.hexdigits)),
+    (is_binary, Formatter(_binary_text, "\\x" + string.hexdigits)),
     (pa.types.is_null, Formatter(_plain_text, "")),
 )
 

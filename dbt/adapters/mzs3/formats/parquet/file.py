@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
 from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, ParquetSpec, Sink
 from dbt.adapters.mzs3.formats.parquet.types import file_columns, file_schema
 
@@ -301,12 +302,7 @@ def _ends(sizes: pa.Array) -> pa.Array:
 
 
 def _has_offsets(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(data_type)
-        or pa.types.is_large_string(data_type)
-        or pa.types.is_binary(data_type)
-        or pa.types.is_large_binary(data_type)
-    )
+    return is_string(data_type) or is_binary(data_type)
 
 
 def _fixed_width(data_type: pa.DataType) -> int:

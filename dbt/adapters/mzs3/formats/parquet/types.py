@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import list_offsets, with_one_nan
+from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string, list_offsets, with_one_nan
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.quoting import TextBytes
-from dbt.adapters.mzs3.formats.csv.scalars import interval_text
+from dbt.adapters.mzs3.formats.csv.scalars import NotUtf8, interval_text
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 EXTENSION_KEY = "ARROW:extension:name"
@@ -121,14 +121,6 @@ def _struct_type(data_type: pa.DataType, logical_type: LogicalType) -> pa.DataTy
     return pa.struct([file_field(name, field.type, child) for name, field, child in described])
 
 
-def _is_string(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
-
-
-def _is_binary(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
-
-
 def _is_small(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_int8(data_type) or pa.types.is_int16(data_type))
 
@@ -140,17 +132,13 @@ _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType], ...] = (
     (pa.types.is_int64, "bigint", pa.int64()),
     (pa.types.is_float32, "real", pa.float32()),
     (pa.types.is_float64, "double", pa.float64()),
-    (_is_string, "text", pa.large_string()),
-    (_is_binary, "bytea", pa.large_binary()),
+    (is_string, "text", pa.large_string()),
+    (is_binary, "bytea", pa.large_binary()),
     (pa.types.is_date32, "date", pa.date32()),
     (pa.types.is_time64, "time", pa.time64("us")),
     (pa.types.is_timestamp, "timestamp", pa.timestamp("us")),
     (pa.types.is_null, "text", pa.large_string()),
 )
-
-
-class _NotUtf8(ValueError):
-    """A text column holds bytes that are not UTF-8; Spark does not check its strings."""
 
 
 def file_columns(
@@ -168,7 +156,7 @@ def file_columns(
 def _file_column(values: pa.Array, field: pa.Field, logical_type: LogicalType) -> pa.Array:
     try:
         return _cast(values, field.type, logical_type)
-    except _NotUtf8 as error:
+    except NotUtf8 as error:
         raise ExecutorError(
             f"column {field.name} holds text that is not valid UTF-8, which Parquet's text can't "
             "carry. Select make_valid_utf8() of it, or cast it to binary."
@@ -220,5 +208,5 @@ def _text(values: pa.Array) -> pa.Array:
         try:
             known.values.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise _NotUtf8 from error
+            raise NotUtf8 from error
     return known.values

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +15,7 @@ from dbt.adapters.mzs3.arrow.arrays import (
     null_where,
     raw_bytes,
     reinterpreted,
+    uint64_scalar,
 )
 from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE
 from dbt.adapters.mzs3.shard.types.table import DIGITS, INTERVAL_PARTS
@@ -51,8 +50,8 @@ def stored_time(times: pa.Array) -> pa.Array:
 def time_of(stored: pa.Array) -> pa.Array:
     """What `stored_time` was given."""
     words = from_big_endian(stored)
-    seconds = reinterpreted(pc.shift_right(words, _word(32)), pa.int64())
-    rest = reinterpreted(pc.bit_wise_and(words, _word(_LOW)), pa.int64())
+    seconds = reinterpreted(pc.shift_right(words, uint64_scalar(32)), pa.int64())
+    rest = reinterpreted(pc.bit_wise_and(words, uint64_scalar(_LOW)), pa.int64())
     nanos = pc.add(pc.multiply(seconds, _SECOND), rest)
     return reinterpreted(nanos, pa.time64("ns"))
 
@@ -70,8 +69,8 @@ def interval_of(stored: pa.Array) -> pa.Array:
     """What `stored_interval` was given."""
     high = from_big_endian(pc.binary_slice(stored, 0, 8))
     low = from_big_endian(pc.binary_slice(stored, 8, 16))
-    months = _unflipped_32(pc.shift_right(high, _word(32)))
-    days = _unflipped_32(pc.bit_wise_and(high, _word(_LOW)))
+    months = _unflipped_32(pc.shift_right(high, uint64_scalar(32)))
+    days = _unflipped_32(pc.bit_wise_and(high, uint64_scalar(_LOW)))
     micros = reinterpreted(_flipped_64(low), pa.int64())
     return pa.StructArray.from_arrays(
         [months, days, micros], fields=list(INTERVAL_PARTS), mask=stored.is_null()
@@ -79,7 +78,7 @@ def interval_of(stored: pa.Array) -> pa.Array:
 
 
 def _two_of_32(high: pa.Array, low: pa.Array) -> pa.Array:
-    return pc.bit_wise_or(pc.shift_left(high, _word(32)), low)
+    return pc.bit_wise_or(pc.shift_left(high, uint64_scalar(32)), low)
 
 
 def _unsigned(values: pa.Array) -> pa.Array:
@@ -95,11 +94,7 @@ def _unflipped_32(words: pa.Array) -> pa.Array:
 
 
 def _flipped_64(words: pa.Array) -> pa.Array:
-    return pc.bit_wise_xor(words, _word(_SIGN))
-
-
-def _word(value: int) -> Any:
-    return pa.scalar(value, pa.uint64())
+    return pc.bit_wise_xor(words, uint64_scalar(_SIGN))
 
 
 def stored_numeric(numbers: pa.Array) -> pa.Array:
