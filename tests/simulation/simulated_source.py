@@ -1,0 +1,294 @@
+"""The real code of a source's runs, with a catalog that is a value in the place of Spark."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import source_catalog
+from interleavings import Ask
+from source_catalog import (
+    DECIDED,
+    DECISION,
+    MARK,
+    NEW,
+    RELATIONS,
+    Event,
+    Events,
+    SimulatedLedgerTable,
+)
+
+from dbt.adapters.mzs3.csv_source import compaction, epoch, ledger, ledger_table, lock
+from dbt.adapters.mzs3.csv_source.epoch import Pass
+from dbt.adapters.mzs3.csv_source.events import COMMIT, NOTE, PLAN, VOID
+from dbt.adapters.mzs3.csv_source.fetch import Fetched
+from dbt.adapters.mzs3.csv_source.ledger import (
+    Ledger,
+    current_epochs,
+    latest_snapshot,
+    next_epoch,
+    unfinished_epochs,
+)
+from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
+from dbt.adapters.mzs3.csv_source.lock_table import Owner
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.errors import SourceError
+
+
+class SimulatedLockTable:
+    """A `LockTable` of which nobody ever sees the holder's beat."""
+
+    def __init__(self, ask: Ask, _: SourceRelations) -> None:
+        self._ask = ask
+
+    def create(self, values: dict[str, str]) -> None:
+        self._ask("lock", values["taken_as"])
+
+    def read(self) -> dict[str, str] | None:
+        token = self._ask("holder")
+        return {"taken_as": token, **owner_of(token)} if token else None
+
+    def drop(self) -> None:
+        self._ask("unlock")
+
+    def beat(self, token: str) -> None:
+        return None
+
+    def drop_beat(self, token: str) -> None:
+        pass
+
+
+def owner_of(token: str) -> dict[str, str]:
+    return {"place": token, "boot": "", "pid": "7", "started": "", "host": token}
+
+
+@dataclass
+class Named:
+    """The `ask` of one run, which has a name of its own."""
+
+    ask: Ask
+    name: str
+
+    def __call__(self, *request: Any) -> Any:
+        return self.ask(*request)
+
+
+CLOCK = SimpleNamespace(now=0)
+"""Of the host of the run whose code is running."""
+
+
+class Unwaiting(Cancellation):
+    """Time passes without anybody waiting for it."""
+
+    def wait(self, seconds: float) -> None:
+        pass
+
+
+class Unstarted(threading.Thread):
+    """The holder's thread, which would only renew the lock."""
+
+    def start(self) -> None:
+        pass
+
+    def join(self, timeout: float | None = None) -> None:
+        pass
+
+
+def locked(named: Named) -> SourceLock:
+    """The lock of the source, for one run."""
+    ticks = itertools.count(step=LEASE_S)
+    taken = SourceLock(
+        named, RELATIONS, "lake.orders", wait_s=9 * LEASE_S, clock=lambda: next(ticks)
+    )
+    owner = owner_of(named.name)
+    taken._me = Holder(named.name, Owner(**{**owner, "pid": 7}))
+    taken._cancellation = Unwaiting("lake.orders")
+    taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
+    return taken
+
+
+def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
+    """A run that ingests the source, on a host whose clock says so: what S3 has and the ledger
+    does not."""
+
+    def program(ask: Ask) -> Any:
+        CLOCK.now = clock
+        named = Named(ask, name)
+        with locked(named) as taken:
+            return Pass(
+                spark=named,
+                definition=SimpleNamespace(name="lake.orders"),
+                connection=None,
+                relations=RELATIONS,
+                spec=None,
+                lock=taken,
+                cancellation=taken._cancellation,
+                on_step=lambda step: None,
+            ).run()
+
+    return program
+
+
+def unlocking(ask: Ask) -> None:
+    """Somebody takes the lock away."""
+    table = SimulatedLockTable(ask, RELATIONS)
+    holder = lock.holder_of(table)
+    if holder is not None:
+        lock.take_away(table, holder.token)
+
+
+def noting(ask: Ask, events: Events, *, compacts: bool) -> None:
+    """A run that puts these on record, and may compact."""
+    CLOCK.now = 0
+    named = Named(ask, "D")
+    with locked(named) as taken:
+        made = Ledger(named, RELATIONS, taken)
+        for dead in unfinished_epochs(made.epochs()):
+            made.write_void(dead)
+        made.write_note(next_epoch(made.epochs()), events)
+        if compacts:
+            compaction.compact(named, RELATIONS, made, require_lock=taken.require)
+        taken.require()
+
+
+def compacting(ask: Ask) -> None:
+    """A run that compacts, and has nothing to say."""
+    noting(ask, Events(), compacts=True)
+
+
+def compacting_twice(ask: Ask) -> None:
+    """Two runs, one after the other: the second drops what the first had closed."""
+    compacting(ask)
+    compacting(ask)
+
+
+def deciding(ask: Ask) -> str:
+    """A run-operation: what it put on record is there to stay."""
+    noting(ask, Events([DECISION]), compacts=False)
+    return DECIDED
+
+
+def reading(ask: Ask) -> Any:
+    """A query on the source, which makes its three reads at three moments."""
+    committed = ask("look", "committed")
+    hiding = ask("look", "hiding")
+    return source_catalog.seen(committed, hiding, ask("look", "rows"))
+
+
+def read_events(made: Ledger) -> list[tuple[int, str, Any]]:
+    """What a run goes by: the epochs that it knows of, as their files are now."""
+    epochs = made.epochs()
+    latest = latest_snapshot(epochs) or ""
+    names = [e for e in current_epochs(epochs) if VOID not in epochs[e] or e == latest]
+    return list(made._spark("read", frozenset(names), latest))
+
+
+@contextmanager
+def new_objects(_: Any, __: Any, ___: Any, made: Ledger, ____: Any) -> Iterator[Any]:
+    events = read_events(made)
+    latest: dict[str, tuple[int, int]] = {}
+    for number, phase, event in events:
+        if phase == COMMIT:
+            latest[event[0]] = max(latest.get(event[0], (0, 0)), (number, event[1]))
+    taken = Events(
+        (name, version, name in latest)
+        for name, version in sorted(NEW)
+        if latest.get(name, (0, 0))[1] != version
+    )
+    yield SimpleNamespace(
+        refusal=None,
+        notes=None,
+        full_since=None,
+        waiting_objects=0,
+        waiting_bytes=0,
+        objects=len(taken),
+        bytes=len(taken),
+        frame=taken,
+    )
+
+
+@contextmanager
+def counted_rows(spark: Any, _: Any, __: Any, number: str, plan: Any, *___: Any) -> Iterator[Any]:
+    if spark("rows", number) != frozenset((number, name, version) for name, version, _ in plan):
+        raise SourceError("rows are missing, or there twice")
+    yield plan, Fetched(len(plan), len(plan))
+
+
+def record_failure(_: Any, made: Ledger, number: str, plan: Any, __: str) -> None:
+    made.write_failed(number, plan, Anything())
+
+
+def kept(_: Any, made: Ledger, __: Any) -> Any:
+    events = read_events(made)
+    hidden: dict[str, int] = {}
+    for number, phase, event in events:
+        if phase == COMMIT and event[2]:
+            hidden[event[0]] = max(hidden.get(event[0], 0), number)
+    voids = {one for one in events if one[1] == VOID}
+    for number, phases in made.epochs().items():
+        if VOID in phases:
+            voids.add((int(number), VOID, ()))
+    visible = {
+        (number, phase, event)
+        for number, phase, event in events
+        if phase == NOTE or (phase == COMMIT and number >= hidden.get(event[0], 0))
+    }
+    return Events(sorted({*visible, *voids, MARK}, key=repr))
+
+
+def visible_in(made: Ledger, snapshot: str) -> set[str] | None:
+    copies = made._spark("read", frozenset({snapshot}), snapshot)
+    if MARK not in copies:
+        return None
+    return {str(number) for number, phase, _ in copies if phase == COMMIT}
+
+
+class Anything:
+    """Spark's functions on columns, of which nothing is asked."""
+
+    def __getattr__(self, _: str) -> Anything:
+        return self
+
+    def __call__(self, *_: Any, **__: Any) -> Anything:
+        return self
+
+
+def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that asks Spark asks the catalog."""
+    patch = monkeypatch.setattr
+    patch(ledger, "LedgerTable", SimulatedLedgerTable)
+    patch(ledger, "_framed", lambda events, given: events)
+    patch(ledger, "add_partition", lambda *_: None)  # of rows that nobody sees
+    patch(ledger, "F", Anything())
+    patch(ledger.time, "time_ns", lambda: CLOCK.now * 1_000_000)
+    patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
+    patch(Ledger, "plan", lambda made, number: Events(planned(made, number)))
+    patch(lock, "LockTable", SimulatedLockTable)
+    patch(lock, "_host_guard", lambda name: nullcontext(False))
+    patch(lock, "current_owner", lambda: Owner("", "", 0, "", ""))
+    patch(lock.threading, "Thread", Unstarted)
+    patch(epoch, "new_objects", new_objects)
+    patch(epoch, "counted_rows", counted_rows)
+    patch(
+        Pass, "_fetch", lambda this, number, plan, batch: this.spark("fetch", number, tuple(plan))
+    )
+    patch(Pass, "_record_failure", record_failure)
+    patch(Pass, "_acts_after_commit", False)
+    patch(compaction, "COMPACT_AFTER", 3)
+    patch(compaction, "_kept", kept)
+    patch(compaction, "_visible_in", visible_in)
+    patch(compaction, "_written_epochs", lambda spark, _: sorted(spark("written")))
+    patch(compaction, "_drop_epochs", lambda spark, _, gone: spark("drop_rows", frozenset(gone)))
+    patch(compaction, "show_since", lambda spark, _, number: spark("since", int(number)))
+
+
+def planned(made: Ledger, number: str) -> list[Event]:
+    found = made._spark("read", frozenset({number}), "")
+    return [event for _, phase, event in found if phase == PLAN]
