@@ -162,10 +162,10 @@ def test_no_row_is_lost_and_none_doubled_whenever_it_is_killed(s3, start):
         source = f"raw_{kill}"
         share = (kill + chance.random()) / KILLS
         victim = start(bucket, [before, source], waits=True)
-        finished = json.loads(victim.stdout.readline())
+        finished = json.loads(line_of(victim))
         assert finished["rows"] == rows_of(bucket, range(OBJECTS)), f"after kill {kill - 1}"
         print(f"the run after it took {finished['objects']}")
-        assert victim.stdout.readline() == "ready\n"
+        assert line_of(victim) == "ready\n"
         victim.stdin.write("\n")
         victim.stdin.flush()
         try:
@@ -181,9 +181,16 @@ def test_no_row_is_lost_and_none_doubled_whenever_it_is_killed(s3, start):
     assert found["rows"] == rows_of(bucket, range(OBJECTS))
 
 
+def line_of(process):
+    """The next line that a process says; where it has died instead, why."""
+    line = process.stdout.readline()
+    assert line, process.communicate(timeout=DEADLINE_S)[1]
+    return line
+
+
 def undisturbed(process):
     """How long a process takes for the first run of its last source, in seconds."""
-    process.stdout.readline()
+    line_of(process)
     found = ended(process)  # which sends it off, too
     assert found["objects"] == [OBJECTS, 0]
     return found["seconds"][0]
