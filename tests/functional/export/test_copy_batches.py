@@ -51,7 +51,7 @@ def files(s3: Any, bucket: str, folder: str) -> dict[str, bytes]:
 def test_narrow_rows_come_in_small_batches(spark: Any) -> None:
     rows = spark.range(5000).select(F.repeat(F.lit("x"), F.lit(1000)).alias("c0"))
     with unmeasured_batches(spark):
-        found = sizes(in_parts(rows, 1, taken=NARROW))
+        found = sizes(in_parts(rows, 1, assumed=NARROW))
     assert found == [4096, 904]
 
 
@@ -73,11 +73,11 @@ def test_a_wide_row_is_seen_before_any_row_reaches_python(
             seen.touch()
             yield batch.select([0])
 
-    narrow = in_parts(rows(4999), 1, taken=NARROW)
+    narrow = in_parts(rows(4999), 1, assumed=NARROW)
     assert narrow.mapInArrow(note, "part int").count() == 4999
     seen.unlink()
     with pytest.raises(PySparkException, match=WIDE_ROW):
-        in_parts(rows(5000), 1, taken=NARROW).mapInArrow(note, "part int").collect()
+        in_parts(rows(5000), 1, assumed=NARROW).mapInArrow(note, "part int").collect()
     assert not seen.exists()
 
 
