@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import nullcontext
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import fetch, partitions
 from dbt.adapters.mzs3.csv_source.partitions import location_of, write_partition
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 
 TABLE = [
     ("# Detailed", "string"),
@@ -58,26 +56,6 @@ class Reporting:
     get: Any = MappingProxyType({"rows": 3})
 
 
-class Silent:
-    """A report that never comes; whether somebody waits for it."""
-
-    def __init__(self) -> None:
-        self.is_asked = threading.Event()
-
-    @property
-    def get(self) -> Any:
-        self.is_asked.set()
-        threading.Event().wait()
-
-
-class Refused:
-    """A report that Spark refuses."""
-
-    @property
-    def get(self) -> Any:
-        raise PySparkException("refused")
-
-
 @pytest.fixture
 def catalog(monkeypatch: pytest.MonkeyPatch) -> Described:
     """A catalog with one table, whose rows are written somewhere else."""
@@ -104,28 +82,20 @@ def test_a_run_that_has_lost_its_lock_adds_no_partition(catalog: Described) -> N
     assert catalog.asked[-1] == f"ALTER TABLE raw.t {added}"
 
 
-def test_a_report_that_never_comes_is_not_waited_for() -> None:
-    silent: Any = Silent()
-    assert partitions._reported(silent, wait_s=0) is None
-    assert silent.is_asked.wait(60)
-    reporting: Any = Reporting()
-    assert partitions._reported(reporting) == 3
-    refused: Any = Refused()
-    with pytest.raises(PySparkException, match="refused"):
-        partitions._reported(refused)
-
-
 def test_rows_of_which_spark_reports_nothing_are_no_partition(
     catalog: Described, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitions, "_reported", lambda counted: None)
+    def observed(_: Any) -> None:
+        raise SparkJobError("Spark did not report how many rows it has read")
+
+    monkeypatch.setattr(partitions, "observed", observed)
     monkeypatch.setattr(fetch, "_rows", lambda *_: nullcontext(MagicMock()))
     spec = SimpleNamespace(bucket="b", source="lake.orders")
     relations = SourceRelations("raw", "orders")
     with pytest.raises(SourceError) as raised:
         fetch.fetch_rows(catalog, spec, relations, "7", MagicMock(), 1, 1, lambda: None)
     assert str(raised.value) == (
-        "lake.orders: Spark did not report how many rows were written; nothing of this run is "
-        "committed. Run again with a larger spark.scheduler.listenerbus.eventqueue.capacity"
+        "lake.orders: Spark did not report how many rows it has read; nothing of this run is "
+        "committed"
     )
     assert [text for text in catalog.asked if text.startswith("ALTER")] == []

@@ -128,24 +128,15 @@ def names_or_all(value: Any) -> tuple[str, ...]:
         raise ValueError(f"must be '*' or a list of column names, not {value!r}") from None
 
 
-def whole_number(low: int, high: int) -> Callable[[Any], int]:
-    """A converter that takes whole numbers from `low` to `high`."""
+def whole_number(low: int, high: int | None = None) -> Callable[[Any], int]:
+    """A converter that takes whole numbers from `low` on, up to `high` if that is given."""
+    allowed = f", {low} or more" if high is None else f" from {low} to {high}"
 
     def convert(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}, not {value!r}")
-        return int(value)
-
-    return convert
-
-
-def at_least(least: int) -> Callable[[Any], int]:
-    """A converter that takes whole numbers from `least` on."""
-
-    def convert(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"must be a whole number, {least} or more, not {value!r}")
-        return int(value)
+        number = None if isinstance(value, bool) or not isinstance(value, int) else int(value)
+        if number is None or number < low or (high is not None and number > high):
+            raise ValueError(f"must be a whole number{allowed}, not {value!r}")
+        return number
 
     return convert
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
-from dbt.adapters.mzs3.config.values import ConfigReader, at_least, choice, text
+from dbt.adapters.mzs3.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
 from dbt.adapters.mzs3.csv_source.config.intake import (
     Intake,
@@ -181,7 +181,7 @@ class _Parser:
         return text
 
     def column_count(self) -> int | None:
-        count = self.read("column_count", at_least(1))
+        count = self.read("column_count", whole_number(1))
         if self.header_mode is not HeaderMode.NONE:
             if count is not None:
                 self.problems.append("external.column_count needs `header: false` beside it")

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.csv_source.ranges import (
     rows_in_ranges,
 )
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
-from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
@@ -65,9 +65,11 @@ def fetch_rows(
     while True:
         try:
             with _rows(spark, spec, objects, count, size, large) as rows:
-                written = write_partition(
+                return write_partition(
                     spark, rows, relations.rows, partition, require_lock=require_lock
                 )
+        except SparkJobError as exc:
+            raise SourceError(f"{spec.source}: {exc}; nothing of this run is committed") from exc
         except SPARK_FAILURES as exc:
             key = unclear_object(executor_message(exc))
             if key is None:
@@ -75,14 +77,6 @@ def fetch_rows(
             # After a second one, none is cut: each attempt fetches everything anew.
             large = [] if again else [one for one in large if one.key != key]
             again = True
-            continue
-        if written is None:
-            raise SourceError(
-                f"{spec.source}: Spark did not report how many rows were written; nothing of "
-                "this run is committed. Run again with a larger "
-                "spark.scheduler.listenerbus.eventqueue.capacity"
-            )
-        return written
 
 
 def _large(

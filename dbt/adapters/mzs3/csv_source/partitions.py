@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.status import observed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-REPORT_S = 60.0
-"""So long Spark may take to report what it has written."""
 
 
 def write_partition(
@@ -27,10 +22,8 @@ def write_partition(
     partition: Mapping[str, str],
     *,
     require_lock: Callable[[], None],
-) -> int | None:
+) -> int:
     """The frame's rows are all there is in a partition that only this run writes; how many.
-
-    None if Spark does not report how many: then there is no such partition.
 
     Columns go by position. Readers see the partition once the metastore lists it, which is one
     step, after all of its files are in place. The frame may read the same table.
@@ -40,7 +33,8 @@ def write_partition(
     lock would so take rows from the other, which Spark does not notice.
 
     `require_lock` raises if the lock is no longer held: then the table may have been made anew
-    since, and no partition is added to it.
+    since, and no partition is added to it. Nor is one if Spark does not report how many rows it
+    has written, for which SparkJobError is raised.
     """
     names = [*partition]
     schema = spark.table(table).drop(*names).schema
@@ -49,31 +43,10 @@ def write_partition(
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     folder = partition_folder(spark, table, partition)
     rows.write.mode("overwrite").parquet(folder)
-    written = _reported(counted)
-    if written is not None:
-        require_lock()
-        _add(spark, table, partition, folder)
+    written = int(observed(counted)["rows"])
+    require_lock()
+    _add(spark, table, partition, folder)
     return written
-
-
-def _reported(counted: Observation, wait_s: float = REPORT_S) -> int | None:
-    """How many rows were observed, None if Spark does not say so within `wait_s` seconds.
-
-    It tells by an event, which it drops where its listeners lag behind. `get` waits for ever then.
-    """
-    answer: Future[int] = Future()
-
-    def ask() -> None:
-        try:
-            answer.set_result(int(counted.get["rows"]))
-        except Exception as exc:  # noqa: BLE001 - it is raised again where it is waited for
-            answer.set_exception(exc)
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        return answer.result(wait_s)
-    except TimeoutError:
-        return None
 
 
 def add_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:

@@ -164,7 +164,8 @@ class Prefix:
 def _tried_again(request: Callable[[], Any]) -> Any:
     """The answer; S3 may ask to try again where another request for the key is under way (409)."""
     was_repeated = False
-    for attempt in range(_CONFLICTS + 1):
+    attempt = 0
+    while True:
         try:
             return request()
         except ClientError as exc:
@@ -176,7 +177,7 @@ def _tried_again(request: Callable[[], Any]) -> Any:
                 raise
             was_repeated |= about.get("RetryAttempts", 0) > 0
         Event().wait(_PAUSE_S * 2**attempt)
-    raise AssertionError
+        attempt += 1
 
 
 def _listed(entry: Any) -> ListedObject:

@@ -1,12 +1,17 @@
-"""What Spark's scheduler says of the stages that it runs and has run."""
+"""What Spark says of what it runs and has run: its stages, and the rows that it has seen."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+
+from dbt.adapters.mzs3.errors import SparkJobError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext, SparkStageInfo, StatusTracker
@@ -71,3 +76,31 @@ def rows_written(frame: DataFrame) -> int | None:
         return int(counter.get().value()) if counter.isDefined() else None
     except Py4JError:
         return None  # not a command, or one that writes no files
+
+
+REPORT_S = 60.0
+"""So long Spark may take to report what it has observed, once the rows were read."""
+
+
+def observed(counted: Observation, wait_s: float = REPORT_S) -> Mapping[str, Any]:
+    """What was observed of rows that were read, by name.
+
+    Spark tells it by an event, which it drops where its listeners lag behind, and `get` waits for
+    ever then. Raises SparkJobError after `wait_s` seconds, and what Spark raises.
+    """
+    answer: Future[Mapping[str, Any]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(counted.get)
+        except Exception as exc:  # noqa: BLE001 - it is raised again where it is waited for
+            answer.set_exception(exc)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answer.result(wait_s)
+    except TimeoutError:
+        raise SparkJobError(
+            "Spark did not report how many rows it has read, as it drops what it has no time for; "
+            "run again with a larger spark.scheduler.listenerbus.eventqueue.capacity"
+        ) from None

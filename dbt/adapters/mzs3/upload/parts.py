@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
-from dbt.adapters.mzs3.spark.status import status_tracker
+from dbt.adapters.mzs3.spark.status import observed, status_tracker
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
@@ -154,7 +154,7 @@ def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions)
         raise
     if found.refuted is not None:
         return _Attempt(found.files, refuted=found.refuted)
-    return _Attempt(found.files, int(counted.get["rows"]))
+    return _Attempt(found.files, int(observed(counted)["rows"]))
 
 
 def check_count(written: int, counted: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbt.adapters.mzs3.config.values import ConfigReader, at_least, choice, member, parse_size
+from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, FORMATS
@@ -59,7 +59,7 @@ def read_intake(read: ConfigReader) -> Intake:
     """What `on_overwrite`, `max_objects_per_run` and `max_bytes_per_run` declare."""
     return Intake(
         on_overwrite=read("on_overwrite", member(OnOverwrite)) or OnOverwrite.FAIL,
-        max_objects=read("max_objects_per_run", at_least(1)),
+        max_objects=read("max_objects_per_run", whole_number(1)),
         max_bytes=read("max_bytes_per_run", parse_size),
     )
 
@@ -123,7 +123,7 @@ def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:
     order = read("key_order", member(KeyOrder)) or KeyOrder.ANY
     if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
         read.note(f"key_order: ascending needs {SCAN} in external.discover")
-    hours = read("full_listing_hours", at_least(1))
+    hours = read("full_listing_hours", whole_number(1))
     any_order = read.given.get("key_order", KeyOrder.ANY.value) == KeyOrder.ANY.value
     if "full_listing_hours" in read.given and any_order:
         read.note(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.config.values import ConfigReader, at_least, choice
+from dbt.adapters.mzs3.config.values import ConfigReader, choice, whole_number
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.reading import (
     EXACT,
@@ -21,7 +21,7 @@ def parse_reading(read: ConfigReader, *, has_header: bool) -> Reading:
         header_match=read("header_match", choice(HEADER_MATCHES)) or EXACT,
         on_header_mismatch=read("on_header_mismatch", choice(ON_HEADER_MISMATCH)) or FAIL,
         on_bad_row=read("on_bad_row", choice(ON_BAD_ROW)) or FAIL,
-        max_rejects=read("max_rejects", at_least(0)),
+        max_rejects=read("max_rejects", whole_number(0)),
         encoding=read("encoding", lambda name: canonical_encoding(str(name))) or UTF_8,
     )
     if reading.max_rejects is not None and read.given.get("on_bad_row", FAIL) == FAIL:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
 from dbt.adapters.mzs3.objects.reader import ObjectStream, ReplacedError, WrongPartError
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 Read = Callable[[int], bytes]
 """Reads up to that many bytes, at least one; b"" is the end."""
@@ -19,28 +14,15 @@ Read = Callable[[int], bytes]
 RAW_READ_BYTES = 256 * 1024
 
 
-class ObjectReader:
-    """Reads one object, as it was when it was listed: an ObjectStream that raises ObjectError."""
-
-    def __init__(
-        self,
-        client: S3Client,
-        bucket: str,
-        key: str,
-        etag: str | None = None,
-        *,
-        span: tuple[int, int] | None = None,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._stream = ObjectStream(client, bucket, key, etag, span=span, pause=pause)
-        self.close = self._stream.close
+class ObjectReader(ObjectStream):
+    """Reads one object, as it was when it was listed; raises ObjectError where it can't be."""
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes, at least one; b"" at the end."""
         try:
-            return self._stream.read(size)
+            return super().read(size)
         except (*AwsFailure, ReplacedError, OSError) as exc:
-            raise read_problem(exc, self._stream) from exc
+            raise read_problem(exc, self) from exc
 
 
 def read_problem(exc: Exception, stream: ObjectStream) -> ObjectError:

@@ -213,7 +213,7 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 f"what an earlier run left at {prefix.uri} could not be removed:{listed}\nThe "
                 "next run to this location tries again"
             ) from exc
-        except (UnansweredError, *AwsFailure) as exc:
+        except (UnansweredError, CopyError, *AwsFailure) as exc:
             doing = f"ending the commit of an earlier run at {prefix.uri}"
             raise CopyError(describe_failure(exc, doing)) from exc
         except ValueError as exc:

@@ -22,6 +22,7 @@ from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.status import observed
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
@@ -49,8 +50,8 @@ class Comparison:
 
     @property
     def values(self) -> int:
-        """To be asked after the rows were read; before, it waits for that."""
-        return 0 if self._observed is None else int(self._observed.get[COMPARED] or 0)
+        """To be asked after the rows were read."""
+        return 0 if self._observed is None else int(observed(self._observed)[COMPARED] or 0)
 
 
 def rows_at(

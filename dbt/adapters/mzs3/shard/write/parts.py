@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.write.clean_up import left_by_tasks
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.upload.parts import COMPUTED_TWICE, check_count, reported
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -153,21 +154,20 @@ def _attempt(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded | 
     counted = Observation()
     diff = F.col(DIFF)
     none = F.lit(0).cast("bigint")
-    observed = changes.observe(
+    rows = changes.observe(
         counted,
         F.count(F.lit(1)).alias("rows"),
         F.sum(F.when(diff > 0, diff).otherwise(none)).alias("additions"),
         F.sum(F.when(diff < 0, -diff).otherwise(none)).alias("retractions"),
     )
-    reports = reported(observed, spec)
+    reports = reported(rows, spec)
     if reports.refuted is not None:
         abort_all(prefix, [(report["key"], report["upload_id"]) for report in reports.files])
         return None
     files = tuple(map(PendingFile.from_dict, reports.files))
-    check_count(sum(file.rows for file in files), int(counted.get["rows"]))
-    return Uploaded(
-        files, int(counted.get["additions"] or 0), int(counted.get["retractions"] or 0)
-    )
+    found = observed(counted)
+    check_count(sum(file.rows for file in files), int(found["rows"]))
+    return Uploaded(files, int(found["additions"] or 0), int(found["retractions"] or 0))
 
 
 def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:

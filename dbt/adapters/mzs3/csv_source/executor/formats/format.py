@@ -42,7 +42,7 @@ class StoredObject:
         span = (start, end)
         reader = ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
         with contextlib.closing(reader):
-            return b"".join(iter(lambda: reader.read(end - start), b""))
+            return reader.rest()
 
 
 @dataclass(frozen=True)
