@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from committing import prefix
 from memory_s3 import MemoryS3, failure
+from overwriting import DeathError, holding, manifest_of, overwrite, seen
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.existing import (
-    Existing,
     plan_replacement,
     read_existing,
     require_ours,
@@ -25,76 +24,14 @@ from dbt.adapters.mzs3.export.commit.intent import (
     PendingExport,
     StaleFilesError,
 )
-from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
-LOCATION = S3Location("b", "x/")
 OLD = {"part-0000-0001.csv": 10, "part-0001-0001.csv": 11, "part-0002-0001.csv": 12}
 NEW = {"part-0000-0002.csv": 20, "part-0001-0002.csv": 21}
-SINGLE_OLD = {"all.csv": 10}
-SINGLE_NEW = {"all.csv": 20}
-
-
-class DeathError(BaseException):
-    """The process ends here."""
-
-
-def manifest_of(sizes: dict[str, int]) -> dict[str, Any]:
-    entries = [
-        {
-            "url": f"s3://b/x/{name}",
-            "meta": {"content_length": size, "record_count": 1, "run_id": str(sizes)},
-        }
-        for name, size in sizes.items()
-    ]
-    return {
-        "entries": entries,
-        "author": {"name": "dbt-mzs3"},
-        "run_id": str(sizes),
-        "meta": {"record_count": len(sizes)},
-    }
-
-
-def prefix(s3: MemoryS3) -> Prefix:
-    client: Any = s3
-    return Prefix(client, LOCATION)
-
-
-def holding(s3: MemoryS3, sizes: dict[str, int]) -> Existing:
-    """A location with an export."""
-    for name, size in sizes.items():
-        s3.objects[f"x/{name}"] = b"x" * size
-    s3.objects["x/_manifest.json"] = to_json(manifest_of(sizes))
-    existing = read_existing(prefix(s3))
-    assert existing is not None
-    return existing
-
-
-def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit:
-    """A run that has uploaded its files and goes on to commit them."""
-    files = [s3.opened(f"x/{name}", size) for name, size in sizes.items()]
-    replaced = plan_replacement(existing, files, partitioned=False, everything=False)
-    pending = PendingExport(
-        tuple(files),
-        manifest_of(sizes),
-        replaces=existing.etag,
-        stale=tuple(f"x/{name}" for name in replaced.stale),
-        in_place=prefix(s3).find(files[0].key).etag if replaced.in_place else None,  # type: ignore[union-attr]
-    )
-    return Commit(prefix(s3), pending, deletes=True)
-
-
-def seen(s3: MemoryS3) -> list[str]:
-    """What a reader that follows the manifest finds; every file must be there, and be it."""
-    entries = json.loads(s3.objects["x/_manifest.json"])["entries"]
-    for entry in entries:
-        key = entry["url"].removeprefix("s3://b/")
-        assert len(s3.objects[key]) == entry["meta"]["content_length"]
-    return [entry["url"].rsplit("/")[-1] for entry in entries]
 
 
 def test_the_old_export_gives_way_to_the_new_one_at_once(s3: MemoryS3) -> None:
@@ -230,95 +167,6 @@ def test_a_run_that_another_overtook_leaves_that_one_alone(s3: MemoryS3) -> None
     assert s3.objects == there
 
 
-@pytest.mark.parametrize("dies_at", range(8))
-def test_a_single_file_is_replaced_whole(s3: MemoryS3, dies_at: int) -> None:
-    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-    requests = 0
-
-    def before(action: str, key: str) -> None:
-        nonlocal requests
-        requests += 1
-        if requests > dies_at:
-            raise DeathError
-
-    s3.before = before
-    with contextlib.suppress(DeathError):
-        commit.run()
-    s3.before = lambda action, key: None
-    recover(prefix(s3), deletes=True)
-    assert seen(s3) == ["all.csv"]
-    assert "x/_committing.json" not in s3.objects
-
-
-def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: MemoryS3) -> None:
-    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-
-    def refuse(action: str, key: str) -> None:
-        if (action, key) == ("PutObject", "x/_manifest.json"):
-            raise failure("AccessDenied")
-
-    s3.before = refuse
-    with pytest.raises(CommitError) as raised:
-        commit.run()
-    [left] = raised.value.remains
-    assert "may not name the new files yet: the next run to this location" in left
-    s3.before = lambda action, key: None
-    recover(prefix(s3), deletes=True)
-    assert seen(s3) == ["all.csv"]
-    assert len(s3.objects["x/all.csv"]) == 20
-
-
-def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
-    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-    commit._claim()
-    s3.uploads.clear()  # by a lifecycle rule, or another run
-    assert recover(prefix(s3), deletes=True).finished is None
-    assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
-    assert len(s3.objects["x/all.csv"]) == 10
-
-
-def test_a_single_file_whose_completion_is_refused_is_taken_back(s3: MemoryS3) -> None:
-    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-
-    def refuse(action: str, key: str) -> None:
-        if action == "CompleteMultipartUpload":
-            raise failure("AccessDenied", action)
-
-    s3.before = refuse
-    with pytest.raises(CommitError) as raised:
-        commit.run()
-    assert str(raised.value) == (
-        "committing s3://b/x/ failed: completing the upload of s3://b/x/all.csv failed: "
-        "AccessDenied: No. (needs s3:PutObject)"
-    )
-    assert raised.value.remains == ()
-    assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
-    assert len(s3.objects["x/all.csv"]) == 10
-
-
-def test_a_single_file_that_became_another_runs_gets_no_manifest(s3: MemoryS3) -> None:
-    """The upload is gone, and another run has a file of that size there, but no manifest yet."""
-    existing = holding(s3, SINGLE_OLD)
-    late, other = overwrite(s3, existing, SINGLE_NEW), overwrite(s3, existing, SINGLE_NEW)
-    manifest = {**other.pending.manifest, "run_id": "other"}
-    other = Commit(prefix(s3), replace(other.pending, manifest=manifest), deletes=True)
-
-    def before(action: str, key: str) -> None:
-        if action == "CompleteMultipartUpload":
-            s3.before = lambda action, key: None
-            [file] = late.pending.files
-            s3.abort_multipart_upload(Key=file.key, UploadId=file.upload_id)
-            assert recover(prefix(s3), deletes=True).finished is None
-            other._claim()
-            other._complete_and_decide()
-
-    s3.before = before
-    with pytest.raises(CommitError, match="another run has committed an export"):
-        late.run()
-    other._make_visible()
-    assert json.loads(s3.objects["x/_manifest.json"]) == other.pending.manifest
-
-
 def test_numbers_of_a_commit_that_went_back_outlive_an_export_without_files(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     closed = CommitIntent("b", "closed", None, "b", used=UsedNames(next_number=3))
@@ -435,18 +283,3 @@ def test_a_manifest_of_others_is_refused(s3: MemoryS3, content: bytes) -> None:
     s3.objects["x/_manifest.json"] = content
     with pytest.raises(LocationError, match="is not a manifest that dbt-mzs3 writes"):
         read_existing(prefix(s3))
-
-
-def test_a_single_file_that_another_run_has_given_up_is_told_of_as_that(s3: MemoryS3) -> None:
-    commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-
-    def give_up(action: str, key: str) -> None:
-        if action == "CompleteMultipartUpload":
-            s3.before = lambda *_: None
-            s3.uploads.clear()
-            assert recover(prefix(s3), deletes=True).finished is None
-
-    s3.before = give_up
-    with pytest.raises(CommitError, match="uploads of this run are gone"):
-        commit.run()
-    assert seen(s3) == list(SINGLE_OLD)
