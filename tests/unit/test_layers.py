@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -71,16 +72,20 @@ def is_shipped(path: Path) -> bool:
     return is_in(path, SHIPPED)
 
 
+@functools.cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def imported(path: Path) -> Iterator[str]:
     """Every module that a file imports when it runs, by its full name."""
-    tree = ast.parse(path.read_text())
     for_types = {
         id(child)
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for child in ast.walk(node)
     }
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if id(node) in for_types:
             continue
         if isinstance(node, ast.Import):
@@ -138,11 +143,7 @@ def test_work_is_plain_python_without_dbt(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_jobs_use_dataframes_only(path: Path) -> None:
-    used = {
-        node.attr
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute)
-    }
+    used = {node.attr for node in nodes_of(path) if isinstance(node, ast.Attribute)}
     assert name_of(path) in CLASSIC_ONLY or not used & NOT_OVER_CONNECT
 
 
@@ -162,7 +163,7 @@ def module_of(path: Path) -> str:
 
 
 def own_imports(path: Path, names: Collection[str]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             of_names = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (one if one in names else node.module for one in of_names)
@@ -183,7 +184,7 @@ def test_what_travels_imports_its_own_at_the_top(path: Path) -> None:
     """A module that a function imports is not seen when the function is made to travel."""
     functions = (
         node
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     )
     inside = [
