@@ -5,6 +5,7 @@ import os
 
 from botocore.loaders import JSONFileLoader
 from hypothesis import settings
+from support.examples import examples
 
 pytest_plugins = ["dbt.tests.fixtures.project", "postgres_server"]
 
@@ -14,7 +15,7 @@ os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 os.environ["AWS_CONFIG_FILE"] = os.devnull
 os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
 
-settings.register_profile("mzs3", deadline=None)
+settings.register_profile("mzs3", examples(100), deadline=None)
 settings.load_profile("mzs3")
 
 # Each mock of AWS drops boto3's session, and each new one reads the same models: 0.2 s.

@@ -11,9 +11,10 @@ from decimal import Decimal
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stored_objects import MemoryClient, problem_of, read_all, stored
+from support.examples import examples
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
@@ -107,7 +108,7 @@ def files(draw):
     return record(*types), rows
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     file=files(),
     codec=st.sampled_from(["null", "deflate"]),

@@ -4,8 +4,9 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 import pytest
 from csv_source_helpers import DIALECT, columns, problem_of, read
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
@@ -68,7 +69,7 @@ def numbers(draw):
 
 
 @pytest.mark.parametrize(("precision", "scale"), KINDS)
-@settings(max_examples=150)
+@examples(150)
 @given(numbers())
 @example("400000000000000000000")
 @example("9" * 39)

@@ -7,9 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stored_objects import MemoryClient, problem_of, read_all, stored
+from support.examples import examples
 
 from dbt.adapters.mzs3.arrow import parquet as arrow_parquet
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
@@ -63,7 +64,7 @@ def tables(draw):
     return pa.table(columns, names=[f"c.{number}" for number in range(len(columns))])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     table=tables(),
     group=st.integers(1, 30),

@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
@@ -52,7 +53,7 @@ VALUES = {
 
 @pytest.mark.parametrize("data_type", VALUES)
 @pytest.mark.parametrize("dialect", [CsvDialect(), CsvDialect(delimiter="\t", null="\\N")])
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_there_and_back(data_type, dialect, data):
     values = data.draw(st.lists(st.none() | VALUES[data_type], min_size=1, max_size=15))

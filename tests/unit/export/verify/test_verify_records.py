@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dbt.adapters.mzs3.export import object_content
 from dbt.adapters.mzs3.export.object_content import RecordCounter
@@ -40,7 +41,7 @@ def count(text, dialect, size):
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=80)
+@examples(80)
 @given(data=st.data())
 def test_any_rows(name, data):
     dialect = DIALECTS[name]

@@ -10,8 +10,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 from compressed_files import cut, files_of, flights, lines_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dbt.adapters.mzs3.formats.csv import compress
 
@@ -52,7 +53,7 @@ def test_files_are_almost_full_and_never_larger(codec, texts, limit):
     assert min(sizes[:-1]) > 0.95 * limit
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_limit_holds_and_bytes_do_not_depend_on_the_cuts(data):
     """Small chunks, so that all of it is exercised; sizes from nothing to several chunks."""

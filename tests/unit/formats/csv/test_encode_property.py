@@ -4,9 +4,10 @@ import string
 from decimal import Decimal
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from plain_encoder import plain_line
+from support.examples import examples
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
@@ -139,7 +140,7 @@ def stored(kind):
     return pa.int64() if pa.types.is_temporal(kind) else kind
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@examples(300, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), DIALECTS, st.sets(st.sampled_from("abcd")) | st.just("*"))
 def test_lines_equal_the_plain_encoder(table, dialect, force):
     kinds, logical_types, rows, batch = table
@@ -151,13 +152,13 @@ def test_lines_equal_the_plain_encoder(table, dialect, force):
     ]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.floats() | LONG.map(float), min_size=1))
 def test_doubles_equal_the_plain_encoder(values):
     check_floats(pa.float64(), values)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.floats(width=32), min_size=1))
 def test_floats_equal_the_plain_encoder(values):
     check_floats(pa.float32(), values)

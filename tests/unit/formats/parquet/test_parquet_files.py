@@ -8,9 +8,10 @@ import sys
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from parquet_files import Bytes, cut, files_of, format_of, opened, orders, read
+from support.examples import examples
 
 from dbt.adapters.mzs3.formats.parquet import file as parquet_file
 from dbt.adapters.mzs3.formats.parquet.file import row_ends
@@ -89,7 +90,7 @@ def test_footers_count_where_they_are_most_of_the_file():
     assert int.from_bytes(files[0][-8:-4], "little") > 200_000
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     lengths=st.lists(st.integers(0, 100) | st.integers(0, 100_000), max_size=60),
     limit=st.integers(64 << 10, 400 << 10),

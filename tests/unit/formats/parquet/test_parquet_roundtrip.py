@@ -6,9 +6,10 @@ from itertools import pairwise
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from parquet_files import cut, files_of, read
+from support.examples import examples
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.scalars import interval_text
@@ -114,7 +115,7 @@ def as_read(value, logical_type):
     return value
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@examples(150, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(1, 5), st.sampled_from([1, 300, 2000, 256 << 20]))
 def test_round_trip_whatever_the_batches(table, size, limit):
     logical_types, batch = table
@@ -129,7 +130,7 @@ def test_round_trip_whatever_the_batches(table, size, limit):
     assert [column.to_pylist() for column in read(files).columns] == expected
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@examples(80, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
 def test_size_of_a_row_is_its_own(table):
     _, batch = table

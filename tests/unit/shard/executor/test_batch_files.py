@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import dataset
 from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagged, written
 from shard_values import columns, same, wire_array
+from support.examples import examples
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -60,7 +61,7 @@ def test_files_have_no_names_of_users() -> None:
     assert b"name of" not in data
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(columns(), st.sampled_from(ENCODINGS))
 def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding) -> None:
     kind, values = column

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from proto_messages import message_class
 from shard_values import columns, wire_array
+from support.examples import examples
 
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types.kind import (
@@ -94,7 +95,7 @@ def test_each_type_is_its_field(kind: Type, value: Any, text: str) -> None:
     assert text_of(message) == f"datums {{ {text} }}".replace("  ", " ")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(columns())
 def test_every_message_is_whole(column: tuple[Type, pa.Array]) -> None:
     kind, values = column

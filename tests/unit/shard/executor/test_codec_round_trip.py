@@ -6,9 +6,10 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shard_values import columns, every_scalar, same, types, values_of, wire_array
+from support.examples import examples
 
 from dbt.adapters.mzs3.shard.executor.codec.decode import (
     DamagedError,
@@ -20,7 +21,7 @@ from dbt.adapters.mzs3.shard.types.kind import Type, list_of, record_of
 from dbt.adapters.mzs3.shard.types.storage import wire_type
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(columns())
 def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
@@ -32,7 +33,7 @@ def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
     same(decoded, values)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(columns())
 def test_a_datum_comes_back(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
@@ -41,7 +42,7 @@ def test_a_datum_comes_back(column: tuple[Type, pa.Array]) -> None:
 
 @pytest.mark.parametrize("kind", [*every_scalar()], ids=str)
 def test_every_scalar_comes_back(kind: Type) -> None:
-    @settings(max_examples=15)
+    @examples(15)
     @given(st.lists(values_of(kind) | st.none(), max_size=10))
     def check(values: list[object]) -> None:
         array = wire_array(values, kind)
@@ -51,7 +52,7 @@ def test_every_scalar_comes_back(kind: Type) -> None:
     check()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data(), st.lists(types, min_size=1, max_size=4), st.integers(0, 5))
 def test_only_what_is_wanted_is_decoded(data: st.DataObject, kinds: list[Type], rows: int) -> None:
     arrays = [
@@ -65,7 +66,7 @@ def test_only_what_is_wanted_is_decoded(data: st.DataObject, kinds: list[Type], 
         same(found, arrays[place])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(columns(), st.integers(0, 12))
 def test_bytes_do_not_depend_on_the_batch(column: tuple[Type, pa.Array], at: int) -> None:
     kind, values = column
@@ -111,7 +112,7 @@ def test_rows_without_columns_are_empty() -> None:
 _KIND = record_of(Type("integer"), list_of(Type("text")), Type("numeric", precision=9, scale=2))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_damage_is_an_error_or_another_value_but_nothing_else(data: st.DataObject) -> None:
     values = wire_array(data.draw(st.lists(values_of(_KIND), min_size=1, max_size=4)), _KIND)

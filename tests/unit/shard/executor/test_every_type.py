@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shard_files import batch_of, opened, read, tagged, written
 from shard_values import every_type, extremes_of, nullable, same, wire_array
+from support.examples import examples
 
 from dbt.adapters.mzs3.shard.executor.batch.read import ReadColumn
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
@@ -44,7 +45,7 @@ def test_extremes_come_back_from_a_file(kind: Type, encoding: Encoding) -> None:
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_both_encodings_decode_to_what_was_drawn(kind: Type) -> None:
-    @settings(max_examples=15)
+    @examples(15)
     @given(st.lists(nullable(kind), min_size=1, max_size=6))
     def check(drawn: list[Any]) -> None:
         values = wire_array(drawn, kind)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shard_values import numerics, same, values_of, wire_array
+from support.examples import examples
 
 from dbt.adapters.mzs3.shard.executor.batch.read import widened
 from dbt.adapters.mzs3.shard.types.kind import Type, is_wider, list_of, map_of, record_of
@@ -18,7 +19,7 @@ plain = st.sampled_from([Type(name) for name in NAMES]) | numerics
 TEXT = Type("text")
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(plain, plain, st.sampled_from(["alone", "list", "record", "map"]), st.data())
 def test_widened_values_are_the_same(
     kind: Type, target: Type, inside: str, data: st.DataObject

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shard_values import columns, every_scalar, numerics, same, scaled, values_of, wire_array
+from support.examples import examples
 
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
@@ -24,7 +25,7 @@ from dbt.adapters.mzs3.shard.types.storage import storage_type
 from dbt.adapters.mzs3.shard.types.table import SCALARS
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(columns())
 def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
@@ -35,7 +36,7 @@ def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
     same(unstored(array, kind), values)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(columns())
 def test_both_encodings_decode_to_equal_values(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
@@ -45,7 +46,7 @@ def test_both_encodings_decode_to_equal_values(column: tuple[Type, pa.Array]) ->
 
 @pytest.mark.parametrize("kind", [*every_scalar()], ids=str)
 def test_every_scalar_comes_back(kind: Type) -> None:
-    @settings(max_examples=20)
+    @examples(20)
     @given(st.lists(values_of(kind) | st.none(), max_size=10))
     def check(values: list[object]) -> None:
         array = wire_array(values, kind)
@@ -67,7 +68,7 @@ SORTED = [name for name, scalar in SCALARS.items() if scalar.sorts]
 def test_stored_values_sort_as_values(name: str) -> None:
     kind = Type(name)
 
-    @settings(max_examples=30)
+    @examples(30)
     @given(st.lists(values_of(kind), min_size=2, max_size=10))
     def check(values: list[Any]) -> None:
         ordered = sorted(values, key=in_order)

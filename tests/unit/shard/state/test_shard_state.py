@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shard_states import batch, column
 from shard_values import types
+from support.examples import examples
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.schema import Column
@@ -181,7 +182,7 @@ def states(draw: st.DrawFn) -> ShardState:
     return state.with_columns(columns[:1], 100)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(states())
 def test_json_gives_the_state_back(state: ShardState) -> None:
     document = to_document(state, "me")
