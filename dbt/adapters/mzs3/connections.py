@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,15 @@ def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
     """Our errors as dbt's: what Spark said is a database error, the rest a runtime error."""
     kind = DbtDatabaseError if isinstance(error, SparkJobError) else DbtRuntimeError
     return kind(str(error))
+
+
+@contextmanager
+def own_errors_as_dbts() -> Iterator[None]:
+    """Raises our errors as dbt's, for what dbt calls without a handler of its own."""
+    try:
+        yield
+    except Mzs3Error as exc:
+        raise as_dbt_error(exc) from exc
 
 
 def _log_folder() -> Path | None:

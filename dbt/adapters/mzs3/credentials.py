@@ -130,12 +130,12 @@ class Mzs3Credentials(SparkCredentials):
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
 
 
-def require_session(method: str | None, what: str) -> None:
-    """Raises SparkJobError unless the profile's method is the one that this needs."""
-    if method != Mzs3ConnectionMethod.SESSION:
+def require_session(credentials: Mzs3Credentials, what: str) -> None:
+    """Raises SparkJobError unless the profile's method is `session`, which `what` needs."""
+    if credentials.method != Mzs3ConnectionMethod.SESSION:
         raise SparkJobError(
-            f"{what} needs `method: session` in the profile; `method: {method}` runs SQL only in "
-            "this version of dbt-mzs3"
+            f"{what} needs `method: session` in the profile; `method: {credentials.method}` runs "
+            "SQL only in this version of dbt-mzs3"
         )
 
 

@@ -21,19 +21,19 @@ from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection
-from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
+from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, own_errors_as_dbts
 from dbt.adapters.mzs3.credentials import require_session
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
-from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
+from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.jobs import render_copy_job
-from dbt.adapters.mzs3.operations import locations, sources
-from dbt.adapters.mzs3.project.declarations import check_declarations, compile_shard_job
+from dbt.adapters.mzs3.jobs import render_copy_job, render_shard_job
+from dbt.adapters.mzs3.operations import OPERATIONS
+from dbt.adapters.mzs3.project.declarations import check_declarations, shard_options
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.shard_sources import make_shard_relation, read_shards_for_node
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
+from dbt.adapters.mzs3.shard.config.options import parse_shard_options
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import load_seed
 
@@ -49,26 +49,17 @@ COPY_FLAG = "enable_copy_to_s3"
 
 @dataclass
 class Mzs3Config(SparkConfig):
-    """The options of models: dbt-spark's, and those of `copy_to_s3`.
+    """The options of models: dbt-spark's, and those of `copy_to_s3` and `persist_shard`.
 
-    dbt does not check their types; `copy_to_s3` checks its own before the model runs.
-
-    - location: `s3://bucket/prefix`, or a SQL expression for it that may use `mz_now()`
-    - aws_connection: a name under `aws_connections` in the profile
-    - format: `csv` or `parquet`
-    - compression: `none`, `gzip`, `zstd`; for Parquet also `snappy`, its default, and `lz4`
-    - max_file_size, part_size, max_multi_part_bytes_in_memory: bytes, or text such as `'256MB'`
-    - parts: how many parts the rows are hashed into
-    - partition_by: a column or several, which become folders such as `country=NZ/`
-    - single_file: the name of the one object that holds the whole result
-    - on_existing: `fail`, `overwrite` or `resume`, where the location is not empty
-    - header, delimiter, quote, escape, null, force_quote: the CSV dialect, as in PostgreSQL
-    - mode, encoding, sort_by, column_defaults, column_renames, column_types: of `persist_shard`
-    - encryption, kms_key_id, storage_class, object_tags, acl: passed to S3 with each file
+    dbt does not check their types; each materialization checks its own before the model runs.
     """
 
+    # `s3://bucket/prefix`; for an export also a SQL expression for it, in which `mz_now()` is the
+    # run's start. The connection is a name under `aws_connections` in the profile.
     location: str | None = None
     aws_connection: str | None = None
+
+    # The files of an export. Sizes are bytes, or text such as `'256MB'`.
     format: str | None = None
     compression: str | None = None
     max_file_size: str | int | None = None
@@ -78,18 +69,24 @@ class Mzs3Config(SparkConfig):
     partition_by: str | list[str] | None = None
     single_file: str | None = None
     on_existing: str | None = None
+
+    # The CSV dialect, as in PostgreSQL.
     header: bool | None = None
     delimiter: str | None = None
     quote: str | None = None
     escape: str | None = None
     null: str | None = None
     force_quote: str | list[str] | None = None
+
+    # Of `persist_shard`.
     mode: str | None = None
     encoding: str | None = None
     sort_by: str | list[str] | None = None
     column_defaults: dict[str, Any] | None = None
     column_renames: dict[str, str] | None = None
     column_types: dict[str, str] | None = None
+
+    # Passed to S3 with each object.
     encryption: str | None = None
     kms_key_id: str | None = None
     storage_class: str | None = None
@@ -210,24 +207,28 @@ class Mzs3Adapter(SparkAdapter):
                 f"copy_to_s3 is turned off for this project by the flag {COPY_FLAG} in "
                 f"dbt_project.yml; to export {node}, set it to true there, or remove it"
             )
-        try:
-            require_session(self.config.credentials.method, f"{node}: copy_to_s3")
-            parse_options(node, options, self.config.credentials.connections)
-            return render_copy_job(
-                node,
-                query,
-                options,
-                schema=str(relation.schema),
-                identifier=str(relation.identifier),
-                full_refresh=full_refresh,
-            )
-        except Mzs3Error as exc:
-            raise as_dbt_error(exc) from exc
+        credentials = self.config.credentials
+        with own_errors_as_dbts():
+            require_session(credentials, f"{node}: copy_to_s3")
+            parse_options(node, options, credentials.connections)
+        return render_copy_job(
+            node,
+            query,
+            options,
+            schema=str(relation.schema),
+            identifier=str(relation.identifier),
+            full_refresh=full_refresh,
+        )
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:
         """The PySpark job of a `persist_shard` model; fails on any option that is wrong."""
-        return compile_shard_job(self.config.credentials, node, query)
+        name, options = node.unique_id, shard_options(node)
+        credentials = self.config.credentials
+        with own_errors_as_dbts():
+            require_session(credentials, f"{name}: persist_shard")
+            parse_shard_options(name, options, credentials.connections)
+        return render_shard_job(name, query, options)
 
     @available.parse_none
     def narrowed_by(self) -> str | None:
@@ -239,59 +240,10 @@ class Mzs3Adapter(SparkAdapter):
     # --- run-operations --------------------------------------------------------------------
 
     @available.parse_none
-    def validate_aws_connection(self, name: Any, location: Any, queue: Any) -> None:
-        """Try what exports need on a prefix, and sources on a queue."""
-        locations.validate(self, name, location, queue)
-
-    @available.parse_none
-    def verify_copy(self, location: Any, aws_connection: Any) -> None:
-        """Compare an export with its manifest."""
-        locations.verify(self, location, aws_connection)
-
-    @available.parse_none
-    def describe_shard(self, location: Any, aws_connection: Any) -> None:
-        """Print a shard's columns and batches."""
-        locations.describe_shard(self, location, aws_connection)
-
-    @available.parse_none
-    def compact_shard(self, location: Any, aws_connection: Any, how: Any) -> None:
-        """Make one batch of those up to a time, and remove files that no batch names."""
-        locations.compact(self, location, aws_connection, how)
-
-    @available.parse_none
-    def copy_report(self, schema: Any, path: Any, days: Any) -> None:
-        """Write a page about the exports of the last days."""
-        locations.report(self, schema, path, days)
-
-    @available.parse_none
-    def ingest_s3_sources(self, select: Any) -> None:
-        """Ingest the named sources, or all."""
-        sources.ingest(self, select)
-
-    @available.parse_none
-    def s3_source_status(self, select: Any) -> None:
-        """A table of how the named sources stand, or all."""
-        sources.show_status(self, select)
-
-    @available.parse_none
-    def purify_s3_sources(self, select: Any) -> None:
-        """Show the purified definitions of the named sources, or of all."""
-        sources.show_purified(self, select)
-
-    @available.parse_none
-    def act_on_s3_objects(self, operation: str, source: Any, objects: Any) -> None:
-        """Retry, skip or retract objects, by the name of the operation."""
-        sources.act_on_objects(self, ObjectAction(operation), source, objects)
-
-    @available.parse_none
-    def reset_s3_source(self, source: Any, confirm: Any) -> None:
-        """Drop all that was ingested of a source."""
-        sources.reset(self, source, confirm)
-
-    @available.parse_none
-    def unlock_s3_source(self, source: Any) -> None:
-        """Take the lock of one source away from whoever has it."""
-        sources.unlock_source(self, source)
+    def run_operation(self, operation: str, *arguments: Any) -> None:
+        """Do what the macro of this name is for; fails with dbt's errors."""
+        with own_errors_as_dbts():
+            OPERATIONS[operation](self, *arguments)
 
     # --- S3 CSV sources --------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
-from dbt.adapters.mzs3.response import CopyLogEvent, copy_response
+from dbt.adapters.mzs3.response import CopyLogEvent, CopyResponse
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
 from dbt.adapters.mzs3.upload.parts import WriteResult
@@ -87,11 +87,13 @@ def job_response(result: Any) -> AdapterResponse:
     if isinstance(result, AdapterResponse):
         return result
     if isinstance(result, WriteResult):
-        return copy_response(
-            rows=result.rows,
+        return CopyResponse(
+            _message=f"COPY {result.rows}",
+            code="COPY",
+            rows_affected=result.rows,
             location=result.location,
             manifest=result.manifest,
-            files=result.files,
+            files_written=result.files,
             bytes_written=result.bytes,
             as_of=result.as_of,
         )

@@ -41,22 +41,6 @@ class CopyResponse(AdapterResponse):
     as_of: int | None = None
 
 
-def copy_response(
-    *, rows: int, location: str, manifest: str, files: int, bytes_written: int, as_of: int
-) -> CopyResponse:
-    """The response to a committed export."""
-    return CopyResponse(
-        _message=f"COPY {rows}",
-        code="COPY",
-        rows_affected=rows,
-        location=location,
-        manifest=manifest,
-        files_written=files,
-        bytes_written=bytes_written,
-        as_of=as_of,
-    )
-
-
 def _message_type() -> Any:
     """A message of dbt's log whose data is any JSON object: dbt's own have fixed fields."""
     common = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR.fields_by_name["info"].message_type

@@ -9,11 +9,8 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_session
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.jobs import render_shard_job
 from dbt.adapters.mzs3.project.shard_sources import is_shard, shard_source
 from dbt.adapters.mzs3.project.sources import is_csv_source, source_definition
 from dbt.adapters.mzs3.shard.config.options import parse_shard_options
@@ -77,15 +74,3 @@ def shard_options(node: Any) -> dict[str, Any]:
     if node.config.column_types:
         given["column_types"] = node.config.column_types
     return given
-
-
-def compile_shard_job(credentials: Mzs3Credentials, node: Any, query: str) -> str:
-    """The job's source; creates nothing. Raises DbtRuntimeError with all that is wrong."""
-    name = node.unique_id
-    given = shard_options(node)
-    try:
-        require_session(credentials.method, f"{name}: persist_shard")
-        parse_shard_options(name, given, credentials.connections)
-        return render_shard_job(name, query, given)
-    except Mzs3Error as exc:
-        raise as_dbt_error(exc) from exc

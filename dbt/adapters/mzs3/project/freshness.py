@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
@@ -19,13 +18,15 @@ from dbt.adapters.mzs3.csv_source.freshness import (
 )
 from dbt.adapters.mzs3.csv_source.listing import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import source_definition, source_of
+from dbt.adapters.mzs3.project.sources import (
+    is_csv_source,
+    source_definition,
+    source_of,
+    source_session,
+)
 from dbt.adapters.mzs3.project.variables import is_set
-from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
@@ -55,7 +56,7 @@ def freshness_from_s3(
     DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`; and for a
     variable that is neither true nor false.
     """
-    source = source_of(manifest, relation)
+    source = source_of(manifest, relation, is_csv_source)
     if source is None:
         raise DbtRuntimeError(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
@@ -71,7 +72,7 @@ def freshness_from_s3(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
         if tells_pending:
-            session = _session(adapter.config.credentials, definition)
+            session = source_session(adapter.config.credentials, definition.name, TYPE)
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
@@ -85,13 +86,9 @@ def _freshness(
     discovery = definition.discovery
     if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
-    session = _session(credentials, definition)
-    ingested = read_ingested_freshness(session, definition)
+    ingested = read_ingested_freshness(
+        source_session(credentials, definition.name, TYPE), definition
+    )
     if not discovery.bucket_scan:
         return ingested
     return with_ingested(read_freshness(definition, connection), ingested)
-
-
-def _session(credentials: Any, definition: SourceDefinition) -> SparkSession:
-    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def needed_sources(
-    manifest: Any, node: Any, wanted: Callable[[Any], bool] | None = None
-) -> list[Any]:
-    """The sources that a node's SQL reads, directly or by way of ephemeral models.
 
-    Those that are `wanted`, which are S3 CSV sources unless it says otherwise.
-    """
-    is_wanted = wanted or is_csv_source
-    found: dict[str, Any] = {}
+def needed_sources(manifest: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
+    """The wanted sources that a node's SQL reads, directly or by way of ephemeral models."""
+    found: list[Any] = []
     seen: set[str] = set()
     waiting = list(node.depends_on.nodes)
     while waiting:
@@ -30,13 +29,13 @@ def needed_sources(
         seen.add(unique_id)
         if unique_id in manifest.sources:
             if is_wanted(manifest.sources[unique_id]):
-                found[unique_id] = manifest.sources[unique_id]
+                found.append(manifest.sources[unique_id])
         elif getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
             waiting += manifest.nodes[unique_id].depends_on.nodes
-    return list(found.values())
+    return found
 
 
-def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[Any]:
+def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
     """The S3 CSV sources of these names: tables (`lake.orders`) or whole sources (`lake`).
 
     None is all of them. Raises DbtRuntimeError with all names that are neither.
@@ -48,7 +47,7 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
         return list(by_name.values())
     chosen: dict[str, Any] = {}
     unknown: list[str] = []
-    for wanted in [select] if isinstance(select, str) else select:
+    for wanted in select:
         matching = {
             name: node for name, node in by_name.items() if wanted in (name, node.source_name)
         }
@@ -60,14 +59,10 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
     return list(chosen.values())
 
 
-def source_of(manifest: Any, relation: Any, wanted: Callable[[Any], bool] | None = None) -> Any:
-    """The node of the source that is this relation; None if the relation is none.
-
-    Of those that are `wanted`, which are S3 CSV sources unless it says otherwise.
-    """
-    is_wanted = wanted or is_csv_source
+def source_of(manifest: Any, relation: Any, is_wanted: Callable[[Any], bool]) -> Any:
+    """The node of the wanted source that has this relation; None if there is none."""
     place = (relation.schema, relation.identifier)
-    nodes = (node for node in manifest.sources.values() if is_wanted(node))
+    nodes = () if manifest is None else filter(is_wanted, manifest.sources.values())
     return next((node for node in nodes if (node.schema, node.identifier) == place), None)
 
 
@@ -89,6 +84,15 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
         ],
         connections=connections,
     )
+
+
+def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
+    """A Spark session of its own for a source of this type.
+
+    Raises SparkJobError unless the profile has `method: session`.
+    """
+    require_session(credentials, f"{source}: a source of type {kind}")
+    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
 
 
 def is_csv_source(node: Any) -> bool:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.project.sources import selected_sources
-
-REFRESH_VARIABLE = "mzs3_full_refresh_sources"
-
-LISTING_VARIABLE = "mzs3_full_listing"
 
 
 def variable(config: Any, name: str) -> Any:
@@ -37,20 +31,6 @@ def is_set(config: Any, name: str) -> bool:
     raise DbtRuntimeError(f"the variable {name} must be true or false, not {value!r}")
 
 
-def is_full_refresh(adapter: Any) -> bool:
-    """Whether dbt was told to refresh models in full."""
-    return bool(getattr(adapter.config.args, "FULL_REFRESH", False))
-
-
-def sources_to_refresh(adapter: Any) -> frozenset[str]:
-    """The unique ids of the sources to ingest afresh in this run of dbt.
-
-    None without `--full-refresh`; with it those that the variable names, all of them if it is
-    true. Raises DbtRuntimeError if it names what is no S3 CSV source.
-    """
-    return named_sources(adapter, REFRESH_VARIABLE) if is_full_refresh(adapter) else frozenset()
-
-
 def named_sources(adapter: Any, name: str) -> frozenset[str]:
     """The unique ids of the sources that a variable names, all of them if it is true.
 
@@ -69,16 +49,3 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
         )
     nodes = selected_sources(adapter.get_macro_resolver(), names)
     return frozenset(node.unique_id for node in nodes)
-
-
-def sources_to_list(adapter: Any) -> frozenset[str]:
-    """The unique ids of the sources that the variable names, all of them if it is true.
-
-    Raises DbtRuntimeError if it names what is no S3 CSV source.
-    """
-    return named_sources(adapter, LISTING_VARIABLE)
-
-
-def listed_in_full(definition: SourceDefinition) -> SourceDefinition:
-    """The source as if its next full listing were due."""
-    return replace(definition, listing=replace(definition.listing, full_hours=0))
