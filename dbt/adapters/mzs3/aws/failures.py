@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dbt.adapters.mzs3.aws.retries import gave_up_after
-
 DENIED_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
 )
@@ -62,6 +60,43 @@ _PERMISSIONS = {
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
 
+ATTEMPTS = "attempts"
+"""Under what an exception without an answer has, in its `kwargs`, how many attempts failed."""
+_TRIED_AGAIN = (429, 500, 502, 503, 504)
+
+# What to do, by the codes; the first that has the code counts.
+_ADVICE = (
+    (
+        THROTTLED_CODES,
+        ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
+        "when less else uses the bucket",
+    ),
+    (
+        {"NoCredentialsError", "CredentialRetrievalError", "PartialCredentialsError"},
+        "; give keys under aws_connections in the profile, or set up boto3's own chain",
+    ),
+    (
+        {"ExpiredToken", "ExpiredTokenException"},
+        "; a session_token can't be renewed: give a new one, or keys without one, or an "
+        "assume_role_arn, whose credentials are renewed while a run lasts",
+    ),
+    (
+        {"NoSuchBucket"},
+        "; check the name of the bucket, and the endpoint and keys under aws_connections in "
+        "the profile, or make the bucket: dbt-mzs3 makes none",
+    ),
+    (
+        {"NoSuchUpload"},
+        "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
+        "upload: give each model a location of its own, and run again",
+    ),
+    (
+        {"EndpointConnectionError", "ConnectTimeoutError"},
+        "; check the endpoint and the region under aws_connections in the profile",
+    ),
+    (REFUSED_CODES, "; check the keys under aws_connections in the profile"),
+)
+
 AwsFailure = (ClientError, BotoCoreError)
 """What boto3 raises: `except AwsFailure as exc`."""
 
@@ -117,44 +152,28 @@ def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
     text = f"{doing} failed: {reason_of(exc)}"
     if is_denied(exc) and permission:
         text += f" (needs {permission})"
-    attempts = gave_up_after(exc)
-    if attempts is not None and attempts > 1:
+    attempts = _failed_attempts(exc)
+    if attempts > 1:
         text = f"{text.rstrip('.')}; gave up after {attempts} attempts"
     advice = _advice(exc)
     return f"{text.rstrip('.')}{advice}" if advice else text
 
 
+def _failed_attempts(exc: Exception) -> int:
+    """How many attempts failed, the last one so; 0 for what is not tried again."""
+    if not isinstance(exc, ClientError):
+        return int(getattr(exc, "kwargs", {}).get(ATTEMPTS, 0))
+    answer = exc.response.get("ResponseMetadata", {})
+    if int(answer.get("HTTPStatusCode", 0)) not in _TRIED_AGAIN:
+        return 0
+    return int(answer.get("RetryAttempts", 0)) + 1
+
+
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
-    if code in THROTTLED_CODES:
-        return (
-            ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
-            "when less else uses the bucket"
-        )
     if code in OTHER_REGION_CODES:
         return _region_advice(exc)
-    if code in {"NoCredentialsError", "CredentialRetrievalError", "PartialCredentialsError"}:
-        return "; give keys under aws_connections in the profile, or set up boto3's own chain"
-    if code in {"ExpiredToken", "ExpiredTokenException"}:
-        return (
-            "; a session_token can't be renewed: give a new one, or keys without one, or an "
-            "assume_role_arn, whose credentials are renewed while a run lasts"
-        )
-    if code == "NoSuchBucket":
-        return (
-            "; check the name of the bucket, and the endpoint and keys under aws_connections in "
-            "the profile, or make the bucket: dbt-mzs3 makes none"
-        )
-    if code == "NoSuchUpload":
-        return (
-            "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
-            "upload: give each model a location of its own, and run again"
-        )
-    if code in {"EndpointConnectionError", "ConnectTimeoutError"}:
-        return "; check the endpoint and the region under aws_connections in the profile"
-    if code in REFUSED_CODES:
-        return "; check the keys under aws_connections in the profile"
-    return ""
+    return next((advice for codes, advice in _ADVICE if code in codes), "")
 
 
 def _region_advice(exc: Exception) -> str:
