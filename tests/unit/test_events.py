@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.events import (
     CopyStarted,
     CopyWarning,
 )
-from dbt.adapters.mzs3.response import CopyLogEvent
+from dbt.adapters.mzs3.python_job import CopyLogEvent
 from dbt.adapters.mzs3.text import shown_duration
 
 ABOUT: dict[str, Any] = {

@@ -22,7 +22,6 @@ DOORS = {
     "operations",
     "project",
     "python_job.py",
-    "response.py",
 }
 SHIPPED = (
     "arrow",

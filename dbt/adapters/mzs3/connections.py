@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +24,6 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.response import Remains
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.output import write_output_to
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = AdapterLogger("mzs3")
 _dbt_log = logging.getLogger("file_log")
+
+INTERRUPTED = "interrupted by the user"
 
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
@@ -55,6 +58,44 @@ def _log_folder() -> Path | None:
     """Where dbt keeps its own log file, wherever it was told to; None if it keeps none."""
     files = [each for each in _dbt_log.handlers if isinstance(each, logging.FileHandler)]
     return Path(files[0].baseFilename).parent if files else None
+
+
+class Remains:
+    """What is left of the jobs of an interrupted run; from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[str] = []
+        self._said: list[str] = []
+
+    @contextmanager
+    def running(self, job: str) -> Iterator[None]:
+        """Put around a job, to know whether it had the time to end."""
+        with self._lock:
+            self._running.append(job)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.remove(job)
+
+    def say(self, text: str) -> None:
+        """What a job that was cancelled has left, which dbt itself would not show."""
+        with self._lock:
+            if text not in self._said:
+                self._said.append(text)
+
+    def raise_if_interrupted(self) -> None:
+        """To call where dbt tidies up: raises all that was said, in the place of an interrupt.
+
+        Of an interrupt dbt shows the stack trace, of this the text.
+        """
+        with self._lock:
+            cut_off = [f"{job} was cut off before it had ended" for job in self._running]
+            said, self._said = [*self._said, *cut_off], []
+        interrupt = sys.exc_info()[1]
+        if isinstance(interrupt, KeyboardInterrupt):
+            raise DbtRuntimeError("\n".join([INTERRUPTED, *said])) from interrupt
 
 
 class Mzs3ConnectionManager(SparkConnectionManager):

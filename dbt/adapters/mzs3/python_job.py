@@ -1,23 +1,32 @@
-"""The door through which compiled Python jobs run: models and exports alike."""
+"""The door through which compiled Python jobs run, and what dbt is told of them."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from datetime import timezone
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events import adapter_types_pb2
+from dbt.adapters.events.base_types import InfoLevel
 from dbt_common.events.base_types import EventLevel
+from dbt_common.events.contextvars import get_node_info
 from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import DbtRuntimeError, env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    message_factory,
+    struct_pb2,
+)
 
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
-from dbt.adapters.mzs3.response import CopyLogEvent, CopyResponse
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
 from dbt.adapters.mzs3.upload.parts import WriteResult
@@ -80,6 +89,71 @@ class SessionJobHelper(PythonJobHelper):
                 stopped = isinstance(exc, SparkJobError)
                 remains.say(f"{node} was cancelled" if stopped else str(exc))
             raise as_dbt_error(exc) from exc
+
+
+@dataclass
+class CopyResponse(AdapterResponse):
+    """An export that is committed: the log shows `COPY n`, n the rows in S3.
+
+    Its fields arrive in `adapter_response` of run_results.json.
+    `location` and `manifest` are S3 URIs, `as_of` is the run's start in ms since the epoch.
+    """
+
+    location: str | None = None
+    manifest: str | None = None
+    files_written: int | None = None
+    bytes_written: int | None = None
+    as_of: int | None = None
+
+
+def _message_type() -> Any:
+    """A message of dbt's log whose data is any JSON object: dbt's own have fixed fields."""
+    common = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR.fields_by_name["info"].message_type
+    fields = {"info": common, "data": struct_pb2.Struct.DESCRIPTOR}
+    file = descriptor_pb2.FileDescriptorProto(
+        name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
+    )
+    message = file.message_type.add(name="CopyLogEventMsg")
+    for number, (name, kind) in enumerate(fields.items(), start=1):
+        file.dependency.append(kind.file.name)
+        message.field.add(
+            name=name,
+            number=number,
+            type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+            label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+            type_name=f".{kind.full_name}",
+        )
+    common.file.pool.AddSerializedFile(file.SerializeToString())
+    found = common.file.pool.FindMessageTypeByName("dbt_mzs3.CopyLogEventMsg")
+    return message_factory.GetMessageClass(found)
+
+
+class CopyLogEvent(InfoLevel):
+    """An event of an export in dbt's log.
+
+    With `--log-format json`, `data` has its `name`, such as `mzs3.copy.progress`, its fields, the
+    message as `msg`, and dbt's `node_info`. Numbers are doubles, as in all JSON of protobuf.
+    """
+
+    # dbt looks the two types of an event up here, by the name of its class.
+    PROTO_TYPES_MODULE = SimpleNamespace(  # type: ignore[assignment]
+        CopyLogEvent=struct_pb2.Struct, CopyLogEventMsg=_message_type()
+    )
+
+    @classmethod
+    def of(cls, event: CopyEvent, message: str) -> CopyLogEvent:
+        """The event, to be shown as `message`."""
+        node = get_node_info()
+        about = {"node_info": node} if node.get("node_name") else {}
+        return cls(name=event.name, msg=message, **event.fields(), **about)
+
+    def code(self) -> str:
+        """dbt's events all have one; letters tell adapters' from its own."""
+        return "MZS3"
+
+    def message(self) -> str:
+        """What people read."""
+        return str(self.pb_msg["msg"])
 
 
 def job_response(result: Any) -> AdapterResponse:

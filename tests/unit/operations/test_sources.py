@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import sources
-from dbt.adapters.mzs3.project.variables import (
+from dbt.adapters.mzs3.project.sources import (
     is_set,
     named_sources,
     variable,

@@ -20,11 +20,11 @@ from dbt.adapters.mzs3.csv_source.listing import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import (
     is_csv_source,
+    is_set,
     source_definition,
     source_of,
     source_session,
 )
-from dbt.adapters.mzs3.project.variables import is_set
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.aws.connection import AwsConnection

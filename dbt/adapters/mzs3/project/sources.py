@@ -1,4 +1,4 @@
-"""The door from dbt's source nodes to S3 CSV sources: which are ours, and what they declare."""
+"""The door from dbt's source nodes to S3 CSV sources: which are ours, and what is said of them."""
 
 from __future__ import annotations
 
@@ -93,6 +93,48 @@ def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
     """
     require_session(credentials, f"{source}: a source of type {kind}")
     return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
+
+
+def variable(config: Any, name: str) -> Any:
+    """The variable's value in dbt's order: the command line, the project's own, everybody's; None
+    if it is nowhere."""
+    declared = config.vars.to_dict()
+    of_project = declared.get(config.project_name) or {}
+    for values in (config.cli_vars, of_project, declared):
+        if name in values:
+            return values[name]
+    return None
+
+
+def is_set(config: Any, name: str) -> bool:
+    """Whether the variable is true; one that is nowhere is false.
+
+    Raises DbtRuntimeError for any value but true and false.
+    """
+    value = variable(config, name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise DbtRuntimeError(f"the variable {name} must be true or false, not {value!r}")
+
+
+def named_sources(adapter: Any, name: str) -> frozenset[str]:
+    """The unique ids of the sources that a variable names, all of them if it is true.
+
+    Raises DbtRuntimeError if it names what is no S3 CSV source.
+    """
+    value = variable(adapter.config, name)
+    if value is None or value is False:
+        return frozenset()
+    names = None if value is True else [value] if isinstance(value, str) else value
+    if names is not None and not (
+        isinstance(names, (list, tuple)) and all(isinstance(one, str) for one in names)
+    ):
+        raise DbtRuntimeError(
+            f"the variable {name} must be true, false, or a list of sources such as "
+            f"[lake.orders], not {value!r}"
+        )
+    nodes = selected_sources(adapter.get_macro_resolver(), names)
+    return frozenset(node.unique_id for node in nodes)
 
 
 def is_csv_source(node: Any) -> bool:

@@ -20,12 +20,12 @@ from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, sources_of_node
 from dbt.adapters.mzs3.project.sources import (
     is_csv_source,
+    named_sources,
     selected_sources,
     source_definition,
     source_name,
     source_of,
 )
-from dbt.adapters.mzs3.project.variables import named_sources
 
 logger = AdapterLogger("mzs3")
 
