@@ -167,7 +167,8 @@ def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[st
     problems = [
         problem
         for field in schema.fields
-        for problem in _problems(shown_name(field.name), field.dataType)
+        for path, kind in _with_inner(shown_name(field.name), field.dataType)
+        for problem in _problems(path, kind)
     ]
     unknown = [n for n in force_quote if n != EVERY_COLUMN and n not in schema.fieldNames()]
     if unknown:
@@ -195,7 +196,8 @@ def parquet_problems(schema: T.StructType) -> list[str]:
     return [
         f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
         for field in schema.fields
-        for path in _empty_structs(shown_name(field.name), field.dataType)
+        for path, kind in _with_inner(shown_name(field.name), field.dataType)
+        if isinstance(kind, T.StructType) and not kind.fields
     ]
 
 
@@ -226,14 +228,22 @@ def _logical_type(kind: T.DataType) -> LogicalType:
     return LogicalType("interval") if isinstance(kind, INTERVALS) else PLAIN
 
 
-def _problems(path: str, kind: T.DataType) -> Iterator[str]:
-    """What is wrong with the column, or the part of one, at `path`."""
+def _with_inner(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
+    """The type of the column, or the part of one, at `path`, and the types inside at theirs."""
+    yield path, kind
     if isinstance(kind, T.ArrayType):
-        yield from _problems(f"{path}[]", kind.elementType)
+        yield from _with_inner(f"{path}[]", kind.elementType)
     elif isinstance(kind, T.MapType):
-        yield from _problems(f"{path}.key", kind.keyType)
-        yield from _problems(f"{path}.value", kind.valueType)
+        yield from _with_inner(f"{path}.key", kind.keyType)
+        yield from _with_inner(f"{path}.value", kind.valueType)
     elif isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _with_inner(f"{path}.{shown_name(field.name)}", field.dataType)
+
+
+def _problems(path: str, kind: T.DataType) -> Iterator[str]:
+    """What is wrong with the type itself, whatever is inside of it."""
+    if isinstance(kind, T.StructType):
         # Legal in a query if not in a table; Arrow refuses them, and Spark's own paths can't tell
         # fields apart that differ in case alone.
         names = kind.fieldNames()
@@ -242,32 +252,17 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
                 f"column {path} is a struct with fields {names[first]} and {names[place]}, which "
                 "are one name to Spark; rename one"
             )
-        for field in kind.fields:
-            yield from _problems(f"{path}.{shown_name(field.name)}", field.dataType)
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (
             f"column {path} has the type {kind.simpleString()}, of which an export can't write "
             "the digits behind the microsecond; select it as a string, or as "
             f"time({_TIME_DIGITS})"
         )
-    elif not isinstance(kind, _SCALARS):
+    elif not isinstance(kind, (*_SCALARS, T.ArrayType, T.MapType)):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"
         )
-
-
-def _empty_structs(path: str, kind: T.DataType) -> Iterator[str]:
-    """Where a column, or a part of one, is a struct without fields."""
-    if isinstance(kind, T.ArrayType):
-        yield from _empty_structs(f"{path}[]", kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _empty_structs(f"{path}.value", kind.valueType)
-    elif isinstance(kind, T.StructType):
-        if not kind.fields:
-            yield path
-        for field in kind.fields:
-            yield from _empty_structs(f"{path}.{shown_name(field.name)}", field.dataType)
 
 
 def _is_abnormal(kind: T.DataType) -> bool:

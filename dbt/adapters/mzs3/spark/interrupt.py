@@ -81,7 +81,7 @@ def why_ended(failure: str) -> str | None:
 
 
 class Waiting:
-    """How long there have been tasks to run, of which none ran."""
+    """Measures for how long there have been tasks to run, of which none ran."""
 
     def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._patience = patience
@@ -89,13 +89,12 @@ class Waiting:
         self._since = clock()
         self._ran: Mapping[tuple[int, int], int] = {}
         self._has_ended = False
-        self.waited = 0.0
-        """For how many seconds, when that was too long."""
 
-    def is_too_long(self, stages: Sequence[SparkStageInfo], running: int) -> bool:
-        """Whether it is, by the stages that are not done now, and by how many tasks run at all.
+    def too_long(self, stages: Sequence[SparkStageInfo], running: int) -> float | None:
+        """The seconds, once they are more than the patience, which then begins anew; else None.
 
-        A slow task is one that runs. Stages tell of those of their last attempt only.
+        `stages` are those that are not done now, and count the tasks of their last attempt only;
+        `running` is how many tasks run at all. A slow task is one that runs.
         """
         ran = {
             (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
@@ -107,14 +106,14 @@ class Waiting:
         if lives or not stages:
             self._since = now
             self._has_ended &= not lives
-            return False
+            return None
         patience = min(self._patience, _SHORT_S) if self._has_ended else self._patience
-        if now - self._since < patience:
-            return False
-        self.waited = now - self._since
+        waited = now - self._since
+        if waited < patience:
+            return None
         self._since = now
         self._has_ended = True
-        return True
+        return waited
 
 
 class Watchdog:
@@ -146,9 +145,10 @@ class Watchdog:
                 in_vain = 0
 
     def _look(self, waiting: Waiting) -> None:
-        if waiting.is_too_long(self._scheduler.stages(), self._scheduler.running_tasks()):
+        waited = waiting.too_long(self._scheduler.stages(), self._scheduler.running_tasks())
+        if waited is not None:
             self.verdict = (
-                f"for {waiting.waited:.0f} s there was work for executors, and none ran any of "
+                f"for {waited:.0f} s there was work for executors, and none ran any of "
                 "it: the cluster's workers may be gone, or have no room for executors of "
                 "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
                 "again; executor_timeout in the profile says how long to wait"
