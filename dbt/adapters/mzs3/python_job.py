@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,7 @@ class CopyLogEvent(InfoLevel):
         """The event, to be shown as `message`."""
         node = get_node_info()
         about = {"node_info": node} if node.get("node_name") else {}
-        return cls(name=event.name, msg=message, **event.fields(), **about)
+        return cls(name=event.name, msg=message, **asdict(event), **about)
 
     def code(self) -> str:
         """dbt's events all have one; letters tell adapters' from its own."""
