@@ -1,4 +1,4 @@
-"""What Spark's Java process and its Python workers say: in a file, as the console is dbt's."""
+"""The output of Spark's Java process and its Python workers: a file, as the console is dbt's."""
 
 from __future__ import annotations
 
