@@ -1,4 +1,4 @@
-"""boto3 clients for a connection, credentials of its role, and the time where S3 is."""
+"""boto3 clients of a connection, also with the credentials of its role, and the time by S3."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ROLE_SESSION = "dbt-mzs3"
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
-    """A new S3 client: keep it for the length of a task, clients are safe to share by threads.
+    """A new S3 client. Keep it for the length of a task; threads may share it.
 
     Throttling, 5xx, timeouts and broken connections are retried with back-off, each request
     `max_attempts` times in all: by default that outlasts about 10 s without S3, and a minute of
@@ -72,7 +72,7 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
-    """Every request gets its `max_attempts`, however many others of the client fail with it.
+    """Lets every request have its `max_attempts`, however many others of the client fail.
 
     botocore gives the retries of a client a quota of 500, of which one takes 5 or 14 and a request
     that succeeds gives it back: a lasting fault rate of 5 % never drains it (that begins at about
@@ -117,10 +117,9 @@ def sqs_client(
     region: str | None = None,
     max_attempts: int = SQS_MAX_ATTEMPTS,
 ) -> Any:
-    """A new SQS client that signs as the connection does; safe to share by threads.
+    """A new SQS client that signs as the connection does; threads may share it.
 
-    It asks `endpoint` in `region` where they are given, else the connection's. Raises S3Error as
-    `s3_client` does.
+    `endpoint` and `region` replace the connection's. Raises S3Error as `s3_client` does.
     """
     return _client(connection, "sqs", _config(max_attempts), endpoint=endpoint, region=region)
 
@@ -173,9 +172,10 @@ def _session(connection: AwsConnection) -> boto3.Session:
 
 
 def _botocore_session() -> Any:
-    """A session of its own, but for the descriptions of services: slow to read, and always alike.
+    """A new session that shares the service descriptions with others, as they are slow to read.
 
-    Code that travels by value has no globals in a worker's next task, but botocore's module has.
+    They are kept in botocore's module: our code travels by value, and has no globals in a
+    worker's next task.
     """
     session: Any = BotocoreSession()
     first = session.get_component("data_loader")
@@ -188,7 +188,7 @@ def _botocore_session() -> Any:
 
 
 def _instant(value: Any) -> datetime:
-    """A timestamp in an answer; the usual ones fast, as a page of a listing has a thousand."""
+    """Parses a timestamp; the usual formats fast, as a page of a listing has a thousand."""
     with suppress(ValueError):
         if isinstance(value, str) and value.endswith("Z") and "T" in value:
             return datetime.fromisoformat(f"{value[:-1]}+00:00")
@@ -199,11 +199,11 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session whose clients can sign as the role for as long as the credentials of `base` last.
+    """A session that signs as the role for as long as the credentials of `base` last.
 
-    The role is assumed at the first request, and again by the first request within 15 minutes of
-    the credentials' end; a refusal is no matter until 10 minutes before it. After that any request
-    raises RoleError, which names the role and no secret.
+    The role is assumed by the first request, and again by the first one within 15 minutes of the
+    credentials' end. From 10 minutes before their end, a refusal makes every request raise
+    RoleError, which names the role and no secret.
     """
     source: Any = base.get_credentials()
     if source is None:
@@ -243,7 +243,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
 
 
 def s3_now(client: S3Client, location: S3Location) -> int:
-    """The time in ms since the epoch by S3's clock, to the second, or by ours where it has none.
+    """The time in ms since the epoch by S3's clock, in whole seconds; by ours if it has none.
 
     Needs s3:ListBucket; raises what boto3 raises.
     """
@@ -253,7 +253,7 @@ def s3_now(client: S3Client, location: S3Location) -> int:
 
 
 def time_of(answer: Mapping[str, Any]) -> int | None:
-    """When S3 gave an answer, in ms since the epoch, to the second; None if it does not say."""
+    """The Date header of an answer of S3 in ms since the epoch, or None."""
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
         return int(parsedate_to_datetime(headers["date"]).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""What a failed request to AWS means to a user; runs on the driver and on executors alike."""
+"""What failed requests to AWS mean, and what to do; runs on the driver and on executors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OTHER_REGION_CODES = frozenset(
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
 )
-"""For `describe`, of objects that may be missing: their permission, and why it may not be that."""
+"""The permission for `describe` to name for objects that may be missing."""
 
 _PERMISSIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -98,29 +98,29 @@ _ADVICE = (
 )
 
 AwsFailure = (ClientError, BotoCoreError)
-"""What boto3 raises: `except AwsFailure as exc`."""
+"""All that boto3 raises for a request, to catch."""
 
 
 class RoleError(BotoCoreError):
-    """The role of a connection could not be assumed; raised in the place of any request."""
+    """The role of a connection could not be assumed; any request may raise it."""
 
     fmt = "{reason}"
 
 
 def error_code(exc: Exception) -> str:
-    """The code of AWS's answer such as `AccessDenied`, or the exception's class name."""
+    """The error code of the answer, such as `AccessDenied`, or the exception's class name."""
     if isinstance(exc, ClientError):
         return str(exc.response.get("Error", {}).get("Code", "Unknown"))
     return type(exc).__name__
 
 
 def is_denied(exc: Exception) -> bool:
-    """Whether AWS refused for want of a permission."""
+    """Whether a permission is missing."""
     return error_code(exc) in DENIED_CODES
 
 
 def permission_of(exc: Exception) -> str | None:
-    """The permission that the request to S3 needs which failed so; None for any other."""
+    """The permission that the failed request to S3 needs, or None if it is not known."""
     return _PERMISSIONS.get(getattr(exc, "operation_name", ""))
 
 
@@ -130,13 +130,13 @@ def is_missing(exc: Exception) -> bool:
 
 
 def nothing_works(exc: BaseException) -> bool:
-    """Whether every other request to that bucket or queue would fail in the same way."""
+    """Whether any request to the same bucket or queue would fail in this way."""
     codes = REFUSED_CODES | OTHER_REGION_CODES | QUEUE_MISSING_CODES | {"NoSuchBucket"}
     return not isinstance(exc, ClientError) or error_code(exc) in codes
 
 
 def reason_of(exc: Exception) -> str:
-    """What AWS said, `code: message`, or what boto3 says where there was no answer."""
+    """The answer's `code: message`, or boto3's text where there was no answer."""
     if not isinstance(exc, ClientError):
         return str(exc)
     said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"
@@ -144,10 +144,10 @@ def reason_of(exc: Exception) -> str:
 
 
 def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
-    """One line: what was being done, what AWS said, how often it was tried, what to do.
+    """One line for users: what failed and why, after how many attempts, and what to do.
 
     `doing` names the action and its object, such as "listing s3://bucket/prefix/"; `permission`
-    is named where AWS denied it.
+    is named if access was denied.
     """
     text = f"{doing} failed: {reason_of(exc)}"
     if is_denied(exc) and permission:

@@ -1,4 +1,4 @@
-"""What a connection may do below a prefix: every permission that an export can need, tried."""
+"""Tries every permission that exports can need below a prefix."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error
 
 PREFIX = "_mzs3_check-"
-"""What the names of the objects begin with that a check writes and removes again."""
+"""The beginning of the name of the object that the checks write and delete."""
 
 
 def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
-    """What the connection may do below `location`, all of it tried; nothing is left there.
+    """A check for each permission, made below `location` and cleaned up.
 
-    Where an upload may be opened but not aborted, it stays, and its check names it. A bucket with
-    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error,
-    one clear line, for what lets nothing work: no such bucket, another region, an endpoint that
-    does not answer, keys that are not taken, a role that can't be assumed.
+    An upload that may be opened but not aborted stays, and its check names it. A bucket with
+    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
+    lets nothing work: no such bucket, another region, an endpoint that does not answer, keys that
+    are refused, a role that can't be assumed.
     """
     require_endpoint(connection)
     client = s3_client(connection, max_attempts=MAX_ATTEMPTS)
@@ -55,7 +55,7 @@ class _Trial:
         self._uri = f"s3://{location.bucket}/{self._object['Key']}"
 
     def run(self) -> list[Check]:
-        """All checks, in the order in which a user reads them."""
+        """All checks, in the order in which users read them."""
         below = {"Bucket": self._location.bucket, "Prefix": self._location.prefix}
         listed = self._try(LIST, partial(self._client.list_objects_v2, **below, MaxKeys=1))
         return [listed, *self._uploads(), *self._objects(lists=listed.problem is None)]
@@ -141,9 +141,9 @@ class _Trial:
 
 @dataclass(frozen=True)
 class Permission:
-    """An action; without the `essential` ones not even the plainest export or ingestion works.
+    """A permission; without the `essential` ones no export or ingestion works at all.
 
-    `used_for` says what else works with it, or what does not without.
+    `used_for` says what needs it.
     """
 
     action: str
@@ -194,10 +194,9 @@ DELETE = Permission(
 
 @dataclass(frozen=True)
 class Check:
-    """A need that was tried; `problem` is None where it worked, else it says what and what for.
+    """A permission that was tried; `problem` says what failed and what it is needed for.
 
-    `denied` is False for what failed for another reason than a permission, `tried` for what could
-    not be tried, which `problem` explains.
+    `denied` is False if it failed for another reason, `tried` if it could not be tried.
     """
 
     need: Permission

@@ -54,10 +54,13 @@ def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, st
     left alone.
     """
     placed = dict(parameters)
-    if WAREHOUSE not in placed and not _configured_elsewhere():
+    is_elsewhere = _configured_elsewhere()
+    if WAREHOUSE not in placed and not is_elsewhere:
         placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
     warehouse = _local_path(placed.get(WAREHOUSE), folder)
-    if warehouse is None or _has_metastore(placed):
+    is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
+    has_metastore = is_elsewhere or any(key in placed for key in _METASTORE_KEYS)
+    if warehouse is None or has_metastore or not is_hive:
         return placed
     placed[WAREHOUSE] = str(warehouse)
     home = warehouse.parent
@@ -85,12 +88,6 @@ def _local_path(value: str | None, folder: Path) -> Path | None:
     if ":" in path.split("/", 1)[0]:
         return None  # another file system
     return (folder / Path(path).expanduser()).absolute()
-
-
-def _has_metastore(parameters: Mapping[str, str]) -> bool:
-    if parameters.get(CATALOG, "hive") != "hive":
-        return True  # Spark's in-memory catalog: there is nothing to place
-    return any(key in parameters for key in _METASTORE_KEYS) or _configured_elsewhere()
 
 
 def _configured_elsewhere() -> bool:
