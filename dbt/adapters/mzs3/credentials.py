@@ -1,4 +1,4 @@
-"""The profile's outputs of `type: mzs3`."""
+"""The outputs of a profile with `type: mzs3`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Mzs3ConnectionMethod(StrEnum):
 
 @dataclass
 class Mzs3Credentials(SparkCredentials):
-    """What the profile says, checked: no secret of it is in its repr, in `dbt debug`, in Jinja's
-    `target` or in what dbt serializes.
+    """The checked output of a profile.
 
-    Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS
-    connections at once.
+    Its secrets are not in its repr, in `dbt debug`, in Jinja's `target` or in what dbt serializes.
+    Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS connections
+    at once.
     """
 
     method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
@@ -65,8 +65,8 @@ class Mzs3Credentials(SparkCredentials):
             raise DbtRuntimeError(str(exc)) from exc
 
     def _check_spark(self) -> None:
-        """dbt-spark's own checks, without the two it imposes on everybody: a host for a session
-        that has none, and ANSI mode off (docs/decisions/0001-ansi-mode.md)."""
+        """dbt-spark's checks and defaults, but for a host, which a session has not, and for ANSI
+        mode, which it turns off (docs/decisions/0001-ansi-mode.md)."""
         given = {key: _parameter(value) for key, value in self.server_side_parameters.items()}
         hostless = self.method == Mzs3ConnectionMethod.SESSION and self.host is None
         if hostless:
@@ -83,7 +83,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def unique_field(self) -> str:
-        """What dbt hashes for its telemetry."""
+        """The host or the method, which dbt hashes for its telemetry."""
         return self.host or str(self.method)
 
     def _connection_keys(self) -> Tuple[str, ...]:  # noqa: UP006
@@ -92,8 +92,8 @@ class Mzs3Credentials(SparkCredentials):
         return ("method", *super()._connection_keys())
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """What `dbt debug` prints and Jinja's `target` holds: AWS connections by name, with
-        their region and endpoint, and never a key."""
+        """The keys that `dbt debug` prints and Jinja's `target` has; of AWS connections only the
+        name, region and endpoint."""
         yield from super().connection_info(with_aliases=with_aliases)
         if self.method == Mzs3ConnectionMethod.SESSION:
             for key in ("spark.master", WAREHOUSE):

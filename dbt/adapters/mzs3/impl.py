@@ -1,4 +1,4 @@
-"""The adapter that dbt talks to: dbt-spark's, where it is right, and thin everywhere else."""
+"""The adapter: dbt-spark's, with the methods that dbt or our macros call."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Mzs3Adapter(SparkAdapter):
         self._listing = threading.RLock()
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
-        """The project has been parsed: what is wrong with it is told before Spark starts."""
+        """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
         command = getattr(self.config.args, "which", None)
         check_declarations(command, macro_resolver, self.config.credentials.connections)
@@ -122,7 +122,7 @@ class Mzs3Adapter(SparkAdapter):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Lists nothing yet: a schema is listed when a node first asks for one of its relations.
+        """Lists nothing yet; a schema is listed once a node asks for one of its relations.
 
         So a run that asks for none, such as `dbt source freshness`, never starts Spark.
         """
@@ -140,12 +140,12 @@ class Mzs3Adapter(SparkAdapter):
         return relations
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        """The schema's tables and views; not the session's temporary views, which have none."""
+        """The schema's tables and views, without the session's temporary views."""
         relations = super().list_relations_without_caching(schema_relation)
         return [relation for relation in relations if relation.schema]
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns, counted from 1, with SQL's names of types: `bigint`, not `long`."""
+        """The columns, numbered from 1, with the types' names in SQL: `bigint`, not `long`."""
         columns: list[SparkColumn] = super().parse_columns_from_information(relation)
         for number, column in enumerate(columns, start=1):
             column.column_index = number
@@ -154,33 +154,33 @@ class Mzs3Adapter(SparkAdapter):
 
     @classmethod
     def quote(cls, identifier: str | None) -> str:
-        """The identifier in backticks, whatever is in it."""
+        """The identifier, quoted for Spark."""
         # dbt quotes the database too, which Spark's relations don't have.
         return quote_identifier(str(identifier))
 
     def valid_incremental_strategies(self) -> list[str]:
-        """dbt-spark's strategies; which of them a file format can do is checked per model."""
+        """All of dbt-spark's; each model checks whether its file format supports its strategy."""
         return ["append", "insert_overwrite", "merge", "microbatch"]
 
     # --- Python jobs -----------------------------------------------------------------------
 
     @property
     def default_python_submission_method(self) -> str:
-        """Python models run in dbt's own session unless they say otherwise."""
+        """`session`: Python models run in dbt's own session by default."""
         return "session"
 
     @property
     def python_submission_helpers(self) -> dict[str, Any]:
-        """How Python models can be run."""
+        """The one way to run Python models: in a session."""
         return {"session": partial(SessionJobHelper, connections=self.connections)}
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
-        """What the job left in `result`, as dbt's response."""
+        """dbt's response for the `result` of a job."""
         return job_response(submission_result)
 
     @property
     def _behavior_flags(self) -> list[BehaviorFlag]:
-        """What a project may turn off under `flags:` in its dbt_project.yml."""
+        """The flags that a project may set in its dbt_project.yml."""
         return [
             {  # type: ignore[typeddict-item]  # what it misses is optional from Python 3.11 on
                 "name": COPY_FLAG,
@@ -198,9 +198,9 @@ class Mzs3Adapter(SparkAdapter):
         relation: BaseRelation,
         full_refresh: bool = False,
     ) -> str:
-        """The PySpark job of a `copy_to_s3` model; fails on any option that is wrong.
+        """The PySpark job of a `copy_to_s3` model, whose relation this is; nothing is created.
 
-        It creates nothing. `relation` is the model's.
+        Raises DbtRuntimeError with all options that are wrong.
         """
         if not getattr(self.behavior, COPY_FLAG).no_warn:
             raise DbtRuntimeError(
@@ -222,7 +222,7 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:
-        """The PySpark job of a `persist_shard` model; fails on any option that is wrong."""
+        """The PySpark job of a `persist_shard` model. Raises as `compile_copy_job` does."""
         name, options = node.unique_id, shard_options(node)
         credentials = self.config.credentials
         with own_errors_as_dbts():
@@ -232,7 +232,7 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse_none
     def narrowed_by(self) -> str | None:
-        """The flag with which models see a part of what they read; None where they see all."""
+        """The flag that has models read only a part of their inputs; None without one."""
         if is_empty_run(self):
             return "--empty"
         return None if getattr(self.config.args, "SAMPLE", None) is None else "--sample"
@@ -241,14 +241,14 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse_none
     def run_operation(self, operation: str, *arguments: Any) -> None:
-        """Do what the macro of this name is for; fails with dbt's errors."""
+        """Do the run-operation of this name. Raises dbt's errors."""
         with own_errors_as_dbts():
             OPERATIONS[operation](self, *arguments)
 
     # --- S3 CSV sources --------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
-        """Ingest what the node needs, before it runs."""
+        """Ingest the sources that the node reads, before it runs."""
         if config.model.resource_type != "seed":  # seeds read no source
             stage_for_node(self, config.model)
             read_shards_for_node(self, config.model)
@@ -257,7 +257,7 @@ class Mzs3Adapter(SparkAdapter):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
-        """As dbt's own; says how to ingest a source that the query reads and that is not there."""
+        """As dbt's own; the error for a table that is missing says how to ingest a source."""
         try:
             return super().execute(sql, auto_begin, fetch, limit)
         except DbtDatabaseError as exc:
@@ -266,7 +266,7 @@ class Mzs3Adapter(SparkAdapter):
             raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns; a source that was never ingested or read gets its relations for that."""
+        """The columns; creates the relations of a source that was never ingested or read."""
         columns: list[SparkColumn] = super().get_columns_in_relation(relation)
         if columns:
             return columns
@@ -275,12 +275,12 @@ class Mzs3Adapter(SparkAdapter):
         return columns
 
     def clear_transaction(self) -> None:
-        """Nothing: Spark has no transactions, and dbt's way of clearing one would start Spark."""
+        """Does nothing: Spark has no transactions, and dbt's own would start Spark."""
 
     def calculate_freshness_from_metadata(
         self, source: BaseRelation, macro_resolver: MacroResolverProtocol | None = None
     ) -> tuple[AdapterResponse, Any]:
-        """How fresh an S3 CSV source is, from S3 alone; Spark is not started for it."""
+        """The freshness of an S3 CSV source, from S3's own timestamps."""
         response, newest, looked_at = freshness_from_s3(self, source, macro_resolver)
         return response, self._create_freshness_response(newest, looked_at)
 
@@ -295,7 +295,7 @@ class Mzs3Adapter(SparkAdapter):
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """`double` where a value has decimals; integers that dbt finds too large come here too."""
+        """`double` where a value has decimals; else, for large integers, as for integers."""
         found: str = super().convert_number_type(agate_table, col_idx)
         return cls.convert_integer_type(agate_table, col_idx) if found == "bigint" else found
 
@@ -303,7 +303,7 @@ class Mzs3Adapter(SparkAdapter):
     def load_seed_rows(
         self, relation: BaseRelation, agate_table: agate.Table, column_types: dict[str, str]
     ) -> str:
-        """Load a seed's rows in one write; what `target/run` shows for it."""
+        """Load a seed's rows in one write; returns the text that `target/run` shows."""
         names = [str(name) for name in agate_table.column_names]
         types = [
             column_types.get(name, self.convert_type(agate_table, index))
@@ -319,7 +319,7 @@ class Mzs3Adapter(SparkAdapter):
     # --- dbt debug -------------------------------------------------------------------------
 
     def debug_query(self) -> None:
-        """`dbt debug`: Spark answers, and so does each AWS connection of the profile."""
+        """Check Spark, and each AWS connection of the profile, for `dbt debug`."""
         super().debug_query()
         credentials = self.config.credentials
         problems: list[str] = []

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def run_started_ms() -> int:
-    """When this invocation of dbt began, in ms since the epoch: the same for the whole run."""
+    """The start of this invocation of dbt in ms since the epoch."""
     started = get_invocation_started_at().replace(tzinfo=timezone.utc)
     return int(started.timestamp() * 1000)
 
@@ -61,7 +61,7 @@ class SessionJobHelper(PythonJobHelper):
         self._connections = connections
 
     def submit(self, compiled_code: str) -> Any:
-        """Run the job to its end; its `result`. Raises dbt's errors."""
+        """Run the job; returns its `result`. Raises dbt's errors."""
         handle = self._connections.get_thread_connection().handle
         if not isinstance(handle, SessionConnection):
             raise DbtRuntimeError(
@@ -93,10 +93,10 @@ class SessionJobHelper(PythonJobHelper):
 
 @dataclass
 class CopyResponse(AdapterResponse):
-    """An export that is committed: the log shows `COPY n`, n the rows in S3.
+    """The response for a committed export: `COPY n` in the log, n being the rows in S3.
 
-    Its fields arrive in `adapter_response` of run_results.json.
-    `location` and `manifest` are S3 URIs, `as_of` is the run's start in ms since the epoch.
+    Its fields are in `adapter_response` of run_results.json. `location` and `manifest` are S3
+    URIs, `as_of` is the run's start in ms since the epoch.
     """
 
     location: str | None = None
@@ -107,7 +107,10 @@ class CopyResponse(AdapterResponse):
 
 
 def _message_type() -> Any:
-    """A message of dbt's log whose data is any JSON object: dbt's own have fixed fields."""
+    """A protobuf message as dbt's log has them, whose data is any JSON object.
+
+    dbt's own messages have fixed fields.
+    """
     common = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR.fields_by_name["info"].message_type
     fields = {"info": common, "data": struct_pb2.Struct.DESCRIPTOR}
     file = descriptor_pb2.FileDescriptorProto(
@@ -142,22 +145,22 @@ class CopyLogEvent(InfoLevel):
 
     @classmethod
     def of(cls, event: CopyEvent, message: str) -> CopyLogEvent:
-        """The event, to be shown as `message`."""
+        """The event, which the log shows as `message`."""
         node = get_node_info()
         about = {"node_info": node} if node.get("node_name") else {}
         return cls(name=event.name, msg=message, **asdict(event), **about)
 
     def code(self) -> str:
-        """dbt's events all have one; letters tell adapters' from its own."""
+        """A code that none of dbt's own events has."""
         return "MZS3"
 
     def message(self) -> str:
-        """What people read."""
+        """The line of the log."""
         return str(self.pb_msg["msg"])
 
 
 def job_response(result: Any) -> AdapterResponse:
-    """What a job's `result` means to dbt."""
+    """dbt's response for the `result` of a job."""
     if isinstance(result, AdapterResponse):
         return result
     if isinstance(result, WriteResult):

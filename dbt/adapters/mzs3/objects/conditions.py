@@ -1,4 +1,4 @@
-"""Whether a store heeds the conditions of requests: tried before anything depends on it."""
+"""Whether a store supports conditional requests: tried before anything depends on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROBE_BESIDE_OBJECTS = f"{PROBE}{{}}/_committing.json"
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a store was seen to heed, one request after the other.
+    """The conditional writes that a store supports.
 
     `creates`: a PUT with `If-None-Match: *` replaces nothing. `replaces`: one with `If-Match`
     replaces that ETag, and no other.
@@ -48,10 +48,10 @@ _trying: defaultdict[tuple[str, str, str], threading.Lock] = defaultdict(threadi
 
 
 def store_conditions(prefix: Prefix) -> Conditions:
-    """What the store heeds in the place's bucket: tried once in a process, then known.
+    """The conditional writes that work in the prefix's bucket, tried once per process.
 
-    Nothing is left there. Where deleting is denied no object is made: a PUT that must be refused
-    tells of `If-Match`, and `creates` is taken to be the same. Raises S3Error for other refusals.
+    Nothing is left there. Where deleting is denied, no object is made: a PUT that must be refused
+    tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other refusals.
     """
     try:
         return _tried_once("PUT", prefix, lambda: _heeded_conditions(prefix))
@@ -62,10 +62,10 @@ def store_conditions(prefix: Prefix) -> Conditions:
 
 
 def compares_before_deleting(prefix: Prefix) -> bool:
-    """Whether the store heeds `If-Match` of a DELETE: asked once in a process, without an object.
+    """Whether a DELETE with `If-Match` is atomic, tried once per process and without an object.
 
-    Of a key that is not there, such a store says that it is not; the others say that all is well,
-    or decide it apart from a PUT at the same time. False where that is denied, or not answered.
+    A store where it is refuses one of a key that does not exist; others accept it, or compare
+    apart from a PUT at the same time. False where that is denied, or not answered.
     """
     name = f"{PROBE}{uuid.uuid4().hex}"
     try:
@@ -75,12 +75,12 @@ def compares_before_deleting(prefix: Prefix) -> bool:
 
 
 def heeds_conditional_delete(prefix: Prefix) -> bool:
-    """Whether a DELETE with the `If-Match` of another ETag leaves an object there: tried once in
-    a process, then known. Amazon S3 does.
+    """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
+    tried once per process.
 
     That is less than `compares_before_deleting` asks for: a PUT at the same time may come after
-    it. Where a key that is not there does not tell, an object of one byte is written that no
-    source takes, and is removed. Raises S3Error, which names the permissions.
+    it. Where a key that does not exist tells nothing, an object of one byte is written that no
+    source takes, and is deleted. Raises S3Error, which names the permissions.
     """
     endpoint = str(prefix.client.meta.endpoint_url)
     if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
@@ -96,10 +96,7 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
 
 
 def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Found:
-    """What the trial found in the prefix's bucket, now or earlier in this process.
-
-    What the trial raises is not kept.
-    """
+    """The result of the trial in the prefix's bucket, now or earlier in this process."""
     store = (what, str(prefix.client.meta.endpoint_url), prefix.location.bucket)
     with _trying[store]:
         if store not in _known:
@@ -109,7 +106,7 @@ def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Foun
 
 
 def _heeded_conditions(prefix: Prefix) -> Conditions:
-    """Tried with an object that nobody else knows of."""
+    """Tries them with an object that nobody else knows of."""
     name = f"{PROBE}{uuid.uuid4().hex}"
     key = prefix.key(name)
     try:
@@ -149,9 +146,9 @@ def _etag(prefix: Prefix, key: str) -> str:
 
 
 def _delete_other(prefix: Prefix, name: str) -> Literal["done", "refused", "missing"]:
-    """What the store says to a DELETE of another version than the one that is there, if any.
+    """The answer to a DELETE with another ETag than the object's, which need not exist.
 
-    It is `done` too where the store does not know the condition.
+    `done` is also that of a store that does not know the condition.
     """
     try:
         prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
@@ -166,7 +163,7 @@ def _delete_other(prefix: Prefix, name: str) -> Literal["done", "refused", "miss
 
 
 def _tells_missing(prefix: Prefix, name: str) -> bool:
-    """Whether the store looks for an object because of the condition, and for nothing else."""
+    """Whether a missing object makes a DELETE fail with the condition, but not without it."""
     if _delete_other(prefix, name) == "done":
         return False
     try:
@@ -179,7 +176,7 @@ def _tells_missing(prefix: Prefix, name: str) -> bool:
 
 
 def _spares(prefix: Prefix, name: str) -> bool:
-    """Whether the store leaves an object there that is another version."""
+    """Whether the condition keeps an object with another ETag."""
     prefix.write(name, b"1")
     try:
         return _delete_other(prefix, name) == "refused"

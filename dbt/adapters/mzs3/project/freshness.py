@@ -1,4 +1,4 @@
-"""The door between `dbt source freshness` and S3 CSV sources."""
+"""The freshness of S3 CSV sources, for `dbt source freshness`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ PENDING_VARIABLE = "mzs3_freshness_pending"
 
 @dataclass
 class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger.
+    """The source's objects and their bytes, in S3 or in the ledger.
 
-    `pending_objects` and `pending_bytes` are those of them that are yet to be ingested; they are
-    looked up only if the variable `mzs3_freshness_pending` is true, as that needs Spark.
+    Those that are yet to be ingested are counted as pending, but only if the variable
+    `mzs3_freshness_pending` is true, as that needs Spark.
     """
 
     objects: int | None = None
@@ -51,10 +51,10 @@ def freshness_from_s3(
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
     """The response, the newest LastModified or None, and when that was looked up.
 
-    Starts Spark only where a variable asks for what is pending, and for a source whose objects a
-    listing does not show: a queue alone tells of them, or they are moved or deleted. Raises
-    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`; and for a
-    variable that is neither true nor false.
+    Starts Spark only if the variable asks for what is pending, and for a source whose objects a
+    listing does not show, as it has a queue only, or moves or deletes them. Raises DbtRuntimeError
+    for any other kind of source, which needs a `loaded_at_field`, and for a variable that is
+    neither true nor false.
     """
     source = source_of(manifest, relation, is_csv_source)
     if source is None:

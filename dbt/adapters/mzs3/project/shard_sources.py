@@ -1,4 +1,4 @@
-"""The door between dbt's runs and sources that read shards: each is read once in a run."""
+"""Reads the shards that are sources, each once in a run, before the nodes that need them."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _locks_guard = threading.Lock()
 
 
 def read_shards_for_node(adapter: Any, node: Any) -> None:
-    """Every shard that the node reads as a source is a view: as of this run, or as declared.
+    """Reads the shards that are sources of the node, unless this run has done so already.
 
-    As many of them are read at a time as the profile has threads. Raises DbtRuntimeError with the
-    errors of its sources, to every node that needs them.
+    As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of all of
+    its sources.
     """
     how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
     _read_all(adapter, sources_of_node(adapter, node, is_shard), how)
 
 
 def make_shard_relation(adapter: Any, relation: Any) -> bool:
-    """Whether the relation is a source's that reads a shard; then it exists, maybe without rows.
+    """Creates the relation, without rows, if it is that of a shard's source; whether it is.
 
-    For what asks for a source's columns before it is read: unit tests, and macros that run while a
-    model is compiled. Raises DbtRuntimeError with the source's error.
+    For unit tests, and for macros that ask for columns while a model is compiled. Raises
+    DbtRuntimeError with the source's error.
     """
     source = source_of(adapter.get_macro_resolver(), relation, is_shard)
     if source is None:
@@ -56,18 +56,18 @@ def make_shard_relation(adapter: Any, relation: Any) -> bool:
 
 
 def is_shard(node: Any) -> bool:
-    """Whether a source's node reads a shard, or declares what was meant to."""
+    """Whether a source is a shard, or has a type that is nearly spelled so."""
     return is_or_resembles(node, TYPE)
 
 
 def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
-    """What the node declares. Raises ConfigError with all of its problems."""
+    """The source that the node declares. Raises ConfigError with all of its problems."""
     names = [column.name for column in node.columns.values()]
     return parse_shard_source(source_name(node), declared_external(node), names, connections)
 
 
 class _How(Enum):
-    """What a source is to have: the shard's rows, none, or none if it does not exist yet."""
+    """How to make the source's table: with the shard's rows, empty, or empty if missing."""
 
     WHOLE = "whole"
     EMPTY = "empty"

@@ -1,4 +1,4 @@
-"""The sources of one node of dbt: each tried once in a run, several at a time."""
+"""Runs work on the sources of a node, several at a time, and once per source and run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _attempts = Attempts()
 def sources_of_node(adapter: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
     """The wanted sources whose rows the node needs in this run.
 
-    A unit test has rows of its own, and a clone those of another target.
+    None for a unit test, which has rows of its own, and for a clone.
     """
     manifest = adapter.get_macro_resolver()
     is_clone = getattr(adapter.config.args, "which", None) == "clone"
@@ -38,46 +38,53 @@ def sources_of_node(adapter: Any, node: Any, is_wanted: Callable[[Any], bool]) -
 
 
 def is_empty_run(adapter: Any) -> bool:
-    """Whether dbt was told to read no rows, with `--empty`."""
+    """Whether dbt runs with `--empty`, and so reads no rows."""
     return bool(getattr(adapter.config.args, "EMPTY", False))
 
 
 class SourcesOfNode:
-    """Sources, each of them in a session of its own; they stop as the node's connection does."""
+    """Works on sources, each in a session of its own, until the node's connection is cancelled."""
 
     def __init__(self, adapter: Any) -> None:
         self.credentials = adapter.config.credentials
         self._threads = adapter.config.threads
         self._connections = adapter.connections
         self._sessions: list[SparkSession] = []
-        self._errors: list[str] = []
         self.cancelled = threading.Event()
         if self.credentials.method == "session":
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
     def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
-        """The action is tried with every source, once in a run of dbt for each `how`.
+        """Does the action for every source, unless this run of dbt has done it with this `how`.
 
-        Raises DbtRuntimeError with the errors of all, after all were tried, to every node that
-        needs the sources. What the action raises beside Mzs3Error is reported as a defect.
+        Raises DbtRuntimeError with the errors of all sources, those of earlier nodes included.
+        What the action raises beside Mzs3Error is reported as a defect.
         """
+        errors: list[str] = []
+
+        def once(source: Any) -> None:
+            work = partial(_error_of, source, action)
+            error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
+            if error is not None:
+                errors.append(error)
+
         try:
             run_together(
-                [partial(self._once, source, how, action) for source in sources],
+                [partial(once, source) for source in sources],
                 threads=self._threads,
                 cancelled=self.cancelled,
                 interrupt=self._interrupt,
             )
         except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
-            raise DbtRuntimeError("\n".join(sorted(self._errors)) or INTERRUPTED) from exc
-        if self._errors:
-            errors = "\n".join(sorted(self._errors))
+            raise DbtRuntimeError("\n".join(sorted(errors)) or INTERRUPTED) from exc
+        if errors:
+            text = "\n".join(sorted(errors))
             if self.cancelled.is_set():
-                self._connections.remains.say(errors)
-            raise DbtRuntimeError(errors)
+                self._connections.remains.say(text)
+            raise DbtRuntimeError(text)
 
     def session(self, source: str, kind: str) -> SparkSession:
-        """A new session, which stops with the others; raises as `source_session` does."""
+        """As `source_session`; the session is interrupted together with the others."""
         session = source_session(self.credentials, source, kind)
         self._sessions.append(session)
         return session
@@ -85,12 +92,6 @@ class SourcesOfNode:
     def _interrupt(self) -> None:
         for session in list(self._sessions):
             session.interruptAll()
-
-    def _once(self, source: Any, how: Hashable, action: Callable[[Any], None]) -> None:
-        work = partial(_error_of, source, action)
-        error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
-        if error is not None:
-            self._errors.append(error)
 
 
 def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:

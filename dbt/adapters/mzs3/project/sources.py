@@ -1,4 +1,4 @@
-"""The door from dbt's source nodes to S3 CSV sources: which are ours, and what is said of them."""
+"""dbt's source nodes: which are ours, what they declare, and what variables say of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def needed_sources(manifest: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
-    """The wanted sources that a node's SQL reads, directly or by way of ephemeral models."""
+    """The wanted sources that a node reads, directly or through ephemeral models."""
     found: list[Any] = []
     seen: set[str] = set()
     waiting = list(node.depends_on.nodes)
@@ -60,7 +60,7 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
 
 
 def source_of(manifest: Any, relation: Any, is_wanted: Callable[[Any], bool]) -> Any:
-    """The node of the wanted source that has this relation; None if there is none."""
+    """The wanted source that has this relation, or None."""
     place = (relation.schema, relation.identifier)
     nodes = () if manifest is None else filter(is_wanted, manifest.sources.values())
     return next((node for node in nodes if (node.schema, node.identifier) == place), None)
@@ -72,7 +72,7 @@ def source_name(node: Any) -> str:
 
 
 def source_definition(node: Any, connections: Collection[str]) -> SourceDefinition:
-    """What the node declares. Raises ConfigError with all of its problems."""
+    """The source that the node declares. Raises ConfigError with all of its problems."""
     return parse_definition(
         name=source_name(node),
         schema=node.schema,
@@ -96,8 +96,8 @@ def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
 
 
 def variable(config: Any, name: str) -> Any:
-    """The variable's value in dbt's order: the command line, the project's own, everybody's; None
-    if it is nowhere."""
+    """The variable's value, or None. The command line comes first, then the project's own
+    variables, then those of all projects, as in dbt."""
     declared = config.vars.to_dict()
     of_project = declared.get(config.project_name) or {}
     for values in (config.cli_vars, of_project, declared):
@@ -107,9 +107,9 @@ def variable(config: Any, name: str) -> Any:
 
 
 def is_set(config: Any, name: str) -> bool:
-    """Whether the variable is true; one that is nowhere is false.
+    """Whether the variable is true; without a value it is false.
 
-    Raises DbtRuntimeError for any value but true and false.
+    Raises DbtRuntimeError for any other value.
     """
     value = variable(config, name)
     if value is None or isinstance(value, bool):
@@ -138,14 +138,14 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
 
 
 def is_csv_source(node: Any) -> bool:
-    """Whether a source's node is an S3 CSV source, or declares what was meant to be one."""
+    """Whether a source is an S3 CSV source, or has a type that is nearly spelled so."""
     return is_or_resembles(node, TYPE)
 
 
 def is_or_resembles(node: Any, kind: str) -> bool:
-    """Whether the node's `external.type` is this one, or, for what is in S3, nearly.
+    """Whether the node's `external.type` is this one; in S3 also one that is nearly spelled so.
 
-    One that is nearly ours is taken as such, so that whoever reads it gets the error.
+    Whoever reads such a source gets the error.
     """
     external = declared_external(node)
     given = str(external.get("type"))
@@ -154,7 +154,7 @@ def is_or_resembles(node: Any, kind: str) -> bool:
 
 
 def declared_external(node: Any) -> Mapping[str, Any]:
-    """What stands under `external` of the node."""
+    """The keys under `external` of the node."""
     if node.external is None:
         return {}
     external: Mapping[str, Any] = node.external.to_dict(omit_none=True)

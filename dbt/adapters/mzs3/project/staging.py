@@ -1,4 +1,4 @@
-"""The door between dbt's runs and S3 CSV sources: each is ingested once, before it is read."""
+"""Ingests S3 CSV sources, each once in a run, before the nodes that read them."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _NOTHING_READ = "{}: no object is read, as --empty says; a run without it ingest
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
-    """Every S3 CSV source that the node reads is ingested: now, or earlier in this run.
+    """Ingests every S3 CSV source that the node reads, unless this run has done so already.
 
-    As many of them at a time as the profile has threads. Raises DbtRuntimeError with the errors
-    of its sources, to every node that needs them.
+    As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of all of
+    its sources.
     """
     _stage_all(adapter, sources_of_node(adapter, node, is_csv_source))
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
-    """Whether the relation is an S3 CSV source's; then it exists, with no object ingested for it.
+    """Creates the relation, without rows, if it is that of an S3 CSV source; whether it is.
 
-    For what asks for a source's columns before anything is ingested: unit tests, and macros that
-    run while a model is compiled. Raises DbtRuntimeError with the source's error.
+    For unit tests, and for macros that ask for columns while a model is compiled. Raises
+    DbtRuntimeError with the source's error.
     """
     source = source_of(adapter.get_macro_resolver(), relation, is_csv_source)
     if source is None:
@@ -57,9 +57,9 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
 
 
 def ingest_sources(adapter: Any, select: Iterable[str] | None) -> None:
-    """Ingest the selected sources, as many at a time as the profile has threads.
+    """Ingests the selected sources, or all, as many at a time as the profile has threads.
 
-    Raises DbtRuntimeError with the errors of all that failed, after all were tried.
+    Raises DbtRuntimeError with the errors of all that failed.
     """
     _stage_all(adapter, selected_sources(adapter.get_macro_resolver(), select))
 
@@ -99,7 +99,7 @@ def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fals
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
-    """How to ingest the sources that a query reads and that never were; nothing if none is.
+    """How to ingest the sources that a query reads and that never were; else an empty text.
 
     For queries that fail: `dbt show` ingests nothing, and Spark only says what is not there.
     """

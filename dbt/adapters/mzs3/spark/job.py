@@ -8,13 +8,11 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.failure import readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
 EXECUTOR_PACKAGES = (
     "dbt.adapters.mzs3.arrow",
@@ -51,7 +49,7 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 
 def _explained(exc: Exception, name: str) -> Mzs3Error:
-    if isinstance(exc, (PySparkException, Py4JError)):
+    if isinstance(exc, SPARK_FAILURES):
         error = readable(exc)
         if type(error) is not SparkJobError:
             return error

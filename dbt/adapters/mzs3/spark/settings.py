@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         # A session that takes no setting has ended, of which the work in it has told.
-        with suppress(PySparkException, Py4JError, OSError):
+        with suppress(*SPARK_FAILURES, OSError):
             for name, before in theirs.items():
                 if before is None:
                     conf.unset(name)
