@@ -85,18 +85,17 @@ def literal_problems(location: str) -> list[str]:
 def named_target(
     operation: str,
     connections: Mapping[str, AwsConnection],
-    key: str,
     name: str,
     location: str | None,
 ) -> tuple[AwsConnection, S3Location]:
-    """The connection, by the argument `key`, and the location of a run-operation.
+    """The connection and the location that a run-operation is given.
 
     Raises ConfigError with the problems of both.
     """
     problems: list[str] = []
     parsed = named_location(location, problems)
     if name not in connections:
-        problems.insert(0, unknown_connection(key, name, connections))
+        problems.insert(0, unknown_connection("aws_connection", name, connections))
     if problems or parsed is None:
         raise ConfigError(operation, problems)
     return connections[name], parsed

@@ -98,9 +98,7 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     operation = "describe_shard"
     _require_texts(operation, location=location, aws_connection=aws_connection)
     connections = adapter.config.credentials.connections
-    connection, place = named_target(
-        operation, connections, "aws_connection", aws_connection, location
-    )
+    connection, place = named_target(operation, connections, aws_connection, location)
     found = StateStore(s3_client(connection), place).existing()
     for line in described(place.uri, found.state):
         logger.info(f"  {line}")
@@ -115,7 +113,7 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
     problems = Problems(operation)
     with problems.gathered():
         connection, place = named_target(
-            operation, credentials.connections, "aws_connection", aws_connection, location
+            operation, credentials.connections, aws_connection, location
         )
     with problems.gathered():
         request = parse_compaction(how)
