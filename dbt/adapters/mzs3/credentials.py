@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 
 HIDDEN = "***"
-_SECRET_AWS_KEYS = ("access_key_id", "secret_access_key", "session_token", "external_id")
+_SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
 _SECRET_FIELDS = ("token", "password", "connection_string_suffix", "server_side_parameters")
 
 

@@ -1,15 +1,4 @@
-"""The errors of this package; the doors turn them into dbt's.
-
-Mzs3Error
-├── ConfigError        options or definitions that are wrong; carries every problem at once
-├── S3Error            S3, SQS or STS refused or could not be reached
-├── LocationError      an export's location is not usable as it is
-├── CopyError          an export failed; says what is left behind, if anything
-├── SourceError        an S3 CSV source is in error: header, row, or state
-├── ShardError         a shard can't be read or changed as it was asked for
-├── ExecutorError      raised on an executor, explained on the driver
-└── SparkJobError      Spark failed for a reason of its own
-"""
+"""The errors of this package, all of them Mzs3Errors; the doors turn them into dbt's."""
 
 from __future__ import annotations
 

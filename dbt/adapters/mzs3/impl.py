@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from dbt.adapters.contracts.macros import MacroResolverProtocol
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.column import SparkColumn
-from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
+from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
@@ -47,58 +46,14 @@ _MAX_BIGINT = 2**63
 COPY_FLAG = "enable_copy_to_s3"
 
 
-@dataclass
-class Mzs3Config(SparkConfig):
-    """The options of models: dbt-spark's, and those of `copy_to_s3` and `persist_shard`.
+class Mzs3Adapter(SparkAdapter):
+    """dbt's adapter of `type: mzs3`.
 
-    dbt does not check their types; each materialization checks its own before the model runs.
+    It declares no options of models: dbt would check neither their names nor their types, as
+    `export/options.py` and `shard/config/options.py` do.
     """
 
-    # `s3://bucket/prefix`; for an export also a SQL expression for it, in which `mz_now()` is the
-    # run's start. The connection is a name under `aws_connections` in the profile.
-    location: str | None = None
-    aws_connection: str | None = None
-
-    # The files of an export. Sizes are bytes, or text such as `'256MB'`.
-    format: str | None = None
-    compression: str | None = None
-    max_file_size: str | int | None = None
-    part_size: str | int | None = None
-    max_multi_part_bytes_in_memory: str | int | None = None
-    parts: int | None = None
-    partition_by: str | list[str] | None = None
-    single_file: str | None = None
-    on_existing: str | None = None
-
-    # The CSV dialect, as in PostgreSQL.
-    header: bool | None = None
-    delimiter: str | None = None
-    quote: str | None = None
-    escape: str | None = None
-    null: str | None = None
-    force_quote: str | list[str] | None = None
-
-    # Of `persist_shard`.
-    mode: str | None = None
-    encoding: str | None = None
-    sort_by: str | list[str] | None = None
-    column_defaults: dict[str, Any] | None = None
-    column_renames: dict[str, str] | None = None
-    column_types: dict[str, str] | None = None
-
-    # Passed to S3 with each object.
-    encryption: str | None = None
-    kms_key_id: str | None = None
-    storage_class: str | None = None
-    object_tags: dict[str, str] | None = None
-    acl: str | None = None
-
-
-class Mzs3Adapter(SparkAdapter):
-    """dbt's adapter of `type: mzs3`."""
-
     ConnectionManager = Mzs3ConnectionManager
-    AdapterSpecificConfigs = Mzs3Config
     # Not for batches of sources: dbt would drop what each one's response says.
     _capabilities = CapabilityDict(
         {Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full)}

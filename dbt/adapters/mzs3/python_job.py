@@ -44,10 +44,7 @@ def run_started_ms() -> int:
 class SessionJobHelper(PythonJobHelper):
     """Runs a job in the session of the connection that its node holds.
 
-    The job finds the globals `spark`, `aws_connections` (by name), `as_of` (the run's start in
-    ms), `cancelled` (an Event that is set when the user cancels), `tell` (which puts an event of
-    an export into dbt's log), `scrub` (which takes secrets of the environment out of a text) and
-    `invocation_id`.
+    `jobs.py` says what the globals that are provided are for.
     """
 
     def __init__(
