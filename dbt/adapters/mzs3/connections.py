@@ -44,7 +44,7 @@ def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
 
 
 @contextmanager
-def own_errors_as_dbts() -> Iterator[None]:
+def as_dbt_errors() -> Iterator[None]:
     """Raises an Mzs3Error of the block as dbt's."""
     try:
         yield

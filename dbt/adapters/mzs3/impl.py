@@ -20,7 +20,7 @@ from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection
-from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, own_errors_as_dbts
+from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.options import parse_options
@@ -163,7 +163,7 @@ class Mzs3Adapter(SparkAdapter):
                 f"dbt_project.yml; to export {node}, set it to true there, or remove it"
             )
         credentials = self.config.credentials
-        with own_errors_as_dbts():
+        with as_dbt_errors():
             require_session(credentials, f"{node}: copy_to_s3")
             parse_options(node, options, credentials.connections)
         return render_copy_job(
@@ -180,7 +180,7 @@ class Mzs3Adapter(SparkAdapter):
         """The PySpark job of a `persist_shard` model. Raises as `compile_copy_job` does."""
         name, options = node.unique_id, shard_options(node)
         credentials = self.config.credentials
-        with own_errors_as_dbts():
+        with as_dbt_errors():
             require_session(credentials, f"{name}: persist_shard")
             parse_shard_options(name, options, credentials.connections)
         return render_shard_job(name, query, options)
@@ -197,7 +197,7 @@ class Mzs3Adapter(SparkAdapter):
     @available.parse_none
     def run_operation(self, operation: str, *arguments: Any) -> None:
         """Do the run-operation of this name. Raises dbt's errors."""
-        with own_errors_as_dbts():
+        with as_dbt_errors():
             OPERATIONS[operation](self, *arguments)
 
     # --- S3 CSV sources --------------------------------------------------------------------
