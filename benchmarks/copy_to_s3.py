@@ -10,20 +10,18 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from memory import WorkerMemory
 from rclone import serve_s3
-from session import BUCKET, Session
+from session import BUCKET, Session, median_seconds
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
-from worker_memory import WorkerMemory
 
 from dbt.adapters.mzs3.config.values import parse_size
-from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.upload.parts import WriteResult
 
 
@@ -55,26 +53,23 @@ class Bench(Session):
     def ratios(self, rows: int, rounds: int) -> None:
         """Print the median of each way to write the table, and its ratio to Spark's writer."""
         query = self._stored(rows)
-        ways: dict[str, Callable[[str], object]] = {
+        written = self.folder / "written"
+        path = str(written)
+        size = 0
+
+        def remove() -> None:
+            nonlocal size
+            size = sum(file.stat().st_size for file in written.glob("*.csv")) or size
+            shutil.rmtree(written, ignore_errors=True)
+
+        ways: dict[str, Callable[[int], object]] = {
             "noop": lambda _: self.spark.sql(query).write.format("noop").mode("overwrite").save(),
-            "df.write.csv": lambda path: self.spark.sql(query).write.csv(path),
+            "df.write.csv": lambda _: self.spark.sql(query).write.csv(path),
             "copy_to_s3 csv": lambda _: self.export(query, format="csv"),
-            "df.write.parquet": lambda path: self.spark.sql(query).write.parquet(path),
+            "df.write.parquet": lambda _: self.spark.sql(query).write.parquet(path),
             "copy_to_s3 parquet": lambda _: self.export(query, format="parquet"),
         }
-        seconds: dict[str, list[float]] = {way: [] for way in ways}
-        size = 0
-        for turn in range(rounds + 1):  # the first one warms up
-            for way, run in ways.items():
-                written = self.folder / "written"
-                started = time.perf_counter()
-                run(str(written))
-                if turn:
-                    seconds[way].append(time.perf_counter() - started)
-                if way == "df.write.csv":
-                    size = sum(file.stat().st_size for file in written.glob("*.csv"))
-                shutil.rmtree(written, ignore_errors=True)
-        medians = {way: statistics.median(times) for way, times in seconds.items()}
+        medians = median_seconds(ways, rounds, after_each=remove)
         print(f"{rows:,} rows, {size / 1e6:,.0f} MB as CSV, medians of {rounds}")
         for way, median in medians.items():
             base = medians["df.write.parquet" if "parquet" in way else "df.write.csv"]
@@ -126,14 +121,7 @@ class Bench(Session):
         """One export, to a location of its own, as the server remembers what was in a folder."""
         shutil.rmtree(self.s3_folder / BUCKET / str(self.exports), ignore_errors=True)
         self.exports += 1
-        return copy_to_s3(
-            self.spark,
-            query,
-            node="benchmark",
-            options={"location": f"s3://{BUCKET}/{self.exports}", **options},
-            connections={self.connection.name: self.connection},
-            as_of=0,
-        )
+        return self.copy(query, str(self.exports), **options)
 
     def _stored(self, rows: int) -> str:
         stored = str(self.folder / "table")

@@ -9,20 +9,16 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from rclone import serve_s3
-from session import BUCKET, Session
+from session import BUCKET, Session, median_seconds, source
 from table import BYTES_PER_ROW, COLUMNS, TABLE
 
-from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.export.job import copy_to_s3
 
 BYTES = 400 * 1024 * 1024
 
@@ -49,19 +45,12 @@ class Bench(Session):
         """Print the medians of both for 400 MB in so many objects."""
         prefix = f"objects-{objects}"
         size = self._put(prefix, objects)
-        ways: dict[str, Callable[[], int]] = {
-            "Spark's reader": lambda: self._read(prefix),
-            "s3_csv_source": lambda: self._ingest(prefix),
-        }
-        seconds: dict[str, list[float]] = {way: [] for way in ways}
         rows = {0}
-        for turn in range(rounds + 1):  # the first one warms up
-            for way, run in ways.items():
-                started = time.perf_counter()
-                rows.add(run())
-                if turn:
-                    seconds[way].append(time.perf_counter() - started)
-        medians = {way: statistics.median(times) for way, times in seconds.items()}
+        ways: dict[str, Callable[[int], object]] = {
+            "Spark's reader": lambda _: rows.add(self._read(prefix)),
+            "s3_csv_source": lambda _: rows.add(self._ingest(prefix)),
+        }
+        medians = median_seconds(ways, rounds)
         base = medians["Spark's reader"]
         print(f"{objects} objects, {size / 1e6:,.0f} MB, {max(rows):,} rows, medians of {rounds}")
         for way, median in medians.items():
@@ -70,18 +59,11 @@ class Bench(Session):
             raise SystemExit(f"the two have not read the same rows: {sorted(rows)}")
 
     def _put(self, prefix: str, objects: int) -> int:
-        how = (
+        how: dict[str, object] = (
             {"parts": objects, "max_file_size": "1GB"} if objects > 1 else {"single_file": "a.csv"}
         )
-        result = copy_to_s3(
-            self.spark,
-            TABLE.format(rows=BYTES // BYTES_PER_ROW),
-            node="benchmark",
-            options={"location": f"s3://{BUCKET}/{prefix}", "header": True, **how},
-            connections={self.connection.name: self.connection},
-            as_of=0,
-        )
-        return result.bytes
+        query = TABLE.format(rows=BYTES // BYTES_PER_ROW)
+        return self.copy(query, prefix, header=True, **how).bytes
 
     def _read(self, prefix: str) -> int:
         written = str(self.folder / "written")
@@ -97,14 +79,7 @@ class Bench(Session):
     def _ingest(self, prefix: str) -> int:
         self.schemas += 1
         schema = f"raw_{self.schemas}"
-        definition = parse_definition(
-            name="lake.orders",
-            schema=schema,
-            identifier="orders",
-            external={"type": "s3_csv_source", "location": f"s3://{BUCKET}/{prefix}/"},
-            columns=[{"name": name, "data_type": kind} for name, kind in COLUMNS.items()],
-            connections=[self.connection.name],
-        )
+        definition = source(schema, "orders", f"{prefix}/", COLUMNS)
         rows = ingest(self.spark, definition, self.connection).rows
         self.spark.sql(f"DROP SCHEMA {schema} CASCADE")
         return rows

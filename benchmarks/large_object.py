@@ -20,10 +20,9 @@ from pathlib import Path
 import duckdb
 from forwarder import Forwarder
 from rclone import serve_s3
-from session import BUCKET, Session
+from session import BUCKET, Session, source
 
 from dbt.adapters.mzs3.config.values import parse_size
-from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
@@ -82,14 +81,7 @@ def _field(dice: random.Random, number: int) -> str:
 
 def read(session: Session) -> list[str]:
     """The Parquet files of the source's rows, after it was ingested."""
-    definition = parse_definition(
-        name="lake.large",
-        schema="raw",
-        identifier="large",
-        external={"type": "s3_csv_source", "location": f"s3://{BUCKET}/large/"},
-        columns=[],
-        connections=[session.connection.name],
-    )
+    definition = source("raw", "large", "large/", {})
     ingest(session.spark, definition, session.connection)
     rows = session.spark.table(SourceRelations("raw", "large").rows)
     return [file.removeprefix("file:") for file in rows.inputFiles()]

@@ -8,15 +8,13 @@ ledger is at its slowest. Each epoch took one object.
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from session import Session
+from session import Session, median_seconds
 
 from dbt.adapters.mzs3.csv_source.compaction import is_due
 from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
@@ -121,15 +119,13 @@ def _print_ratio(
     sources: list[SourceDefinition],
     rounds: int,
 ) -> None:
-    seconds: list[list[float]] = [[] for _ in sources]
-    for turn in range(rounds + 1):  # the first one warms up
-        for times, source in zip(seconds, sources, strict=True):
-            started = time.perf_counter()
-            run(source)
-            if turn:
-                times.append(time.perf_counter() - started)
-    few, many = (statistics.median(times) for times in seconds)
-    names = " to ".join(source.identifier for source in reversed(sources))
+    small, large = sources
+    ways: dict[str, Callable[[int], object]] = {
+        small.identifier: lambda _: run(small),
+        large.identifier: lambda _: run(large),
+    }
+    few, many = median_seconds(ways, rounds).values()
+    names = f"{large.identifier} to {small.identifier}"
     print(f"{what}: {many:.2f} s to {few:.2f} s, {many / few:.2f} x, {names}")
 
 

@@ -22,12 +22,12 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from driver_memory import DriverMemory
 from made_up_bucket import PREFIX, MadeUpBucket, made_up_bucket
+from memory import DriverMemory
 from pyspark.sql import functions as F
-from session import BUCKET, Session
+from session import BUCKET, Session, source
 
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
@@ -63,11 +63,11 @@ class Bench(Session):
         self._print("what", "seconds", "to raw", "LIST", "GET", "  MB more in Python, JVM")
         base = self._time("raw listing", bucket, memory, partial(_list, bucket), [])
         # It takes 1,000, and has the ledger know of the others.
-        first = self._definition("listing", max_objects_per_run=NEW)
+        first = source("listing", "orders", PREFIX, {}, max_objects_per_run=NEW)
         self._time("first run", bucket, memory, partial(self._ingest, bucket, first), [], base)
         self._finish(bucket)
         self._runs("1,000 new among all", "any", bucket, memory, base, rounds)
-        ascending = self._definition("listing", key_order="ascending")
+        ascending = source("listing", "orders", PREFIX, {}, key_order="ascending")
         nothing_new = partial(self._ingest, bucket, ascending, 0)
         self._time("nothing new", bucket, memory, nothing_new, [], base)
         self._runs("1,000 new at the end", "ascending", bucket, memory, base, rounds)
@@ -82,7 +82,7 @@ class Bench(Session):
         rounds: int,
     ) -> None:
         """Print what runs take that find new objects, and the raw listing in turn with them."""
-        definition = self._definition("listing", key_order=order)
+        definition = source("listing", "orders", PREFIX, {}, key_order=order)
         raw: list[float] = []
         seconds: list[float] = []
         for _ in range(rounds):
@@ -98,15 +98,17 @@ class Bench(Session):
         self._warm_up()
         memory = DriverMemory()
         self._print("what", "seconds", "to raw", "LIST", "GET", "  MB more in Python, JVM")
-        everything = self._definition("small")
+        everything = source("small", "orders", PREFIX, {})
         self._time("one run", bucket, memory, partial(self._ingest, bucket, everything, None), [])
 
     def _warm_up(self) -> None:
         """What Spark does for the first time it does slowly, and remembers."""
         with made_up_bucket(1200) as small:
-            self._ingest(small, self._definition("warm_up", key_order="ascending"), None)
+            self._ingest(
+                small, source("warm_up", "orders", PREFIX, {}, key_order="ascending"), None
+            )
             small.add(10, late=False)
-            self._ingest(small, self._definition("warm_up", key_order="ascending"), 10)
+            self._ingest(small, source("warm_up", "orders", PREFIX, {}, key_order="ascending"), 10)
 
     def _time(
         self,
@@ -137,17 +139,6 @@ class Bench(Session):
     def _print(self, title: str, *cells: object) -> None:
         print(f"{title:<24}" + "".join(f"{cell!s:>9}" for cell in cells), flush=True)
 
-    def _definition(self, schema: str, **external: Any) -> SourceDefinition:
-        location = f"s3://{BUCKET}/{PREFIX}"
-        return parse_definition(
-            name="lake.orders",
-            schema=schema,
-            identifier="orders",
-            external={"type": "s3_csv_source", "location": location, **external},
-            columns=[],
-            connections=["default"],
-        )
-
     def _ingest(
         self, bucket: MadeUpBucket, definition: SourceDefinition, objects: int | None = NEW
     ) -> IngestReport:
@@ -158,7 +149,7 @@ class Bench(Session):
 
     def _finish(self, bucket: MadeUpBucket) -> None:
         """The ledger has every object as ingested, without a request for one of them."""
-        definition = self._definition("listing")
+        definition = source("listing", "orders", PREFIX, {})
         ledger = Ledger(self.spark, SourceRelations(definition.schema, definition.identifier))
         epoch = next_epoch(ledger.epochs())
         objects = listed_objects(self.spark, definition, bucket.connection).objects

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.spark.session import get_or_create
+from dbt.adapters.mzs3.upload.parts import WriteResult
 
 BUCKET = "bench"
 
@@ -33,3 +40,48 @@ class Session:
                 **settings,
             }
         )
+
+    def copy(self, query: str, prefix: str, **options: object) -> WriteResult:
+        """An export of the query below a prefix of the bucket."""
+        return copy_to_s3(
+            self.spark,
+            query,
+            node="benchmark",
+            options={"location": f"s3://{BUCKET}/{prefix}", **options},
+            connections={self.connection.name: self.connection},
+            as_of=0,
+        )
+
+
+def source(
+    schema: str, table: str, prefix: str, columns: Mapping[str, str], **external: Any
+) -> SourceDefinition:
+    """A source of the objects below a prefix of the bucket; without columns, as their header."""
+    return parse_definition(
+        name=f"lake.{table}",
+        schema=schema,
+        identifier=table,
+        external={"type": "s3_csv_source", "location": f"s3://{BUCKET}/{prefix}", **external},
+        columns=[{"name": name, "data_type": kind} for name, kind in columns.items()],
+        connections=["default"],
+    )
+
+
+def median_seconds(
+    ways: Mapping[str, Callable[[int], object]],
+    rounds: int,
+    after_each: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
+    """The median time of each way, of which all run in turn and get the number of the turn.
+
+    The first turn, whose number is 0, warms up and does not count, nor does `after_each`.
+    """
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for turn in range(rounds + 1):
+        for way, run in ways.items():
+            started = time.perf_counter()
+            run(turn)
+            if turn:
+                seconds[way].append(time.perf_counter() - started)
+            after_each()
+    return {way: statistics.median(times) for way, times in seconds.items()}

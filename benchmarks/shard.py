@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from forwarder import Forwarder
 from rclone import serve_s3
-from session import BUCKET, Session
+from session import BUCKET, Session, median_seconds
 from table import TABLE
 
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.job import persist_shard
@@ -64,20 +60,16 @@ class Bench(Session):
         """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
         versions = self._versions(rows)
         first = self.persist(versions[0], "diff", encoding)
-        ways: dict[str, Callable[[int], WriteResult]] = {
-            "copy_to_s3": lambda turn: self.export(versions[turn % 2]),
-            "persist_shard": lambda turn: self.persist(versions[(turn + 1) % 2], "diff", encoding),
-        }
-        seconds: dict[str, list[float]] = {way: [] for way in ways}
         results: dict[str, WriteResult] = {}
-        for turn in range(rounds + 1):  # the first one warms up
-            for way, run in ways.items():
-                started = time.perf_counter()
-                results[way] = run(turn)
-                if turn:
-                    seconds[way].append(time.perf_counter() - started)
+
+        def export(turn: int) -> None:
+            results["copy_to_s3"] = self.export(versions[turn % 2])
+
+        def persist(turn: int) -> None:
+            results["persist_shard"] = self.persist(versions[(turn + 1) % 2], "diff", encoding)
+
+        medians = median_seconds({"copy_to_s3": export, "persist_shard": persist}, rounds)
         full, change = results["copy_to_s3"], results["persist_shard"]
-        medians = {way: statistics.median(times) for way, times in seconds.items()}
         print(f"{rows:,} rows, {encoding}; the first batch has {first.bytes / full.bytes:.2f} x")
         for way, result in results.items():
             print(
@@ -99,14 +91,7 @@ class Bench(Session):
     def export(self, query: str) -> WriteResult:
         """A full export as Parquet."""
         self.exports += 1
-        return copy_to_s3(
-            self.spark,
-            query,
-            node="benchmark",
-            options={"location": f"s3://{BUCKET}/export{self.exports}", "format": "parquet"},
-            connections={self.connection.name: self.connection},
-            as_of=0,
-        )
+        return self.copy(query, f"export{self.exports}", format="parquet")
 
     def persist(self, query: str, name: str, encoding: str) -> WriteResult:
         """A run of a model into the shard of this name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from dbt.adapters.mzs3.events import (
     CopyStarted,
     CopyWarning,
 )
-from dbt.adapters.mzs3.response import CopyLogEvent
+from dbt.adapters.mzs3.python_job import CopyLogEvent
 from dbt.adapters.mzs3.text import shown_duration
 
 ABOUT: dict[str, Any] = {
@@ -101,7 +102,7 @@ def test_in_a_structured_log_the_fields_are_the_data() -> None:
     line = json.loads(msg_to_json(msg_from_base_event(CopyLogEvent.of(event, "said"))))
     assert line["info"]["name"] == "CopyLogEvent"
     assert line["info"]["msg"] == "said"
-    assert line["data"] == {"name": "mzs3.copy.progress", "msg": "said", **event.fields()}
+    assert line["data"] == {"name": "mzs3.copy.progress", "msg": "said", **asdict(event)}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ DOORS = {
     "operations",
     "project",
     "python_job.py",
-    "response.py",
 }
 SHIPPED = (
     "arrow",

@@ -3,7 +3,7 @@
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.response import Remains
+from dbt.adapters.mzs3.connections import Remains
 
 
 def ended_by(failure, remains):

@@ -1,9 +1,11 @@
-"""The door between dbt and a Spark connection: opening, errors, responses, cancelling."""
+"""dbt's connections to Spark: opening and cancelling them, their responses and errors."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+import sys
+import threading
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +19,11 @@ from dbt.adapters.contracts.connection import (
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.response import Remains
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
-from dbt.adapters.mzs3.spark.failure import readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.output import write_output_to
 
 if TYPE_CHECKING:
@@ -35,21 +34,70 @@ if TYPE_CHECKING:
 logger = AdapterLogger("mzs3")
 _dbt_log = logging.getLogger("file_log")
 
+INTERRUPTED = "interrupted by the user"
+
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
-    """Our errors as dbt's: what Spark said is a database error, the rest a runtime error."""
+    """A database error for a SparkJobError, a runtime error for others."""
     kind = DbtDatabaseError if isinstance(error, SparkJobError) else DbtRuntimeError
     return kind(str(error))
 
 
+@contextmanager
+def as_dbt_errors() -> Iterator[None]:
+    """Raises an Mzs3Error of the block as dbt's."""
+    try:
+        yield
+    except Mzs3Error as exc:
+        raise as_dbt_error(exc) from exc
+
+
 def _log_folder() -> Path | None:
-    """Where dbt keeps its own log file, wherever it was told to; None if it keeps none."""
+    """The folder of dbt's log file; None if there is none."""
     files = [each for each in _dbt_log.handlers if isinstance(each, logging.FileHandler)]
     return Path(files[0].baseFilename).parent if files else None
 
 
+class Remains:
+    """What the cancelled jobs of an interrupted run have to say; safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[str] = []
+        self._said: list[str] = []
+
+    @contextmanager
+    def running(self, job: str) -> Iterator[None]:
+        """To put around a job, so that one that was cut off is known."""
+        with self._lock:
+            self._running.append(job)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.remove(job)
+
+    def say(self, text: str) -> None:
+        """Keep what a cancelled job has left, as dbt would not show it."""
+        with self._lock:
+            if text not in self._said:
+                self._said.append(text)
+
+    def raise_if_interrupted(self) -> None:
+        """Raises all that was said, if a KeyboardInterrupt is being handled.
+
+        Of an interrupt dbt would show the stack trace, of this the text.
+        """
+        with self._lock:
+            cut_off = [f"{job} was cut off before it had ended" for job in self._running]
+            said, self._said = [*self._said, *cut_off], []
+        interrupt = sys.exc_info()[1]
+        if isinstance(interrupt, KeyboardInterrupt):
+            raise DbtRuntimeError("\n".join([INTERRUPTED, *said])) from interrupt
+
+
 class Mzs3ConnectionManager(SparkConnectionManager):
-    """Sessions are ours; thrift, http and odbc are dbt-spark's."""
+    """Opens sessions with pyspark, and other connections as dbt-spark does."""
 
     TYPE = "mzs3"
 
@@ -60,7 +108,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     @contextmanager
     def exception_handler(self, sql: str) -> Generator[None, None, None]:
-        """Errors as dbt shows them: one text, no stack trace of the JVM."""
+        """Raises dbt's errors, without the JVM's stack traces."""
         try:
             yield
         except DbtRuntimeError:
@@ -68,7 +116,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         except Mzs3Error as exc:
             logger.debug(f"Error while running:\n{sql}")
             raise as_dbt_error(exc) from exc
-        except (PySparkException, Py4JError) as exc:
+        except SPARK_FAILURES as exc:
             raise as_dbt_error(readable(exc)) from exc
         except Exception:
             with super().exception_handler(sql):
@@ -94,7 +142,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return connection
 
     def cancel_open(self) -> list[str]:
-        """Cancel what other threads run; the names of all their connections.
+        """Cancel what other threads run; returns the names of their connections.
 
         dbt's own would open those that are not open yet, and so might start Spark to stop it.
         """
@@ -107,7 +155,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return [connection.name for connection in others if connection.name is not None]
 
     def cleanup_all(self) -> None:
-        """As dbt's own; raises what is left where the user has interrupted the run."""
+        """As dbt's own; raises what remains of a run that the user has interrupted."""
         super().cleanup_all()
         self.remains.raise_if_interrupted()
 
@@ -127,7 +175,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         fetch: bool = False,
         limit: int | None = None,
     ) -> tuple[AdapterResponse, agate.Table]:
-        """As dbt's own, with the errors of fetching handled as those of running are."""
+        """As dbt's own; handles errors of fetching rows too."""
         with self.exception_handler(sql):
             result: tuple[AdapterResponse, agate.Table] = super().execute(
                 sql, auto_begin, fetch, limit

@@ -1,4 +1,4 @@
-"""The profile's outputs of `type: mzs3`."""
+"""The outputs of a profile with `type: mzs3`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 
 HIDDEN = "***"
-_SECRET_AWS_KEYS = ("access_key_id", "secret_access_key", "session_token", "external_id")
+_SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
 _SECRET_FIELDS = ("token", "password", "connection_string_suffix", "server_side_parameters")
 
 
@@ -32,11 +32,11 @@ class Mzs3ConnectionMethod(StrEnum):
 
 @dataclass
 class Mzs3Credentials(SparkCredentials):
-    """What the profile says, checked: no secret of it is in its repr, in `dbt debug`, in Jinja's
-    `target` or in what dbt serializes.
+    """The checked output of a profile.
 
-    Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS
-    connections at once.
+    Its secrets are not in its repr, in `dbt debug`, in Jinja's `target` or in what dbt serializes.
+    Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS connections
+    at once.
     """
 
     method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
@@ -65,8 +65,8 @@ class Mzs3Credentials(SparkCredentials):
             raise DbtRuntimeError(str(exc)) from exc
 
     def _check_spark(self) -> None:
-        """dbt-spark's own checks, without the two it imposes on everybody: a host for a session
-        that has none, and ANSI mode off (docs/decisions/0001-ansi-mode.md)."""
+        """dbt-spark's checks and defaults, but for a host, which a session has not, and for ANSI
+        mode, which it turns off (docs/decisions/0001-ansi-mode.md)."""
         given = {key: _parameter(value) for key, value in self.server_side_parameters.items()}
         hostless = self.method == Mzs3ConnectionMethod.SESSION and self.host is None
         if hostless:
@@ -83,7 +83,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def unique_field(self) -> str:
-        """What dbt hashes for its telemetry."""
+        """The host or the method, which dbt hashes for its telemetry."""
         return self.host or str(self.method)
 
     def _connection_keys(self) -> Tuple[str, ...]:  # noqa: UP006
@@ -92,8 +92,8 @@ class Mzs3Credentials(SparkCredentials):
         return ("method", *super()._connection_keys())
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """What `dbt debug` prints and Jinja's `target` holds: AWS connections by name, with
-        their region and endpoint, and never a key."""
+        """The keys that `dbt debug` prints and Jinja's `target` has; of AWS connections only the
+        name, region and endpoint."""
         yield from super().connection_info(with_aliases=with_aliases)
         if self.method == Mzs3ConnectionMethod.SESSION:
             for key in ("spark.master", WAREHOUSE):
@@ -130,12 +130,12 @@ class Mzs3Credentials(SparkCredentials):
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
 
 
-def require_session(method: str | None, what: str) -> None:
-    """Raises SparkJobError unless the profile's method is the one that this needs."""
-    if method != Mzs3ConnectionMethod.SESSION:
+def require_session(credentials: Mzs3Credentials, what: str) -> None:
+    """Raises SparkJobError unless the profile's method is `session`, which `what` needs."""
+    if credentials.method != Mzs3ConnectionMethod.SESSION:
         raise SparkJobError(
-            f"{what} needs `method: session` in the profile; `method: {method}` runs SQL only in "
-            "this version of dbt-mzs3"
+            f"{what} needs `method: session` in the profile; `method: {credentials.method}` runs "
+            "SQL only in this version of dbt-mzs3"
         )
 
 

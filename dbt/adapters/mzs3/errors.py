@@ -1,15 +1,4 @@
-"""Errors of the work layers, in plain Python; the doors turn them into dbt's own.
-
-Mzs3Error
-├── ConfigError        options or definitions that are wrong; carries every problem at once
-├── S3Error            S3, SQS or STS refused or could not be reached
-├── LocationError      an export's location is not usable as it is
-├── CopyError          an export failed; says what is left behind, if anything
-├── SourceError        an S3 CSV source is in error: header, row, or state
-├── ShardError         a shard can't be read or changed as it was asked for
-├── ExecutorError      raised on an executor, explained on the driver
-└── SparkJobError      Spark failed for a reason of its own
-"""
+"""The errors of this package, all of them Mzs3Errors; the doors turn them into dbt's."""
 
 from __future__ import annotations
 
@@ -24,7 +13,7 @@ class Mzs3Error(Exception):
 
 
 class ConfigError(Mzs3Error):
-    """Every problem of one model's or source's configuration, at once."""
+    """All problems of the configuration of a model, a source or an operation."""
 
     def __init__(self, subject: str, problems: Sequence[str]) -> None:
         self.subject = subject
@@ -62,8 +51,7 @@ class ExecutorError(Mzs3Error):
     """An error raised on an executor for a user to read on the driver.
 
     Spark hands the driver a text with tracebacks in it, so the message travels as marked JSON;
-    `spark.failure.explain` finds it again. `cause` is a word for the driver, in small letters,
-    that no user reads.
+    `spark.failure.explain` finds it again. `cause` is a lower-case word for the driver only.
     """
 
     def __init__(self, message: str, cause: str = "") -> None:

@@ -1,10 +1,10 @@
-"""What a COPY tells while it runs: a line for people, plain fields for programs, no secret."""
+"""The events of an export: each is a line for people and fields for programs, without secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.text import shown_bytes, shown_duration
@@ -16,10 +16,10 @@ _BAR = 16
 
 @dataclass(frozen=True)
 class CopyEvent:
-    """Something that happened to an export; its fields are those of the dataclass.
+    """Something that happened to an export; its fields are texts, numbers, booleans and None.
 
     `name` is fixed for each kind, to filter by. `relation` is the model as users name it,
-    `unique_id` as dbt does. Sizes are bytes, times seconds.
+    `unique_id` as dbt does. Sizes are in bytes, times in seconds.
     """
 
     relation: str
@@ -34,25 +34,21 @@ class CopyEvent:
         """The event as a line of a log."""
         return f"{self.relation}: {self._said()}"
 
-    def fields(self) -> dict[str, Any]:
-        """Texts, numbers, booleans and None, by name."""
-        return asdict(self)
-
     def _said(self) -> str:
         raise NotImplementedError
 
 
 EventSink = Callable[[CopyEvent], None]
-"""Whoever wants to know; may be called from another thread than the export's."""
+"""Called with each event, maybe from another thread than the export's."""
 
 
 def ignore_event(_: CopyEvent) -> None:
-    """For runs that nobody watches."""
+    """An EventSink that does nothing."""
 
 
 @dataclass(frozen=True)
 class CopyStarted(CopyEvent):
-    """The location is known, nothing has been asked of it yet."""
+    """The export begins; no request was made to its location yet."""
 
     parts: int
     as_of: int
@@ -66,10 +62,10 @@ class CopyStarted(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyBeginsAgain(CopyEvent):
-    """The query runs once more, as rows were not what all are taken for at first.
+    """The query runs once more, as its rows are not what was assumed of them.
 
     `wide rows` have more than `limit` bytes; `equal hashes` are those of two different rows;
-    `rows computed anew` may be others than those that files had been written of.
+    `rows computed anew` may differ from those that are in files already.
     """
 
     reason: RestartReason
@@ -89,7 +85,7 @@ class CopyBeginsAgain(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyProgress(CopyEvent):
-    """How far an export has come; told every few seconds.
+    """How far an export has come, every few seconds.
 
     `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
     `committing`; `running` where workers can't reach the driver: then there are no counts. Parts
@@ -107,17 +103,12 @@ class CopyProgress(CopyEvent):
     name = "mzs3.copy.progress"
 
     @property
-    def bar(self) -> str:
-        """The share of parts that are done, as a bar of text."""
-        full = _BAR * (self.parts_done or 0) // self.parts
-        return f"[{'#' * full}{'-' * (_BAR - full)}]"
-
-    @property
     def message_with_bar(self) -> str:
-        """The message for a terminal."""
+        """The message for a terminal, with a bar for the share of parts that are done."""
         if self.phase != "writing":
             return self.message
-        return f"{self.relation}: {self.bar} {self._said()}"
+        full = _BAR * (self.parts_done or 0) // self.parts
+        return f"{self.relation}: [{'#' * full}{'-' * (_BAR - full)}] {self._said()}"
 
     def _said(self) -> str:
         time = shown_duration(self.elapsed)
@@ -137,7 +128,7 @@ class CopyProgress(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyCommitted(CopyEvent):
-    """Everything the manifest names is visible."""
+    """The export is committed: everything that the manifest names is visible."""
 
     manifest: str
     rows: int
@@ -184,7 +175,7 @@ class CopyCancelled(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyRecovered(CopyEvent):
-    """What an earlier run was about to commit has been committed in its place."""
+    """This run has finished the commit of an earlier one that was interrupted."""
 
     recovered: str
 
@@ -196,8 +187,8 @@ class CopyRecovered(CopyEvent):
 
 @dataclass(frozen=True)
 class CopyResumed(CopyEvent):
-    """All files are uploaded; `parts` of their `of_parts` upload parts, with so many `bytes`, were
-    sent by an earlier run. Of an export that is `finished` already, nothing was sent."""
+    """All files are uploaded; an earlier run had sent `parts` of their `of_parts` upload parts,
+    with so many `bytes`. Where the export was `finished` already, nothing was sent."""
 
     parts: int
     of_parts: int

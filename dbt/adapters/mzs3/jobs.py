@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_EXPORT = '''\
-# COPY TO S3 of {node}, compiled by dbt-mzs3.
+_JOB = '''\
+# {what} of {node}, compiled by dbt-mzs3.
 # Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
-# epoch), `cancelled` (an event), `tell` (called with what happens),
-# `scrub` (which takes secrets out of a text) and `invocation_id`.
+# epoch), `cancelled` (an event), `tell` (called with what happens), `scrub` (which takes secrets
+# out of a text) and `invocation_id`.
 # It names an AWS connection of the profile, and no secret.
-from dbt.adapters.mzs3.api import RunContext, copy_to_s3
+from dbt.adapters.mzs3.api import {imported}
 
 QUERY = """
 {query}
@@ -20,15 +20,19 @@ QUERY = """
 
 OPTIONS = {options}
 
-result = copy_to_s3(
+result = {function}(
     spark,
     QUERY,
     node={node!r},
     options=OPTIONS,
     connections=aws_connections,
     as_of=as_of,
-    full_refresh={full_refresh!r},
     cancelled=cancelled,
+{more})
+'''
+
+_MORE_OF_COPY = """\
+    full_refresh={full_refresh!r},
     context=RunContext(
         schema={schema!r},
         identifier={identifier!r},
@@ -36,33 +40,7 @@ result = copy_to_s3(
         tell=tell,
         scrub=scrub,
     ),
-)
-'''
-
-_SHARD = '''\
-# The shard of {node}, compiled by dbt-mzs3.
-# Whoever submits it provides `spark`, `aws_connections`, `as_of` (the run's start in ms since the
-# epoch), `cancelled` (an event) and `tell` (called with what a user should look into). It names an
-# AWS connection of the profile, and no secret.
-from dbt.adapters.mzs3.api import persist_shard
-
-QUERY = """
-{query}
 """
-
-OPTIONS = {options}
-
-result = persist_shard(
-    spark,
-    QUERY,
-    node={node!r},
-    options=OPTIONS,
-    connections=aws_connections,
-    as_of=as_of,
-    cancelled=cancelled,
-    tell=tell,
-)
-'''
 
 
 def render_copy_job(
@@ -78,19 +56,28 @@ def render_copy_job(
 
     `schema` and `identifier` name the model's relation.
     """
-    return _EXPORT.format(
+    return _JOB.format(
+        what="COPY TO S3",
         node=node,
+        imported="RunContext, copy_to_s3",
         query=_python_text(query),
         options=_python_literal(options),
-        schema=schema,
-        identifier=identifier,
-        full_refresh=full_refresh,
+        function="copy_to_s3",
+        more=_MORE_OF_COPY.format(full_refresh=full_refresh, schema=schema, identifier=identifier),
     )
 
 
 def render_shard_job(node: str, query: str, options: Mapping[str, Any]) -> str:
     """Python source whose QUERY is `query` to the last byte, but for white space around it."""
-    return _SHARD.format(node=node, query=_python_text(query), options=_python_literal(options))
+    return _JOB.format(
+        what="The shard",
+        node=node,
+        imported="persist_shard",
+        query=_python_text(query),
+        options=_python_literal(options),
+        function="persist_shard",
+        more="    tell=tell,\n",
+    )
 
 
 def _python_text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Names of columns and fields as Spark compares them, which is not as Python does.
+"""Names of columns and fields, compared as Spark does.
 
 Spark has two ways. What looks a name up, such as every query of a view, compares by Java's
 `equalsIgnoreCase`; what makes a table compares by `toLowerCase`.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def folded(name: str) -> str:
-    """Equal for two names where a lookup of Spark's takes them for one.
+    """The name in a form that is equal for names that a lookup of Spark's takes for one.
 
     Letter by letter, in upper case and then in lower case, as far as that is one letter again: so
     Turkish i without a dot is i, long s is s and final sigma is sigma, but sharp s is not ss.
@@ -25,7 +25,7 @@ def _folded_letter(letter: str) -> str:
 
 
 def namesakes(names: Sequence[str]) -> list[tuple[int, int]]:
-    """The names, by their places from 0, that are one before them to Spark: (that one, this).
+    """The indexes of each pair of names that Spark takes for one, the first occurrence first.
 
     A table with both can't be made, or its views can't be read.
     """

@@ -1,23 +1,32 @@
-"""The door through which compiled Python jobs run: models and exports alike."""
+"""The door through which compiled Python jobs run, and what dbt is told of them."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from datetime import timezone
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events import adapter_types_pb2
+from dbt.adapters.events.base_types import InfoLevel
 from dbt_common.events.base_types import EventLevel
+from dbt_common.events.contextvars import get_node_info
 from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import DbtRuntimeError, env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    message_factory,
+    struct_pb2,
+)
 
 from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
-from dbt.adapters.mzs3.response import CopyLogEvent, copy_response
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
 from dbt.adapters.mzs3.upload.parts import WriteResult
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def run_started_ms() -> int:
-    """When this invocation of dbt began, in ms since the epoch: the same for the whole run."""
+    """The start of this invocation of dbt in ms since the epoch."""
     started = get_invocation_started_at().replace(tzinfo=timezone.utc)
     return int(started.timestamp() * 1000)
 
@@ -35,10 +44,7 @@ def run_started_ms() -> int:
 class SessionJobHelper(PythonJobHelper):
     """Runs a job in the session of the connection that its node holds.
 
-    The job finds the globals `spark`, `aws_connections` (by name), `as_of` (the run's start in
-    ms), `cancelled` (an Event that is set when the user cancels), `tell` (which puts an event of
-    an export into dbt's log), `scrub` (which takes secrets of the environment out of a text) and
-    `invocation_id`.
+    `jobs.py` says what the globals that are provided are for.
     """
 
     def __init__(
@@ -52,7 +58,7 @@ class SessionJobHelper(PythonJobHelper):
         self._connections = connections
 
     def submit(self, compiled_code: str) -> Any:
-        """Run the job to its end; its `result`. Raises dbt's errors."""
+        """Run the job; returns its `result`. Raises dbt's errors."""
         handle = self._connections.get_thread_connection().handle
         if not isinstance(handle, SessionConnection):
             raise DbtRuntimeError(
@@ -82,16 +88,86 @@ class SessionJobHelper(PythonJobHelper):
             raise as_dbt_error(exc) from exc
 
 
+@dataclass
+class CopyResponse(AdapterResponse):
+    """The response for a committed export: `COPY n` in the log, n being the rows in S3.
+
+    Its fields are in `adapter_response` of run_results.json. `location` and `manifest` are S3
+    URIs, `as_of` is the run's start in ms since the epoch.
+    """
+
+    location: str | None = None
+    manifest: str | None = None
+    files_written: int | None = None
+    bytes_written: int | None = None
+    as_of: int | None = None
+
+
+def _message_type() -> Any:
+    """A protobuf message as dbt's log has them, whose data is any JSON object.
+
+    dbt's own messages have fixed fields.
+    """
+    common = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR.fields_by_name["info"].message_type
+    fields = {"info": common, "data": struct_pb2.Struct.DESCRIPTOR}
+    file = descriptor_pb2.FileDescriptorProto(
+        name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
+    )
+    message = file.message_type.add(name="CopyLogEventMsg")
+    for number, (name, kind) in enumerate(fields.items(), start=1):
+        file.dependency.append(kind.file.name)
+        message.field.add(
+            name=name,
+            number=number,
+            type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+            label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+            type_name=f".{kind.full_name}",
+        )
+    common.file.pool.AddSerializedFile(file.SerializeToString())
+    found = common.file.pool.FindMessageTypeByName("dbt_mzs3.CopyLogEventMsg")
+    return message_factory.GetMessageClass(found)
+
+
+class CopyLogEvent(InfoLevel):
+    """An event of an export in dbt's log.
+
+    With `--log-format json`, `data` has its `name`, such as `mzs3.copy.progress`, its fields, the
+    message as `msg`, and dbt's `node_info`. Numbers are doubles, as in all JSON of protobuf.
+    """
+
+    # dbt looks the two types of an event up here, by the name of its class.
+    PROTO_TYPES_MODULE = SimpleNamespace(  # type: ignore[assignment]
+        CopyLogEvent=struct_pb2.Struct, CopyLogEventMsg=_message_type()
+    )
+
+    @classmethod
+    def of(cls, event: CopyEvent, message: str) -> CopyLogEvent:
+        """The event, which the log shows as `message`."""
+        node = get_node_info()
+        about = {"node_info": node} if node.get("node_name") else {}
+        return cls(name=event.name, msg=message, **asdict(event), **about)
+
+    def code(self) -> str:
+        """A code that none of dbt's own events has."""
+        return "MZS3"
+
+    def message(self) -> str:
+        """The line of the log."""
+        return str(self.pb_msg["msg"])
+
+
 def job_response(result: Any) -> AdapterResponse:
-    """What a job's `result` means to dbt."""
+    """dbt's response for the `result` of a job."""
     if isinstance(result, AdapterResponse):
         return result
     if isinstance(result, WriteResult):
-        return copy_response(
-            rows=result.rows,
+        return CopyResponse(
+            _message=f"COPY {result.rows}",
+            code="COPY",
+            rows_affected=result.rows,
             location=result.location,
             manifest=result.manifest,
-            files=result.files,
+            files_written=result.files,
             bytes_written=result.bytes,
             as_of=result.as_of,
         )

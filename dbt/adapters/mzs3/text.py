@@ -1,4 +1,4 @@
-"""Texts of messages: counts, sizes, times, sentences, and what may have been meant."""
+"""Parts of messages: counts, sizes, durations, times and suggestions."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ def counted(count: int, noun: str) -> str:
 
 
 def followed_by(text: str, sentence: str) -> str:
-    """The text, and a sentence more: on a line of its own behind a text of several."""
+    """The text with one more sentence; on a line of its own if the text has several lines."""
     text = text.rstrip(".\n ")
     return f"{text}\n{sentence}" if "\n" in text else f"{text}. {sentence}"
 
 
 def is_near_miss(given: str, meant: str) -> bool:
-    """Whether a word is most likely meant to be another one, but is not."""
+    """Whether a word is not another one, but most likely meant to be."""
     close = difflib.get_close_matches(given.lower(), [meant], cutoff=0.8)
     return given != meant and bool(close)
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """`did you mean delimiter? `, or nothing if no known name is like the given one."""
+    """`did you mean delimiter? `, or an empty text if no known name is similar."""
     near = difflib.get_close_matches(given, list(known), n=1)
     return f"did you mean {near[0]}? " if near else ""
 
 
 def shown_bytes(size: float) -> str:
-    """`48 B`, `1.4 GB` or `512 MB`, in units of 1024 as the sizes in options are."""
+    """`48 B`, `1.4 GB` or `512 MB`; units are powers of 1024, as in options."""
     return _scaled(size, 1024, _BYTE_UNITS)
 
 
 def shown_count(count: float) -> str:
-    """`999`, `84.2 M`: for where its every digit would be too much."""
+    """`999` or `84.2 M`."""
     return _scaled(count, 1000, _COUNT_UNITS)
 
 
@@ -62,7 +62,7 @@ def shown_duration(seconds: float) -> str:
 
 
 def shown_at(moment: int) -> str:
-    """A time in ms since the epoch, and the UTC date and time that it stands for, if any."""
+    """A time in ms since the epoch, with its date and time in UTC if there is one."""
     if not 0 <= moment <= _LAST_YEAR_MS:
         return str(moment)
     shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)

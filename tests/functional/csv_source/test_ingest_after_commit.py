@@ -135,7 +135,7 @@ def heedless(monkeypatch):
         made.meta.events.register("before-call.s3.DeleteObject", forget)
         return made
 
-    monkeypatch.setattr(conditions, "_spares", {})
+    monkeypatch.setattr(conditions, "_known", {})
     monkeypatch.setattr(after_commit, "s3_client", client)
 
 
@@ -174,6 +174,6 @@ def test_nor_is_what_a_dead_run_left_put_away_there(post, lake, heedless, monkey
     with pytest.raises(SourceError, match="does not compare an object's ETag before it deletes"):
         post.ingest()
     monkeypatch.undo()
-    monkeypatch.setattr(conditions, "_spares", {})
+    monkeypatch.setattr(conditions, "_known", {})
     assert post.ingest().objects == 0
     assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")

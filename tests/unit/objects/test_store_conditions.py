@@ -62,8 +62,6 @@ EVERY = ("PUT IfNoneMatch", "PUT IfMatch", "DELETE IfMatch")
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(objects_conditions, "_known", {})
-    monkeypatch.setattr(objects_conditions, "_deletes", {})
-    monkeypatch.setattr(objects_conditions, "_spares", {})
     return
 
 

@@ -15,7 +15,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest
-from dbt.adapters.mzs3.operations import locations, sources
+from dbt.adapters.mzs3.impl import Mzs3Adapter
+from dbt.adapters.mzs3.operations import OPERATIONS, locations, sources
+from dbt.include.mzs3 import PACKAGE_PATH
 
 SESSION: Any = object()
 
@@ -40,17 +42,29 @@ def adapter() -> Any:
     )
 
 
-def refused(operation: Any, *arguments: Any) -> list[str]:
+run_operation = Mzs3Adapter.run_operation
+
+
+def refused(adapter: Any, operation: str, *arguments: Any) -> list[str]:
     with pytest.raises(DbtRuntimeError) as caught:
-        operation(*arguments)
+        run_operation(adapter, operation, *arguments)
     head, *problems = str(caught.value.msg).splitlines()
     noun = "problem" if len(problems) == 1 else "problems"
     assert head.endswith(f" has {len(problems)} {noun} in its configuration:")
     return [problem.removeprefix("  - ") for problem in problems]
 
 
+def test_every_operation_has_a_macro_of_its_name() -> None:
+    macros = [
+        path.stem
+        for path in (Path(PACKAGE_PATH) / "macros").rglob("*.sql")
+        if f"adapter.run_operation('{path.stem}', " in path.read_text()
+    ]
+    assert sorted(macros) == sorted(OPERATIONS)
+
+
 def test_a_report_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
-    problems = refused(locations.report, adapter, "lake.", ".", "7")
+    problems = refused(adapter, "copy_report", "lake.", ".", "7")
     assert [problem.split()[0] for problem in problems] == ["schema", "days", "path"]
     assert adapter.connections.opened == 0
 
@@ -60,7 +74,7 @@ def test_a_path_that_no_system_takes_is_left_to_the_writing() -> None:
 
 
 def test_an_empty_selection_of_sources_is_refused(adapter: Any) -> None:
-    [problem] = refused(sources.ingest, adapter, [])
+    [problem] = refused(adapter, "ingest_s3_sources", [])
     assert problem == "select is empty; leave it out for all sources"
 
 
@@ -72,25 +86,27 @@ def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> 
         return Path("r.html")
 
     monkeypatch.setattr(locations, "write_report", write)
-    locations.report(adapter, "lake.sales", "r.html", 7)
+    run_operation(adapter, "copy_report", "lake.sales", "r.html", 7)
     assert asked == [SESSION, ReportRequest("lake.sales", Path("r.html"), 7)]
 
 
 def test_a_report_needs_a_session(adapter: Any) -> None:
     adapter.config.credentials.method = "thrift"
     with pytest.raises(DbtRuntimeError, match="copy_report needs `method: session`"):
-        locations.report(adapter, "s", "r.html", 7)
+        run_operation(adapter, "copy_report", "s", "r.html", 7)
 
 
-@pytest.mark.parametrize("operation", [locations.verify, locations.validate])
-def test_names_and_locations_are_texts(adapter: Any, operation: Any) -> None:
-    problems = refused(operation, adapter, 5, ["s3://b/x"])
+@pytest.mark.parametrize(
+    ("operation", "queue"), [("verify_copy", []), ("validate_aws_connection", [None])]
+)
+def test_names_and_locations_are_texts(adapter: Any, operation: str, queue: list[None]) -> None:
+    problems = refused(adapter, operation, 5, ["s3://b/x"], *queue)
     assert len(problems) == 2
     assert all("must be a text, not " in problem for problem in problems)
 
 
 def test_a_location_that_is_none(adapter: Any) -> None:
-    assert refused(locations.verify, adapter, "b/_manifest.json", "lake") == [
+    assert refused(adapter, "verify_copy", "b/_manifest.json", "lake") == [
         "aws_connection 'lake' is not in the profile; it has default",
         "location must start with s3://, not 'b/_manifest.json'",
     ]
@@ -105,13 +121,13 @@ def test_sources_are_selected_by_a_name_or_a_list(
 ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(sources, "ingest_sources", lambda _, chosen: asked.append(chosen))
-    sources.ingest(adapter, select)
+    run_operation(adapter, "ingest_s3_sources", select)
     assert asked == [names]
 
 
 @pytest.mark.parametrize("select", [5, True, 1.5, {"lake": "orders"}])
 def test_a_selection_that_is_no_name(adapter: Any, select: Any) -> None:
-    assert refused(sources.ingest, adapter, select) == [
+    assert refused(adapter, "ingest_s3_sources", select) == [
         "select must be a source or a table of one, such as lake or lake.orders, or a list of "
         f"them, not {select!r}"
     ]
@@ -119,7 +135,7 @@ def test_a_selection_that_is_no_name(adapter: Any, select: Any) -> None:
 
 def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
     expected = "each of select must be a source or a table of one, such as lake or lake.orders"
-    assert refused(sources.ingest, adapter, ["lake", 5, None]) == [
+    assert refused(adapter, "ingest_s3_sources", ["lake", 5, None]) == [
         f"{expected}, not 5",
         f"{expected}, not None",
     ]
@@ -127,7 +143,7 @@ def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
 
 def test_a_compaction_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
     how = {"since": 20260131, "encoding": "protobuf"}
-    problems = refused(locations.compact, adapter, "orders", "lake", how)
+    problems = refused(adapter, "compact_shard", "orders", "lake", how)
     words = [problem.split()[0] for problem in problems]
     assert words == ["aws_connection", "location", "since", "encoding"]
     assert adapter.connections.opened == 0

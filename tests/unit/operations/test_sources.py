@@ -9,13 +9,12 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import sources
-from dbt.adapters.mzs3.project.variables import (
+from dbt.adapters.mzs3.project.sources import (
     is_set,
-    sources_to_list,
-    sources_to_refresh,
+    named_sources,
     variable,
 )
 
@@ -51,14 +50,14 @@ def adapter() -> Any:
     )
 
 
-def error_of(operation: Any, *arguments: Any) -> str:
+def error_of(adapter: Any, operation: str, *arguments: Any) -> str:
     with pytest.raises(DbtRuntimeError) as raised:
-        operation(*arguments)
+        Mzs3Adapter.run_operation(adapter, operation, *arguments)
     return str(raised.value.msg)
 
 
 def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
-    text = error_of(sources.act_on_objects, adapter, ObjectAction.SKIP, None, [1, "a", None])
+    text = error_of(adapter, "skip_s3_objects", None, [1, "a", None])
     assert text.splitlines() == [
         "skip_s3_objects has 3 problems in its configuration:",
         "  - source must be a table of a source, such as lake.orders, not None",
@@ -69,7 +68,7 @@ def test_all_that_is_wrong_with_the_arguments_is_told(adapter: Any) -> None:
 
 @pytest.mark.parametrize("objects", [None, [], {"a": "b"}, 5])
 def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> None:
-    text = error_of(sources.act_on_objects, adapter, ObjectAction.RETRY, "lake.orders", objects)
+    text = error_of(adapter, "retry_s3_objects", "lake.orders", objects)
     assert text.splitlines()[1] == (
         "  - objects must be a list of keys, URIs or patterns of objects, such as "
         f"['orders/2.csv'], not {objects!r}"
@@ -77,7 +76,7 @@ def test_objects_are_a_list_that_is_not_empty(adapter: Any, objects: Any) -> Non
 
 
 def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
-    text = error_of(sources.act_on_objects, adapter, ObjectAction.RETRACT, "lake", ["a"])
+    text = error_of(adapter, "retract_s3_objects", "lake", ["a"])
     assert text == (
         "source must be a table of a source, such as lake.orders, not the whole of lake: "
         "lake.items, lake.orders"
@@ -85,14 +84,14 @@ def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
 
 
 def test_an_unknown_source_is_told_with_one_that_is_near(adapter: Any) -> None:
-    text = error_of(sources.reset, adapter, "lake.order", True)
+    text = error_of(adapter, "reset_s3_source", "lake.order", True)
     assert "lake.order is not an S3 CSV source" in text
     assert "did you mean lake.orders?" in text
 
 
 @pytest.mark.parametrize("confirm", [None, False, "true", 1])
 def test_a_reset_that_is_not_confirmed_says_what_it_would_do(adapter: Any, confirm: Any) -> None:
-    assert error_of(sources.reset, adapter, "lake.orders", confirm) == (
+    assert error_of(adapter, "reset_s3_source", "lake.orders", confirm) == (
         "lake.orders: reset_s3_source drops all rows and the ledger of lake.orders, and the next "
         "run ingests every object again. If that is what you want, say so: dbt run-operation "
         "reset_s3_source --args '{source: lake.orders, confirm: true}'"
@@ -114,29 +113,30 @@ def test_a_reset_promises_no_object_that_the_source_would_not_find(
     nodes = adapter.get_macro_resolver().sources
     declared = nodes[ORDERS].external.to_dict(True) | external
     nodes[ORDERS].external = SimpleNamespace(to_dict=lambda omit_none: declared)
-    text = error_of(sources.reset, adapter, "lake.orders", False)
+    text = error_of(adapter, "reset_s3_source", "lake.orders", False)
     assert f"and the next run ingests {then}. If that is what you want" in text
 
 
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda adapter: sources.show_status(adapter, None),
-        lambda adapter: sources.show_purified(adapter, "lake.orders"),
-        lambda adapter: sources.reset(adapter, "lake.orders", True),
+        ("s3_source_status", None),
+        ("purify_s3_sources", "lake.orders"),
+        ("reset_s3_source", "lake.orders", True),
     ],
 )
 def test_sources_need_a_session(adapter: Any, operation: Any) -> None:
     assert "lake.orders: a source of type s3_csv_source needs `method: session`" in error_of(
-        operation, adapter
+        adapter, *operation
     )
 
 
+VARIABLE = "mzs3_full_refresh_sources"
 ORDERS, ITEMS = "source.acme.lake.orders", "source.acme.lake.items"
 
 
 @pytest.mark.parametrize(
-    ("value", "refreshed"),
+    ("value", "named"),
     [
         (None, set()),
         (False, set()),
@@ -147,31 +147,24 @@ ORDERS, ITEMS = "source.acme.lake.orders", "source.acme.lake.items"
         ([], set()),
     ],
 )
-def test_a_full_refresh_is_of_the_sources_that_the_variable_names(
-    adapter: Any, value: Any, refreshed: set[str]
-) -> None:
-    adapter.config.cli_vars = {"mzs3_full_refresh_sources": value}
-    assert sources_to_refresh(adapter) == refreshed
-    adapter.config.args.FULL_REFRESH = False
-    assert sources_to_refresh(adapter) == frozenset()
-    adapter.config.cli_vars = {"mzs3_full_listing": value}
-    assert sources_to_list(adapter) == refreshed
+def test_a_variable_names_sources(adapter: Any, value: Any, named: set[str]) -> None:
+    adapter.config.cli_vars = {VARIABLE: value}
+    assert named_sources(adapter, VARIABLE) == named
 
 
 @pytest.mark.parametrize("value", [5, {"lake": "orders"}, ["lake.orders", 5]])
 def test_a_variable_that_is_no_list_of_names(adapter: Any, value: Any) -> None:
-    adapter.config.cli_vars = {"mzs3_full_refresh_sources": value}
+    adapter.config.cli_vars = {VARIABLE: value}
     says = "must be true, false, or a list of sources such as [lake.orders], not"
-    assert error_of(sources_to_refresh, adapter) == (
-        f"the variable mzs3_full_refresh_sources {says} {value!r}"
-    )
-    adapter.config.cli_vars = {"mzs3_full_listing": value}
-    assert error_of(sources_to_list, adapter) == f"the variable mzs3_full_listing {says} {value!r}"
+    with pytest.raises(DbtRuntimeError) as raised:
+        named_sources(adapter, VARIABLE)
+    assert str(raised.value.msg) == f"the variable {VARIABLE} {says} {value!r}"
 
 
 def test_a_variable_that_names_no_source(adapter: Any) -> None:
-    adapter.config.cli_vars = {"mzs3_full_refresh_sources": ["lake.order"]}
-    assert "did you mean lake.orders?" in error_of(sources_to_refresh, adapter)
+    adapter.config.cli_vars = {VARIABLE: ["lake.order"]}
+    with pytest.raises(DbtRuntimeError, match=r"did you mean lake\.orders\?"):
+        named_sources(adapter, VARIABLE)
 
 
 def test_a_variable_is_looked_up_where_dbt_does(adapter: Any) -> None:
@@ -212,5 +205,5 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
     monkeypatch.setattr(sources, "_say", said.append)
-    assert error_of(sources.show_status, adapter, None) == "lake.items: broken"
+    assert error_of(adapter, "s3_source_status", None) == "lake.items: broken"
     assert said == ["orders"]

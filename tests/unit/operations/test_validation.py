@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.permissions import LIST, LIST_PARTS, Check
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.operations import locations
-from dbt.adapters.mzs3.operations.locations import CheckResult, identify, validate_connection
 
 LAKE = AwsConnection("lake")
-CONNECTIONS = {"default": AwsConnection(), "lake": LAKE}
+CREDENTIALS = SimpleNamespace(connections={"default": AwsConnection(), "lake": LAKE})
+ADAPTER = SimpleNamespace(config=SimpleNamespace(credentials=CREDENTIALS))
+DENIED = "DENIED: list (s3:ListBucket); it is denied"
+NOT_ESSENTIAL = "FAILED: list the parts of an upload (s3:ListMultipartUploadParts); it is denied"
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr(locations.logger, "info", lines.append)
+    return lines
 
 
 @pytest.fixture
@@ -30,31 +41,39 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_a_prefix_a_queue_or_both_are_tried(asked: list[Any]) -> None:
+def test_a_prefix_a_queue_or_both_are_tried(asked: list[Any], said: list[str]) -> None:
     url = "https://sqs.us-east-1.amazonaws.com/123456789012/q"
-    validate_connection(CONNECTIONS, "lake", "s3://b/x", None)
-    validate_connection(CONNECTIONS, "lake", None, url)
-    both = validate_connection(CONNECTIONS, "lake", "s3://b/x", url)
-    prefix, queue = (LAKE, S3Location("b", "x/")), (LAKE, url)
-    assert asked == [prefix, queue, prefix, queue]
-    denied = "DENIED: list (s3:ListBucket); it is denied"
-    assert [tried.error for tried in both] == [
-        f"exports to s3://b/x can't work:\n{denied}",
-        f"sources can't ingest from the queue q:\n{denied}",
-    ]
+    of_prefix = ["exports to s3://b/x can't work:", DENIED]
+    of_queue = ["sources can't ingest from the queue q:", DENIED]
+    for location, queue, errors in (
+        ("s3://b/x", None, of_prefix),
+        (None, url, of_queue),
+        ("s3://b/x", url, of_prefix + of_queue),
+    ):
+        with pytest.raises(DbtRuntimeError) as failure:
+            locations.validate(ADAPTER, "lake", location, queue)
+        assert str(failure.value.msg).splitlines() == errors
+    of_location = (LAKE, S3Location("b", "x/"))
+    assert asked == [of_location, (LAKE, url), of_location, (LAKE, url)]
+    assert said == [f"  {DENIED}", f"  {NOT_ESSENTIAL}"] * 4
 
 
-def test_a_connection_alone_is_asked_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_alone_is_asked_who_it_is(
+    monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
     monkeypatch.setattr(locations, "check_connection", lambda one: f"who {one.name} is")
-    assert identify(CONNECTIONS, "lake") == "who lake is"
+    locations.validate(ADAPTER, "lake", None, None)
+    assert said == ["  aws lake: who lake is"]
     with pytest.raises(
         ConfigError, match="name 'lak' is not in the profile; it has default, lake"
     ):
-        identify(CONNECTIONS, "lak")
+        locations.validate(ADAPTER, "lak", None, None)
 
 
-def test_what_is_not_essential_is_no_error() -> None:
-    assert CheckResult("", [Check(LIST), Check(LIST_PARTS, "it is denied")]).error is None
+def test_what_is_not_essential_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [Check(LIST), Check(LIST_PARTS, "it is denied")]
+    monkeypatch.setattr(locations, "check_permissions", lambda *_: checks)
+    locations.validate(ADAPTER, "lake", "s3://b/x", None)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +104,7 @@ def test_all_that_is_wrong_is_one_error(
     asked: list[Any], location: str | None, queue: Any, problems: list[str]
 ) -> None:
     with pytest.raises(ConfigError) as failure:
-        validate_connection(CONNECTIONS, "lak", location, queue)
+        locations.validate(ADAPTER, "lak", location, queue)
     assert list(failure.value.problems) == [
         "name 'lak' is not in the profile; it has default, lake",
         *problems,

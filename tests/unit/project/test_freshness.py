@@ -52,7 +52,7 @@ def found(monkeypatch):
     monkeypatch.setattr(freshness, "read_freshness", lambda *_: Freshness(EARLIER, 1, 10))
     monkeypatch.setattr(freshness, "read_ingested_freshness", lambda *_: Freshness(LATER, 2, 20))
     monkeypatch.setattr(freshness, "read_pending", lambda *_: Pending(3, 30))
-    monkeypatch.setattr(freshness, "isolated_session", lambda *_: None)
+    monkeypatch.setattr(freshness, "source_session", lambda *_: None)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(source_runs, "isolated_session", lambda *_: session)
+    monkeypatch.setattr(source_runs, "source_session", lambda *_: session)
     monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(

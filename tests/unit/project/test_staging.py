@@ -8,10 +8,10 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.project import source_runs, staging
-from dbt.adapters.mzs3.response import Remains
 
 
 def source(table):
@@ -65,7 +65,7 @@ def adapter(cancelled):
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
     monkeypatch.setattr(
-        source_runs, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int)
+        source_runs, "source_session", lambda *_: SimpleNamespace(interruptAll=int)
     )
 
     def put(action):
@@ -117,7 +117,7 @@ def test_the_errors_of_all_sources_are_told(adapter, ingest):
 
     ingest(action)
     with pytest.raises(DbtRuntimeError) as raised:
-        staging.ingest_sources(adapter, "lake")
+        staging.ingest_sources(adapter, ["lake"])
     assert str(raised.value.msg).count("RuntimeError: lake.") == 3
 
 
@@ -126,7 +126,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(source_runs, "isolated_session", lambda *_: session)
+    monkeypatch.setattr(source_runs, "source_session", lambda *_: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled
@@ -173,7 +173,7 @@ def test_an_interrupted_run_operation_says_what_it_has_left(
     monkeypatch.setattr(source_runs, "run_together", interrupted)
     ingest(action)
     with pytest.raises(DbtRuntimeError, match=r"lake\.orders: cancelled"):
-        staging.ingest_sources(adapter, "lake.orders")
+        staging.ingest_sources(adapter, ["lake.orders"])
 
 
 def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):
@@ -194,13 +194,23 @@ def test_making_a_relation_is_no_attempt_at_ingesting(adapter, ingest):
     relation = SimpleNamespace(schema="raw", identifier="orders")
     assert staging.make_source_relation(adapter, relation)
     assert staging.make_source_relation(adapter, relation)
-    staging.ingest_sources(adapter, "lake.orders")
+    staging.ingest_sources(adapter, ["lake.orders"])
     assert asked == [("lake.orders", True), ("lake.orders", False)]
 
 
 def test_a_relation_of_no_source_is_left_alone(adapter):
     relation = SimpleNamespace(schema="raw", identifier="other")
     assert not staging.make_source_relation(adapter, relation)
+
+
+@pytest.mark.parametrize("full_refresh", [False, True])
+def test_sources_are_ingested_afresh_with_the_flag_and_the_variable(adapter, ingest, full_refresh):
+    afresh = {}
+    ingest(lambda session, name, options: afresh.update({name: options["afresh"]}))
+    adapter.config.args.FULL_REFRESH = full_refresh
+    adapter.config.cli_vars = {"mzs3_full_refresh_sources": "lake.orders"}
+    staging.stage_for_node(adapter, NODE)
+    assert afresh == {"lake.orders": full_refresh, "lake.items": False, "lake.rates": False}
 
 
 def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypatch):

@@ -35,6 +35,12 @@ def test_of_nested_values_it_is_nothing(kind: T.DataType) -> None:
     )
 
 
+def test_rows_of_many_columns_are_never_narrow() -> None:
+    many = T.StructType([T.StructField(f"c{i}", T.LongType()) for i in range(1025)])
+    assert assumptions_for(many, ()) == Assumptions(distinct_hashes=True)
+    assert assumptions_for(T.StructType(many.fields[1:]), ()) == ALL
+
+
 def test_what_a_row_refutes_is_taken_no_more() -> None:
     assert ALL.without("wide rows") == Assumptions(distinct_hashes=True)
     assert ALL.without("equal hashes") == Assumptions(narrow_rows=True)

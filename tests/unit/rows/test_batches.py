@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.rows.batches import can_be_narrow, unmeasured_batches
+from dbt.adapters.mzs3.rows.batches import unmeasured_batches
 
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -77,11 +76,3 @@ def test_a_session_that_allows_no_change_is_left_alone() -> None:
     spark: Any = Session(modifiable=False)
     with unmeasured_batches(spark):
         assert spark.conf.values == {ROWS: "10000"}
-
-
-def test_what_can_be_narrow() -> None:
-    flat = T.StructType().add("a", "string").add("b", "decimal(38,2)")
-    assert can_be_narrow(flat)
-    many = T.StructType([T.StructField(f"c{i}", T.LongType()) for i in range(1025)])
-    assert not can_be_narrow(many)
-    assert can_be_narrow(T.StructType(many.fields[1:]))

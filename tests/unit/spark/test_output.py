@@ -3,32 +3,34 @@
 import pytest
 
 from dbt.adapters.mzs3.spark import output
-from dbt.adapters.mzs3.spark.output import Output, output_hint, write_output_to
+from dbt.adapters.mzs3.spark.output import output_hint, write_output_to
 
 
 @pytest.fixture(autouse=True)
 def no_output(monkeypatch, tmp_path):
-    monkeypatch.setattr(output, "_output", None)
+    monkeypatch.setattr(output, "_is_console", True)
+    monkeypatch.setattr(output, "_file", None)
     monkeypatch.chdir(tmp_path)
 
 
-def say(where, text):
-    with where.opened() as arguments:
+def say(text):
+    with output._streams() as arguments:
         arguments["stderr"].write(text)
 
 
 def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypatch):
     monkeypatch.setattr(output, "_MAX_BYTES", 5)
-    where = Output(tmp_path / "logs")
+    write_output_to(tmp_path / "logs")
     for text in (b"one ", b"two ", b"three"):
-        say(where, text)
+        say(text)
     assert (tmp_path / "logs" / "spark.log").read_bytes() == b"three"
     assert (tmp_path / "logs" / "spark.log.1").read_bytes() == b"one two "
 
 
 def test_a_folder_that_cannot_be_written_leaves_the_console(tmp_path):
     (tmp_path / "logs").write_text("a file")
-    with Output(tmp_path / "logs").opened() as arguments:
+    write_output_to(tmp_path / "logs")
+    with output._streams() as arguments:
         assert arguments == {}
 
 

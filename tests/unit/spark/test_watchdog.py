@@ -38,7 +38,7 @@ class Looks:
         """The second in which work is ended while this is what is seen."""
         for second in range(seconds):
             self._clock.now += 1
-            if self._waiting.is_too_long(stages, running):
+            if self._waiting.too_long(stages, running) is not None:
                 return second + 1
         return None
 

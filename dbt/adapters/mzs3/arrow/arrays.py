@@ -1,20 +1,17 @@
-"""Arrays of Arrow from and to raw bytes, lists taken apart, and floating-point numbers as bits."""
+"""Arrow arrays from and to raw bytes, the offsets of lists, and floating-point numbers as bits."""
 
 from __future__ import annotations
 
 import math
+from array import array
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Of 64 bits: every second byte, every second pair of bytes.
-_BYTES = 0x00FF00FF00FF00FF
-_PAIRS = 0x0000FFFF0000FFFF
-
 
 def raw_bytes(values: pa.Array, width: int) -> pa.Buffer:
-    """The values' bytes, `width` each; whatever is under a NULL is in there too."""
+    """The values' bytes, `width` each, NULLs included."""
     data = values.buffers()[-1]
     if data is None or not len(values):
         return pa.py_buffer(b"")
@@ -22,7 +19,7 @@ def raw_bytes(values: pa.Array, width: int) -> pa.Buffer:
 
 
 def from_raw(data_type: pa.DataType, data: pa.Buffer, length: int) -> pa.Array:
-    """`length` values of a type of fixed width, without NULLs, that are these bytes."""
+    """An array of a type of fixed width, without NULLs, of these bytes."""
     return pa.Array.from_buffers(data_type, length, [None, data])
 
 
@@ -46,7 +43,7 @@ def binary_of(values: pa.Array, width: int) -> pa.Array:
 
 
 def data_of(values: pa.Array) -> pa.Buffer:
-    """All bytes of `binary` values, one after the other; NULLs have none."""
+    """The concatenated `binary` values."""
     _, offsets, data = values.buffers()
     if data is None or not len(values):
         return pa.py_buffer(b"")
@@ -56,26 +53,25 @@ def data_of(values: pa.Array) -> pa.Buffer:
 
 
 def byte_swapped(words: pa.Array) -> pa.Array:
-    """`uint64` with the bytes of each value the other way round."""
-    words = _swap(words, _BYTES, 8)
-    words = _swap(words, _PAIRS, 16)
-    return pc.bit_wise_or(
-        pc.shift_left(words, uint64_scalar(32)), pc.shift_right(words, uint64_scalar(32))
-    )
+    """`uint64` with the bytes of each value in reverse order; NULLs stay NULL."""
+    numbers = array("Q")
+    numbers.frombytes(raw_bytes(words, 8))
+    numbers.byteswap()
+    return null_where(from_raw(words.type, pa.py_buffer(numbers), len(words)), words)
 
 
 def big_endian(words: pa.Array) -> pa.Array:
-    """`uint64` as `binary` of 8 bytes, the highest first: bytes in the order of the numbers."""
+    """`uint64` as big-endian `binary` of 8 bytes, which sorts as the numbers do."""
     return binary_of(byte_swapped(words), 8)
 
 
 def from_big_endian(values: pa.Array) -> pa.Array:
-    """The `uint64` numbers that `big_endian` made; raises ValueError for other lengths."""
+    """The `uint64` numbers of `big_endian`. Raises ValueError unless values have 8 bytes."""
     return byte_swapped(reinterpreted(fixed_width(values, 8), pa.uint64()))
 
 
 def fixed_width(values: pa.Array, width: int) -> pa.Array:
-    """`binary` of any kind as a type of `width` bytes; ValueError if a value has others."""
+    """`binary` values as a type of `width` bytes. Raises ValueError for other lengths."""
     try:
         return values.cast(pa.binary(width))
     except pa.ArrowInvalid as error:
@@ -83,14 +79,8 @@ def fixed_width(values: pa.Array, width: int) -> pa.Array:
 
 
 def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
-    """`binary` parts one after the other, row by row; NULL where one of them is NULL."""
+    """The `binary` parts concatenated row by row; NULL where one of them is NULL."""
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
-
-
-def _swap(words: pa.Array, mask: int, bits: int) -> pa.Array:
-    low = pc.shift_left(pc.bit_wise_and(words, uint64_scalar(mask)), uint64_scalar(bits))
-    high = pc.bit_wise_and(pc.shift_right(words, uint64_scalar(bits)), uint64_scalar(mask))
-    return pc.bit_wise_or(low, high)
 
 
 def uint64_scalar(value: int) -> Any:
@@ -99,19 +89,19 @@ def uint64_scalar(value: int) -> Any:
 
 
 def is_string(data_type: pa.DataType) -> bool:
-    """Whether the type is text of either offset width."""
+    """Whether the type is `string` or `large_string`."""
     return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
 
 
 def is_binary(data_type: pa.DataType) -> bool:
-    """Whether the type is bytes of either offset width."""
+    """Whether the type is `binary` or `large_binary`."""
     return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
 
 
 def list_offsets(lists: pa.Array) -> pa.Array:
-    """Where each list begins in what `flatten` gives; NULL for a NULL list, and then the end.
+    """The n + 1 offsets of lists in what `flatten` gives, NULL for a NULL list.
 
-    As `from_arrays` of lists and maps takes it: n + 1 numbers of 32 bits.
+    As `from_arrays` of lists and maps takes them.
     """
     ends = list_ends(lists)
     starts = pc.if_else(lists.is_valid(), ends.slice(0, len(lists)), pa.scalar(None, pa.int32()))
@@ -119,15 +109,15 @@ def list_offsets(lists: pa.Array) -> pa.Array:
 
 
 def list_ends(lists: pa.Array) -> pa.Array:
-    """0, and where each list ends in what `flatten` gives: n + 1 numbers without NULLs."""
+    """The n + 1 offsets of lists in what `flatten` gives, without NULLs."""
     lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int32()), 0)
     return running_total(lengths)
 
 
 def running_total(lengths: pa.Array) -> pa.Array:
-    """0, and the sum of the first one, two, … of n numbers: offsets, in the numbers' own type.
+    """The n + 1 offsets of values with these lengths, in the lengths' type.
 
-    Raises ArrowInvalid if they pass the type's range.
+    Raises ArrowInvalid where the type is too small.
     """
     zero = pa.array([0], lengths.type)
     return pa.concat_arrays([zero, pc.cumulative_sum_checked(lengths)])
@@ -140,7 +130,7 @@ def empty_records(mask: pa.Array) -> pa.Array:
 
 
 def with_one_nan(values: pa.Array) -> pa.Array:
-    """The bits of a NaN are the processor's choice, and Spark doesn't order rows by them."""
+    """The values with the same bits for every NaN: the processor chooses them otherwise."""
     are_nan = pc.is_nan(values)
     if not pc.any(are_nan).as_py():
         return values
@@ -148,7 +138,7 @@ def with_one_nan(values: pa.Array) -> pa.Array:
 
 
 def float_bits(values: pa.Array) -> pa.Array:
-    """The values, numbers inside of lists and structs included, with the bits of floats for them.
+    """The values with floats, also those inside lists and structs, as integers of their bits.
 
     So all NaNs are equal, and zeros of both signs are not.
     """

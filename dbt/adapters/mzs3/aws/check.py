@@ -1,4 +1,4 @@
-"""Whether an AWS connection works: its endpoint answers and its credentials are taken."""
+"""Checks that an AWS connection works: its endpoint answers and its credentials are accepted."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MAX_ATTEMPTS = 2
 
 
 def check_connection(connection: AwsConnection) -> str:
-    """One line for a user: who the connection is, and that S3 answers.
+    """The ARN that the connection signs as, and its endpoint, once S3 has answered.
 
-    Asks STS who signs, and S3 for the list of buckets; to be denied that list is fine, as it is
-    still an answer. Raises S3Error that says what failed and what to look at.
+    S3 is asked for the list of buckets; AccessDenied is an answer too. Raises S3Error that says
+    what failed and what to look at.
     """
     endpoint = connection.endpoint or "AWS"
     require_endpoint(connection)
@@ -41,7 +41,7 @@ def check_connection(connection: AwsConnection) -> str:
 
 
 def who_am_i(connection: AwsConnection) -> str:
-    """The ARN that the connection signs as; a plain text for stores that serve no STS.
+    """The ARN that the connection signs as, or another text for stores without STS.
 
     Raises S3Error when the credentials are missing or refused, or the role can't be assumed.
     """
@@ -55,7 +55,7 @@ def who_am_i(connection: AwsConnection) -> str:
 
 
 def require_endpoint(connection: AwsConnection) -> None:
-    """Raises S3Error at once where nothing listens: boto3 would retry for a while."""
+    """Raises S3Error at once where nothing listens, as boto3 would retry for a while."""
     parts = urlsplit(connection.endpoint or "")
     if not parts.hostname or parts.scheme in getproxies():
         return

@@ -15,7 +15,7 @@ ADDRESSING_STYLES = ("auto", "path", "virtual")
 
 @dataclass(frozen=True)
 class AwsConnection:
-    """How to reach and sign for S3, immutable, picklable; its repr holds no secret.
+    """How to reach S3 and sign requests; immutable and picklable, its repr has no secret.
 
     Without keys, boto3's own credential chain is used where the work runs: on the driver and
     on each executor. With `assume_role_arn`, the keys or the chain are what assumes the role,
@@ -40,10 +40,10 @@ _KEYS = tuple(f.name for f in fields(AwsConnection) if f.name != "name")
 
 
 def parse_connections(declared: Mapping[str, Any] | None) -> dict[str, AwsConnection]:
-    """Every declared connection by name, and always one named `default`.
+    """All declared connections by name, and always one named `default`.
 
-    Raises ConfigError with the problems of all connections at once. Values are not repeated in
-    the problems, as they may be secrets.
+    Raises ConfigError with the problems of all connections, which never quote a value, as it may
+    be a secret.
     """
     problems: list[str] = []
     connections = {DEFAULT_NAME: AwsConnection()}

@@ -1,10 +1,8 @@
-"""What a failed request to AWS means to a user; runs on the driver and on executors alike."""
+"""What failed requests to AWS mean, and what to do; runs on the driver and on executors."""
 
 from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
-
-from dbt.adapters.mzs3.aws.retries import gave_up_after
 
 DENIED_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
@@ -50,7 +48,7 @@ OTHER_REGION_CODES = frozenset(
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
 )
-"""For `describe`, of objects that may be missing: their permission, and why it may not be that."""
+"""The permission for `describe` to name for objects that may be missing."""
 
 _PERMISSIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -62,30 +60,67 @@ _PERMISSIONS = {
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
 
+ATTEMPTS = "attempts"
+"""Under what an exception without an answer has, in its `kwargs`, how many attempts failed."""
+_TRIED_AGAIN = (429, 500, 502, 503, 504)
+
+# What to do, by the codes; the first that has the code counts.
+_ADVICE = (
+    (
+        THROTTLED_CODES,
+        ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
+        "when less else uses the bucket",
+    ),
+    (
+        {"NoCredentialsError", "CredentialRetrievalError", "PartialCredentialsError"},
+        "; give keys under aws_connections in the profile, or set up boto3's own chain",
+    ),
+    (
+        {"ExpiredToken", "ExpiredTokenException"},
+        "; a session_token can't be renewed: give a new one, or keys without one, or an "
+        "assume_role_arn, whose credentials are renewed while a run lasts",
+    ),
+    (
+        {"NoSuchBucket"},
+        "; check the name of the bucket, and the endpoint and keys under aws_connections in "
+        "the profile, or make the bucket: dbt-mzs3 makes none",
+    ),
+    (
+        {"NoSuchUpload"},
+        "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
+        "upload: give each model a location of its own, and run again",
+    ),
+    (
+        {"EndpointConnectionError", "ConnectTimeoutError"},
+        "; check the endpoint and the region under aws_connections in the profile",
+    ),
+    (REFUSED_CODES, "; check the keys under aws_connections in the profile"),
+)
+
 AwsFailure = (ClientError, BotoCoreError)
-"""What boto3 raises: `except AwsFailure as exc`."""
+"""All that boto3 raises for a request, to catch."""
 
 
 class RoleError(BotoCoreError):
-    """The role of a connection could not be assumed; raised in the place of any request."""
+    """The role of a connection could not be assumed; any request may raise it."""
 
     fmt = "{reason}"
 
 
 def error_code(exc: Exception) -> str:
-    """The code of AWS's answer such as `AccessDenied`, or the exception's class name."""
+    """The error code of the answer, such as `AccessDenied`, or the exception's class name."""
     if isinstance(exc, ClientError):
         return str(exc.response.get("Error", {}).get("Code", "Unknown"))
     return type(exc).__name__
 
 
 def is_denied(exc: Exception) -> bool:
-    """Whether AWS refused for want of a permission."""
+    """Whether a permission is missing."""
     return error_code(exc) in DENIED_CODES
 
 
 def permission_of(exc: Exception) -> str | None:
-    """The permission that the request to S3 needs which failed so; None for any other."""
+    """The permission that the failed request to S3 needs, or None if it is not known."""
     return _PERMISSIONS.get(getattr(exc, "operation_name", ""))
 
 
@@ -95,13 +130,13 @@ def is_missing(exc: Exception) -> bool:
 
 
 def nothing_works(exc: BaseException) -> bool:
-    """Whether every other request to that bucket or queue would fail in the same way."""
+    """Whether any request to the same bucket or queue would fail in this way."""
     codes = REFUSED_CODES | OTHER_REGION_CODES | QUEUE_MISSING_CODES | {"NoSuchBucket"}
     return not isinstance(exc, ClientError) or error_code(exc) in codes
 
 
 def reason_of(exc: Exception) -> str:
-    """What AWS said, `code: message`, or what boto3 says where there was no answer."""
+    """The answer's `code: message`, or boto3's text where there was no answer."""
     if not isinstance(exc, ClientError):
         return str(exc)
     said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"
@@ -109,52 +144,36 @@ def reason_of(exc: Exception) -> str:
 
 
 def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
-    """One line: what was being done, what AWS said, how often it was tried, what to do.
+    """One line for users: what failed and why, after how many attempts, and what to do.
 
     `doing` names the action and its object, such as "listing s3://bucket/prefix/"; `permission`
-    is named where AWS denied it.
+    is named if access was denied.
     """
     text = f"{doing} failed: {reason_of(exc)}"
     if is_denied(exc) and permission:
         text += f" (needs {permission})"
-    attempts = gave_up_after(exc)
-    if attempts is not None and attempts > 1:
+    attempts = _failed_attempts(exc)
+    if attempts > 1:
         text = f"{text.rstrip('.')}; gave up after {attempts} attempts"
     advice = _advice(exc)
     return f"{text.rstrip('.')}{advice}" if advice else text
 
 
+def _failed_attempts(exc: Exception) -> int:
+    """How many attempts failed, the last one so; 0 for what is not tried again."""
+    if not isinstance(exc, ClientError):
+        return int(getattr(exc, "kwargs", {}).get(ATTEMPTS, 0))
+    answer = exc.response.get("ResponseMetadata", {})
+    if int(answer.get("HTTPStatusCode", 0)) not in _TRIED_AGAIN:
+        return 0
+    return int(answer.get("RetryAttempts", 0)) + 1
+
+
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
-    if code in THROTTLED_CODES:
-        return (
-            ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
-            "when less else uses the bucket"
-        )
     if code in OTHER_REGION_CODES:
         return _region_advice(exc)
-    if code in {"NoCredentialsError", "CredentialRetrievalError", "PartialCredentialsError"}:
-        return "; give keys under aws_connections in the profile, or set up boto3's own chain"
-    if code in {"ExpiredToken", "ExpiredTokenException"}:
-        return (
-            "; a session_token can't be renewed: give a new one, or keys without one, or an "
-            "assume_role_arn, whose credentials are renewed while a run lasts"
-        )
-    if code == "NoSuchBucket":
-        return (
-            "; check the name of the bucket, and the endpoint and keys under aws_connections in "
-            "the profile, or make the bucket: dbt-mzs3 makes none"
-        )
-    if code == "NoSuchUpload":
-        return (
-            "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
-            "upload: give each model a location of its own, and run again"
-        )
-    if code in {"EndpointConnectionError", "ConnectTimeoutError"}:
-        return "; check the endpoint and the region under aws_connections in the profile"
-    if code in REFUSED_CODES:
-        return "; check the keys under aws_connections in the profile"
-    return ""
+    return next((advice for codes, advice in _ADVICE if code in codes), "")
 
 
 def _region_advice(exc: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Places in S3: a bucket and a literal prefix, and how users name them."""
+"""Locations in S3: a bucket and a literal prefix, parsed from what users write."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DIRECTORY_BUCKET = "--x-s3"
 
 @dataclass(frozen=True)
 class S3Location:
-    """A bucket and a prefix; the prefix is empty or ends in one slash.
+    """A bucket and a prefix, which is empty or ends in one slash.
 
-    Listing it with its slash keeps `orders/` apart from `orders2/`.
+    So listing `orders/` never lists `orders2/`.
     """
 
     bucket: str
@@ -27,20 +27,20 @@ class S3Location:
 
     @property
     def uri(self) -> str:
-        """The location as it is shown: `s3://bucket/prefix/`."""
+        """`s3://bucket/prefix/`."""
         return f"{SCHEME}{self.bucket}/{self.prefix}"
 
     def key(self, name: str) -> str:
-        """The key of an object `name` below this location."""
+        """The key of the object `name` below this location."""
         return self.prefix + name
 
 
 def parse_location(text: str) -> S3Location:
-    """The location that `s3://bucket/prefix` names, with or without its last slash.
+    """The location of `s3://bucket/prefix`, with or without its last slash.
 
     The bucket can be the ARN of an access point, whose name then follows a colon, as S3 takes it
-    too: a slash in it would end the bucket for those who read the URIs of objects.
-    Raises ValueError, whose text names what is wrong with it.
+    too: a slash in it would end the bucket for those who read the URIs of objects. Raises
+    ValueError that says what is wrong.
     """
     if not text.startswith(SCHEME):
         raise ValueError(f"must start with {SCHEME}, not {text!r}")
@@ -70,12 +70,12 @@ def parse_location(text: str) -> S3Location:
 
 
 def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
-    """What is wrong with a connection's name that the profile does not have."""
+    """The problem of a connection that the profile does not have."""
     return f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
 
 
 def literal_problems(location: str) -> list[str]:
-    """What is wrong with a model's location, if it is a literal and no SQL expression."""
+    """The problems of a model's location; none if it is a SQL expression."""
     problems: list[str] = []
     if location.startswith(SCHEME):
         named_location(location, problems)
@@ -85,25 +85,24 @@ def literal_problems(location: str) -> list[str]:
 def named_target(
     operation: str,
     connections: Mapping[str, AwsConnection],
-    key: str,
     name: str,
     location: str | None,
 ) -> tuple[AwsConnection, S3Location]:
-    """The connection and the literal location that a run-operation is given.
+    """The connection and the location that a run-operation is given.
 
-    Raises ConfigError for a name (the argument `key`) or a location that is none, both at once.
+    Raises ConfigError with the problems of both.
     """
     problems: list[str] = []
     parsed = named_location(location, problems)
     if name not in connections:
-        problems.insert(0, unknown_connection(key, name, connections))
+        problems.insert(0, unknown_connection("aws_connection", name, connections))
     if problems or parsed is None:
         raise ConfigError(operation, problems)
     return connections[name], parsed
 
 
 def named_location(location: str | None, problems: list[str]) -> S3Location | None:
-    """The literal location; None if it is none, and then `problems` says why."""
+    """The parsed location, or None with one more of `problems`."""
     try:
         return parse_location(location or "")
     except ValueError as exc:

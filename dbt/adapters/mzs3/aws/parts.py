@@ -1,4 +1,4 @@
-"""Sending parts of uploads, also where each is checked; runs on the driver and on executors."""
+"""Uploads parts, with their MD5 where the bucket wants it; runs on the driver and on executors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MD5_HEADER = "content-md5"
 
 
 class Parts:
-    """Sends parts to one bucket, with their MD5 from the moment on that the bucket asks for it.
+    """Uploads parts to one bucket; sends their MD5 once the bucket has asked for it.
 
-    Buckets with a retention by Object Lock do, and MD5 is what every store knows. Elsewhere it is
-    not sent, as it costs time; safe to share by threads.
+    Buckets with a retention by Object Lock do, and every store knows MD5. Elsewhere it would only
+    cost time. Threads may share it.
     """
 
     def __init__(self, client: S3Client, bucket: str) -> None:
@@ -27,7 +27,7 @@ class Parts:
         self._with_md5 = False
 
     def put(self, key: str, upload_id: str, number: int, body: bytes) -> str:
-        """The part's ETag; raises what boto3 raises."""
+        """Uploads a part; returns its ETag. Raises what boto3 raises."""
         if not self._with_md5:
             try:
                 return self._put(key, upload_id, number, body)
@@ -54,7 +54,7 @@ def content_md5(body: bytes) -> str:
 
 
 def asks_for_md5(exc: ClientError) -> bool:
-    """Whether a body was refused only because it came without the header."""
+    """Whether a request was refused because it has no Content-MD5."""
     answer = exc.response
     refused = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") == 400
     return refused and _MD5_HEADER in str(answer.get("Error", {}).get("Message", "")).lower()

@@ -1,42 +1,40 @@
-"""What a connection may do below a prefix: every permission that an export can need, tried."""
+"""Tries every permission that exports can need below a prefix."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS, require_endpoint
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
+    MISSING_CODES,
     AwsFailure,
     describe,
     error_code,
     is_denied,
-    is_missing,
     nothing_works,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
 PREFIX = "_mzs3_check-"
-"""What the names of the objects begin with that a check writes and removes again."""
+"""The beginning of the name of the object that the checks write and delete."""
 
 
 def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
-    """What the connection may do below `location`, all of it tried; nothing is left there.
+    """A check for each permission, made below `location` and cleaned up.
 
-    Where an upload may be opened but not aborted, it stays, and its check names it. A bucket with
-    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error,
-    one clear line, for what lets nothing work: no such bucket, another region, an endpoint that
-    does not answer, keys that are not taken, a role that can't be assumed.
+    An upload that may be opened but not aborted stays, and its check names it. A bucket with
+    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
+    lets nothing work: no such bucket, another region, an endpoint that does not answer, keys that
+    are refused, a role that can't be assumed.
     """
     require_endpoint(connection)
     client = s3_client(connection, max_attempts=MAX_ATTEMPTS)
@@ -46,110 +44,94 @@ def check_permissions(connection: AwsConnection, location: S3Location) -> list[C
 class _Trial:
     """The checks of one prefix, on a key that nobody else has."""
 
-    def __init__(self, client: S3Client, name: str, location: S3Location) -> None:
+    def __init__(self, client: Any, name: str, location: S3Location) -> None:
         self._client = client
         self._name = name
         self._location = location
-        self._bucket = location.bucket
-        self._key = location.key(f"{PREFIX}{secrets.token_hex(8)}")
-        self._lists = False
-        self._uri = f"s3://{self._bucket}/{self._key}"
+        self._object = {
+            "Bucket": location.bucket,
+            "Key": location.key(f"{PREFIX}{secrets.token_hex(8)}"),
+        }
+        self._uri = f"s3://{location.bucket}/{self._object['Key']}"
 
     def run(self) -> list[Check]:
-        """All checks, in the order in which a user reads them."""
-        listed = self._list()
-        self._lists = listed.problem is None
-        return [listed, *self._uploads(), *self._objects()]
-
-    def _list(self) -> Check:
-        def action() -> None:
-            prefix = self._location.prefix
-            self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, MaxKeys=1)
-
-        return self._try(LIST, action)
+        """All checks, in the order in which users read them."""
+        below = {"Bucket": self._location.bucket, "Prefix": self._location.prefix}
+        listed = self._try(LIST, partial(self._client.list_objects_v2, **below, MaxKeys=1))
+        return [listed, *self._uploads(), *self._objects(lists=listed.problem is None)]
 
     def _uploads(self) -> list[Check]:
-        opened: list[str] = []
+        upload: dict[str, str] = {}
 
         def open_upload() -> None:
-            answer = self._client.create_multipart_upload(Bucket=self._bucket, Key=self._key)
-            opened.append(answer["UploadId"])
+            answer = self._client.create_multipart_upload(**self._object)
+            upload.update(self._object, UploadId=answer["UploadId"])
 
-        checks = [self._try(OPEN, open_upload)]
-        if opened:
-            checks.append(self._try(LIST_PARTS, lambda: self._list_parts(opened[0])))
-            stays = f". An empty upload of {self._uri} stays open: {opened[0]}"
-            checks.append(self._try(ABORT, lambda: self._abort(opened[0]), stays))
+        opening = self._try(OPEN, open_upload)
+        if upload:
+            stays = f". An empty upload of {self._uri} stays open: {upload['UploadId']}"
+            abort = partial(self._client.abort_multipart_upload, **upload)
+            of_upload = [
+                self._try(LIST_PARTS, partial(self._client.list_parts, **upload)),
+                # It is gone where the answer was lost, and the request made again.
+                self._try(ABORT, abort, stays, fine={"NoSuchUpload"}),
+            ]
         else:
             why = "as no upload could be opened"
-            checks += [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
-        checks.append(self._try(LIST_UPLOADS, self._abort_lost))
-        return checks
-
-    def _list_parts(self, upload_id: str) -> None:
-        self._client.list_parts(Bucket=self._bucket, Key=self._key, UploadId=upload_id)
-
-    def _abort(self, upload_id: str) -> None:
-        try:
-            self._client.abort_multipart_upload(
-                Bucket=self._bucket, Key=self._key, UploadId=upload_id
-            )
-        except AwsFailure as exc:
-            if error_code(exc) != "NoSuchUpload":  # an answer that was lost, and asked for again
-                raise
+            of_upload = [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
+        return [opening, *of_upload, self._try(LIST_UPLOADS, self._abort_lost)]
 
     def _abort_lost(self) -> None:
         """Lists uploads; one of ours can be open whose answer never came."""
-        found = self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._key)
+        bucket, key = self._object["Bucket"], self._object["Key"]
+        found = self._client.list_multipart_uploads(Bucket=bucket, Prefix=key)
         for upload in found.get("Uploads", []):
-            if upload["Key"] == self._key:
+            if upload["Key"] == key:
                 with contextlib.suppress(*AwsFailure):  # to abort is another need's check
-                    self._abort(upload["UploadId"])
+                    self._client.abort_multipart_upload(
+                        **self._object, UploadId=upload["UploadId"]
+                    )
 
-    def _objects(self) -> list[Check]:
+    def _objects(self, *, lists: bool) -> list[Check]:
         # What could not be removed again is not written: S3 lets those who may delete an object
         # delete one that is not there.
-        delete = self._try(DELETE, self._delete)
-        if delete.problem is not None:
+        delete_object = partial(self._client.delete_object, **self._object)
+        delete = self._try(DELETE, delete_object)
+        if delete.problem is None:
+            put = self._try(PUT, self._put)
+        else:
             put = Check(PUT, "as what it writes could not be deleted", tried=False)
-            return [put, self._get_absent(), delete]
-        put = self._try(PUT, self._put)
-        if put.problem is not None:
-            return [put, self._get_absent(), delete]
-        try:
-            get = self._try(GET, self._get)
-        finally:
-            delete = self._try(DELETE, self._delete, f". {self._uri} is left there")
+        if put.problem is None:
+            try:
+                get = self._try(GET, self._get)
+            finally:
+                delete = self._try(DELETE, delete_object, f". {self._uri} is left there")
+        elif lists:
+            get = self._try(GET, self._get, fine=MISSING_CODES)
+        else:  # S3 denies then whether the object is there, and so all about it
+            why = "as there is no object to get, nor s3:ListBucket to be told so"
+            get = Check(GET, why, tried=False)
         return [put, get, delete]
 
     def _put(self) -> None:
         md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
-        self._client.put_object(Bucket=self._bucket, Key=self._key, Body=b"", ContentMD5=md5)
+        self._client.put_object(**self._object, Body=b"", ContentMD5=md5)
 
     def _get(self) -> None:
-        self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
+        self._client.get_object(**self._object)["Body"].read()
 
-    def _get_absent(self) -> Check:
-        if not self._lists:  # S3 denies then whether the object is there, and so all about it
-            why = "as there is no object to get, nor s3:ListBucket to be told so"
-            return Check(GET, why, tried=False)
-
-        def action() -> None:
-            try:
-                self._get()
-            except AwsFailure as exc:
-                if not is_missing(exc):
-                    raise
-
-        return self._try(GET, action)
-
-    def _delete(self) -> None:
-        self._client.delete_object(Bucket=self._bucket, Key=self._key)
-
-    def _try(self, need: Permission, action: Callable[[], None], stays: str = "") -> Check:
+    def _try(
+        self,
+        need: Permission,
+        action: Callable[[], object],
+        stays: str = "",
+        fine: Collection[str] = (),
+    ) -> Check:
         try:
             action()
         except AwsFailure as exc:
+            if error_code(exc) in fine:
+                return Check(need)
             text = describe(exc, f"{need.action} at {self._location.uri}").rstrip(".")
             if nothing_works(exc):
                 raise S3Error(f"aws_connections.{self._name}: {text}{stays}") from exc
@@ -159,9 +141,9 @@ class _Trial:
 
 @dataclass(frozen=True)
 class Permission:
-    """An action; without the `essential` ones not even the plainest export or ingestion works.
+    """A permission; without the `essential` ones no export or ingestion works at all.
 
-    `used_for` says what else works with it, or what does not without.
+    `used_for` says what needs it.
     """
 
     action: str
@@ -212,10 +194,9 @@ DELETE = Permission(
 
 @dataclass(frozen=True)
 class Check:
-    """A need that was tried; `problem` is None where it worked, else it says what and what for.
+    """A permission that was tried; `problem` says what failed and what it is needed for.
 
-    `denied` is False for what failed for another reason than a permission, `tried` for what could
-    not be tried, which `problem` explains.
+    `denied` is False if it failed for another reason, `tried` if it could not be tried.
     """
 
     need: Permission

@@ -1,4 +1,4 @@
-"""Reading the values of a config, each checked, noting every problem instead of the first."""
+"""Reads and checks the values of a configuration; notes every problem instead of the first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SIZE = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
 
 
 class Problems:
-    """What is wrong with the configuration of one model or operation, in the order it is found."""
+    """Gathers what is wrong with the configuration of one model or operation."""
 
     def __init__(self, subject: str, known: Iterable[str] = ()) -> None:
         self._subject = subject
@@ -48,22 +48,22 @@ class Problems:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Put around what raises ConfigError: its problems are noted, and the rest goes on."""
+        """Notes the problems of a ConfigError that the block raises, instead of raising it."""
         try:
             yield
         except ConfigError as exc:
             self.found += exc.problems
 
     def raise_if_any(self) -> None:
-        """Raises ConfigError with all that was found."""
+        """Raises ConfigError with all problems, if there are any."""
         if self.found:
             raise ConfigError(self._subject, self.found)
 
 
 class ConfigReader:
-    """Reads one key after the other; what is wrong with a value is appended to `problems`.
+    """Reads a mapping key by key; what is wrong with a value is appended to `problems`.
 
-    Messages call a key by its name with `within` before it, such as `external.`.
+    Problems name a key with `within` before it, such as `external.`.
     """
 
     def __init__(self, given: Mapping[str, Any], problems: list[str], within: str = "") -> None:
@@ -88,7 +88,7 @@ class ConfigReader:
 
 
 def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: str) -> list[str]:
-    """Every key that is no option of the materialization, each with what may have been meant."""
+    """A problem for every key that the materialization does not have, with what may be meant."""
     return [
         f"{key} is not an option of {materialization}; "
         + (did_you_mean(key, known).rstrip() or f"known are {', '.join(known)}")
@@ -98,7 +98,7 @@ def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: st
 
 
 def text(value: Any) -> str:
-    """A text; nothing is converted to one."""
+    """The value, which must be a text already."""
     if not isinstance(value, str):
         hint = "" if isinstance(value, (list, Mapping)) else "; put it in quotes"
         raise ValueError(f"must be a text, not {value!r}{hint}")
@@ -106,14 +106,14 @@ def text(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """A boolean, as YAML and Jinja have them."""
+    """The value, which must be a boolean."""
     if not isinstance(value, bool):
         raise ValueError(f"must be true or false, not {value!r}")
     return value
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Column names: a list, or one name."""
+    """Column names, given as a list or as one name."""
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
@@ -129,7 +129,7 @@ def names_or_all(value: Any) -> tuple[str, ...]:
 
 
 def whole_number(low: int, high: int | None = None) -> Callable[[Any], int]:
-    """A converter that takes whole numbers from `low` on, up to `high` if that is given."""
+    """A converter that accepts whole numbers from `low` on, up to `high` if that is given."""
     allowed = f", {low} or more" if high is None else f" from {low} to {high}"
 
     def convert(value: Any) -> int:
@@ -142,20 +142,14 @@ def whole_number(low: int, high: int | None = None) -> Callable[[Any], int]:
 
 
 def member(of: type[E]) -> Callable[[Any], E]:
-    """A converter that takes the values of an Enum's members, and gives the members."""
+    """A converter from the values of an Enum's members to the members."""
 
-    def convert(value: Any) -> E:
-        try:
-            return of(value)
-        except ValueError:
-            allowed = ", ".join(str(one.value) for one in of)
-            raise ValueError(f"must be one of {allowed}, not {value!r}") from None
-
-    return convert
+    one_of = choice(tuple(str(one.value) for one in of))
+    return lambda value: of(one_of(value))
 
 
 def choice(supported: tuple[str, ...]) -> Callable[[Any], str]:
-    """A converter that takes the supported values."""
+    """A converter that accepts the supported values only."""
 
     def convert(value: Any) -> str:
         if value not in supported:
@@ -166,7 +160,7 @@ def choice(supported: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def file_name(value: Any) -> str:
-    """The name of one object directly below a location, not taken by an export's own notes."""
+    """The name of an object directly below a location; not one that the manifest may have."""
     name = text(value)
     if not name or "/" in name or name in (".", ".."):
         raise ValueError(

@@ -60,7 +60,7 @@ def verify_copy(
     Raises ConfigError for a connection or location that is none, both at once; LocationError
     where there is no manifest of ours, and S3Error where it can't be read.
     """
-    connection, prefix = named_target("verify_copy", connections, "aws_connection", name, location)
+    connection, prefix = named_target("verify_copy", connections, name, location)
     return verify(Prefix(s3_client(connection), _folder(prefix)))
 
 

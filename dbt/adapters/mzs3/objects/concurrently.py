@@ -1,4 +1,4 @@
-"""Doing one thing to many objects, and removing uploads and objects so."""
+"""Requests for many objects at a time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _THREADS = 16
 
 
 def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
-    """The work's answers, done in parallel; waits for all, then raises the first failure."""
+    """The results of the work, done in threads; waits for all, then raises the first failure."""
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = [pool.submit(work, item) for item in items]
     return [outcome.result() for outcome in outcomes]
 
 
 def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
-    """Aborts uploads, given as key and id; which could not be, and why. One may be gone by now."""
+    """Aborts uploads, given by key and id; returns a line for each that could not be."""
 
     def abort(upload: tuple[str, str]) -> str | None:
         try:
@@ -37,7 +37,7 @@ def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
-    """Deletes objects; which could not be, and why. One may be gone by now."""
+    """Deletes objects; returns a line for each that could not be."""
 
     def delete(key: str) -> str | None:
         try:

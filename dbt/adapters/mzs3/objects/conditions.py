@@ -1,4 +1,4 @@
-"""Whether a store heeds the conditions of requests: tried before anything depends on it."""
+"""Whether a store supports conditional requests: tried before anything depends on it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import re
 import threading
 import uuid
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.objects.prefix import PROBE, Prefix
+
+_Found = TypeVar("_Found")
 
 _NOT_OF_ANY = '"0"'
 _REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
@@ -29,7 +33,7 @@ _PROBE_BESIDE_OBJECTS = f"{PROBE}{{}}/_committing.json"
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a store was seen to heed, one request after the other.
+    """The conditional writes that a store supports.
 
     `creates`: a PUT with `If-None-Match: *` replaces nothing. `replaces`: one with `If-Match`
     replaces that ETag, and no other.
@@ -39,86 +43,128 @@ class Conditions:
     replaces: bool
 
 
-_known: dict[tuple[str, str], Conditions] = {}
-_trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+_known: dict[tuple[str, str, str], Any] = {}
+_trying: defaultdict[tuple[str, str, str], threading.Lock] = defaultdict(threading.Lock)
 
 
 def store_conditions(prefix: Prefix) -> Conditions:
-    """What the store heeds in the place's bucket: tried once in a process, then known.
+    """The conditional writes that work in the prefix's bucket, tried once per process.
 
-    Nothing is left there. Where deleting is denied no object is made: a PUT that must be refused
-    tells of `If-Match`, and `creates` is taken to be the same. Raises S3Error for other refusals.
+    Nothing is left there. Where deleting is denied, no object is made: a PUT that must be refused
+    tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other refusals.
     """
-    store = (str(prefix.client.meta.endpoint_url), prefix.location.bucket)
-    with _trying[store]:
-        if store not in _known:
-            try:
-                _known[store] = _Trial(prefix).run()
-            except AwsFailure as exc:
-                doing = f"trying conditional writes at {prefix.uri}"
-                needs = f"{prefix.permissions} and s3:GetObject"
-                raise S3Error(describe(exc, doing, needs)) from exc
-        return _known[store]
-
-
-_deletes: dict[tuple[str, str], bool] = {}
+    try:
+        return _tried_once("PUT", prefix, lambda: _heeded_conditions(prefix))
+    except AwsFailure as exc:
+        doing = f"trying conditional writes at {prefix.uri}"
+        needs = f"{prefix.permissions} and s3:GetObject"
+        raise S3Error(describe(exc, doing, needs)) from exc
 
 
 def compares_before_deleting(prefix: Prefix) -> bool:
-    """Whether the store heeds `If-Match` of a DELETE: asked once in a process, without an object.
+    """Whether a DELETE with `If-Match` is atomic, tried once per process and without an object.
 
-    Of a key that is not there, such a store says that it is not; the others say that all is well,
-    or decide it apart from a PUT at the same time.
+    A store where it is refuses one of a key that does not exist; others accept it, or compare
+    apart from a PUT at the same time. False where that is denied, or not answered.
     """
-    store = (str(prefix.client.meta.endpoint_url), prefix.location.bucket)
-    if store not in _deletes:
-        try:
-            prefix.delete(prefix.key(f"{PROBE}{uuid.uuid4().hex}"), IfMatch=_NOT_OF_ANY)
-            _deletes[store] = False
-        except AwsFailure as exc:
-            if not is_missing(exc) and error_code(exc) not in _REFUSED_CODES:
-                return False  # not allowed, or not answered
-            _deletes[store] = True
-    return _deletes[store]
-
-
-_spares: dict[tuple[str, str], bool] = {}
+    name = f"{PROBE}{uuid.uuid4().hex}"
+    try:
+        return _tried_once("DELETE", prefix, lambda: _delete_other(prefix, name) != "done")
+    except AwsFailure:
+        return False
 
 
 def heeds_conditional_delete(prefix: Prefix) -> bool:
-    """Whether a DELETE with the `If-Match` of another ETag leaves an object there: tried once in
-    a process, then known. Amazon S3 does.
+    """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
+    tried once per process.
 
     That is less than `compares_before_deleting` asks for: a PUT at the same time may come after
-    it. Where a key that is not there does not tell, an object of one byte is written that no
-    source takes, and is removed. Raises S3Error, which names the permissions.
+    it. Where a key that does not exist tells nothing, an object of one byte is written that no
+    source takes, and is deleted. Raises S3Error, which names the permissions.
     """
     endpoint = str(prefix.client.meta.endpoint_url)
     if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
         return True
-    store = (endpoint, prefix.location.bucket)
+    name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
+    try:
+        return _tried_once(
+            "object", prefix, lambda: _tells_missing(prefix, name) or _spares(prefix, name)
+        )
+    except AwsFailure as exc:
+        doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
+        raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
+
+
+def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Found:
+    """The result of the trial in the prefix's bucket, now or earlier in this process."""
+    store = (what, str(prefix.client.meta.endpoint_url), prefix.location.bucket)
     with _trying[store]:
-        if store not in _spares:
-            name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
-            try:
-                _spares[store] = _tells_missing(prefix, name) or _spares_object(prefix, name)
-            except AwsFailure as exc:
-                doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
-                raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
-        return _spares[store]
+        if store not in _known:
+            _known[store] = trial()
+        found: _Found = _known[store]
+        return found
 
 
-def _tells_missing(prefix: Prefix, name: str) -> bool:
-    """Whether the store looks for an object because of the condition, and for nothing else."""
+def _heeded_conditions(prefix: Prefix) -> Conditions:
+    """Tries them with an object that nobody else knows of."""
+    name = f"{PROBE}{uuid.uuid4().hex}"
+    key = prefix.key(name)
+    try:
+        prefix.delete(key)
+    except AwsFailure as exc:
+        if not is_denied(exc):
+            raise
+        heeds = not _is_written(prefix, name, b"1", IfMatch=_NOT_OF_ANY)
+        return Conditions(creates=heeds, replaces=heeds)
+    try:
+        _is_written(prefix, name, b"1", IfNoneMatch="*")
+        if prefix.find(key) is None:  # not even the first one is taken
+            return Conditions(creates=False, replaces=False)
+        creates = not _is_written(prefix, name, b"2", IfNoneMatch="*")
+        spares = not _is_written(prefix, name, b"3", IfMatch=_NOT_OF_ANY)
+        before = _etag(prefix, key)
+        _is_written(prefix, name, b"4", IfMatch=before)
+        return Conditions(creates, replaces=spares and _etag(prefix, key) != before)
+    finally:
+        with contextlib.suppress(*AwsFailure):
+            prefix.delete(key)
+
+
+def _is_written(prefix: Prefix, name: str, body: bytes, **condition: str) -> bool:
+    try:
+        prefix.write(name, body, **condition)
+    except AwsFailure as exc:
+        if error_code(exc) in _REFUSED_CODES | _UNKNOWN_CODES or is_missing(exc):
+            return False
+        raise
+    return True
+
+
+def _etag(prefix: Prefix, key: str) -> str:
+    found = prefix.find(key)
+    return found.etag if found is not None else ""
+
+
+def _delete_other(prefix: Prefix, name: str) -> Literal["done", "refused", "missing"]:
+    """The answer to a DELETE with another ETag than the object's, which need not exist.
+
+    `done` is also that of a store that does not know the condition.
+    """
     try:
         prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
     except AwsFailure as exc:
-        code = error_code(exc)
-        if code in _UNKNOWN_CODES:
-            return False
-        if code not in _REFUSED_CODES and not is_missing(exc):
+        if error_code(exc) in _REFUSED_CODES:
+            return "refused"
+        if is_missing(exc):
+            return "missing"
+        if error_code(exc) not in _UNKNOWN_CODES:
             raise
-    else:
+    return "done"
+
+
+def _tells_missing(prefix: Prefix, name: str) -> bool:
+    """Whether a missing object makes a DELETE fail with the condition, but not without it."""
+    if _delete_other(prefix, name) == "done":
         return False
     try:
         prefix.delete(prefix.key(name))
@@ -129,69 +175,11 @@ def _tells_missing(prefix: Prefix, name: str) -> bool:
     return True
 
 
-def _spares_object(prefix: Prefix, name: str) -> bool:
+def _spares(prefix: Prefix, name: str) -> bool:
+    """Whether the condition keeps an object with another ETag."""
     prefix.write(name, b"1")
     try:
-        prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
-    except AwsFailure as exc:
-        if error_code(exc) in _REFUSED_CODES:
-            return True
-        if error_code(exc) not in _UNKNOWN_CODES and not is_missing(exc):
-            raise
-        return False
-    else:
-        return False
+        return _delete_other(prefix, name) == "refused"
     finally:
         with contextlib.suppress(*AwsFailure):
             prefix.delete(prefix.key(name))
-
-
-class _Trial:
-    """Requests for one object that nobody else knows of."""
-
-    def __init__(self, prefix: Prefix) -> None:
-        self._prefix = prefix
-        self._name = f"{PROBE}{uuid.uuid4().hex}"
-        self._key = prefix.key(self._name)
-
-    def run(self) -> Conditions:
-        try:
-            self._prefix.delete(self._key)
-        except AwsFailure as exc:
-            if not is_denied(exc):
-                raise
-            return self._without_deleting()
-        try:
-            return self._with_an_object()
-        finally:
-            with contextlib.suppress(*AwsFailure):
-                self._prefix.delete(self._key)
-
-    def _without_deleting(self) -> Conditions:
-        heeds = not self._is_written(b"1", IfMatch=_NOT_OF_ANY)
-        return Conditions(creates=heeds, replaces=heeds)
-
-    def _with_an_object(self) -> Conditions:
-        self._is_written(b"1", IfNoneMatch="*")
-        first = self._etag()
-        if first is None:  # not even the first one is taken
-            return Conditions(creates=False, replaces=False)
-        creates = not self._is_written(b"2", IfNoneMatch="*")
-        spares = not self._is_written(b"3", IfMatch=_NOT_OF_ANY)
-        before = self._etag()
-        self._is_written(b"4", IfMatch=before or "")
-        replaces = spares and self._etag() != before
-        return Conditions(creates, replaces)
-
-    def _is_written(self, body: bytes, **condition: str) -> bool:
-        try:
-            self._prefix.write(self._name, body, **condition)
-        except AwsFailure as exc:
-            if error_code(exc) in _REFUSED_CODES | _UNKNOWN_CODES or is_missing(exc):
-                return False
-            raise
-        return True
-
-    def _etag(self) -> str | None:
-        found = self._prefix.find(self._key)
-        return found.etag if found is not None else None

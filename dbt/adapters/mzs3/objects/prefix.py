@@ -1,4 +1,4 @@
-"""A prefix of a bucket, and the client that reaches it."""
+"""The objects and open uploads below a prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _CONFLICTS = 4
 _PAUSE_S = 0.1
 PROBE = "_mzs3_"
-"""What the names of objects and uploads begin with that are only made to see what S3 does."""
+"""The beginning of the names of objects and uploads that only test what S3 does."""
 
 
 @dataclass(frozen=True)
 class ListedObject:
-    """An object as S3 lists it; the size in bytes."""
+    """An object as S3 lists it."""
 
     key: str
     etag: str
@@ -32,15 +32,15 @@ class ListedObject:
 
     @property
     def is_folder_marker(self) -> bool:
-        """Whether it only stands for an empty folder, as S3's console makes them."""
+        """Whether it stands for a folder, as S3's console makes them."""
         return self.size == 0 and self.key.endswith("/")
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """A location, with what can be asked of S3 there; its methods raise what boto3 raises.
+    """A location and a client for it; its methods raise what boto3 raises.
 
-    `properties` are S3's arguments for the small objects beside the files.
+    `properties` are arguments of S3's PutObject for the small objects beside the files.
     """
 
     client: S3Client
@@ -49,7 +49,7 @@ class Prefix:
 
     @property
     def permissions(self) -> str:
-        """What it takes to write objects with these properties."""
+        """The permissions that writing objects with these properties needs."""
         more = {
             "Tagging": "s3:PutObjectTagging",
             "ACL": "s3:PutObjectAcl",
@@ -61,7 +61,7 @@ class Prefix:
 
     @property
     def uri(self) -> str:
-        """The location as it is shown."""
+        """The URI of the location."""
         return self.location.uri
 
     def key(self, name: str) -> str:
@@ -73,7 +73,7 @@ class Prefix:
         return f"s3://{self.location.bucket}/{key}"
 
     def is_probe(self, key: str) -> bool:
-        """Whether the key is that of a probe, of this run or of another one."""
+        """Whether the object only tests what S3 does, for this run or another one."""
         return key.startswith(self.key(PROBE))
 
     def objects(self) -> Iterator[ListedObject]:
@@ -85,18 +85,18 @@ class Prefix:
             yield from map(_listed, page.get("Contents", []))
 
     def find(self, key: str) -> ListedObject | None:
-        """The object with this key, or None; needs no more than s3:ListBucket."""
+        """The object with this key, or None; needs s3:ListBucket only."""
         page = self.client.list_objects_v2(Bucket=self.location.bucket, Prefix=key, MaxKeys=1)
-        found = [_listed(entry) for entry in page.get("Contents", [])]
-        return found[0] if found and found[0].key == key else None
+        found = map(_listed, page.get("Contents", []))
+        return next((one for one in found if one.key == key), None)
 
     def read(self, name: str) -> bytes | None:
-        """The content of a small object below the location, or None."""
+        """The content of a small object below the location; None if it does not exist."""
         found = self.read_version(name)
         return found[0] if found else None
 
     def read_version(self, name: str) -> tuple[bytes, str] | None:
-        """The content of a small object below the location and its ETag, or None."""
+        """As `read`, with the ETag."""
         try:
             found = self.client.get_object(Bucket=self.location.bucket, Key=self.key(name))
         except AwsFailure as exc:
@@ -111,7 +111,7 @@ class Prefix:
             raise ResponseStreamingError(error=exc) from exc
 
     def write(self, name: str, body: bytes, **condition: str) -> str:
-        """Write a small JSON object below the location; its ETag."""
+        """Write a small JSON object below the location; returns its ETag."""
         put: Any = self.client.put_object
         written = _tried_again(
             lambda: put(
@@ -127,12 +127,12 @@ class Prefix:
         return str(written["ETag"])
 
     def delete(self, key: str, **condition: str) -> None:
-        """Remove an object; without a condition, one that is not there is fine."""
+        """Delete an object; without a condition it need not exist."""
         delete: Any = self.client.delete_object
         _tried_again(lambda: delete(Bucket=self.location.bucket, Key=key, **condition))
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Give an upload up."""
+        """Abort a multipart upload."""
         self.client.abort_multipart_upload(
             Bucket=self.location.bucket, Key=key, UploadId=upload_id
         )
@@ -144,10 +144,10 @@ class Prefix:
         begun_by: int | None = None,
         of_whole_bucket: bool = False,
     ) -> Iterator[tuple[str, str]]:
-        """Key and id of every open upload below the location, or whose key begins so.
+        """Key and id of every open upload below the location, or below another prefix.
 
-        With `begun_by`, in ms since the epoch, only of those that were begun no later. With
-        `of_whole_bucket`, the store is asked for all of the bucket, as MinIO lists none by prefix.
+        `begun_by`, in ms since the epoch, leaves later ones out. `of_whole_bucket` has the store
+        list all of the bucket, as MinIO lists none by prefix.
         """
         below = self.location.prefix if prefix is None else prefix
         pages = self.client.get_paginator("list_multipart_uploads").paginate(
@@ -162,7 +162,7 @@ class Prefix:
 
 
 def _tried_again(request: Callable[[], Any]) -> Any:
-    """The answer; S3 may ask to try again where another request for the key is under way (409)."""
+    """The answer; repeats what S3 refuses because of another request for the key (409)."""
     was_repeated = False
     attempt = 0
     while True:

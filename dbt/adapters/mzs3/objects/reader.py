@@ -1,4 +1,4 @@
-"""Reading an object in S3: as a stream, a part of it, or anywhere as a file."""
+"""Reads an object in S3: as a stream, a range of it, or as a file with random access."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE
 
 
 class RandomAccessFile(io.RawIOBase):
-    """Reads parts of one object of `size` bytes; what `fetch` raises ends a read.
+    """An object of `size` bytes as a file, of which `fetch(start, end)` gives a range.
 
-    `fetch(start, end)` gives the bytes from `start` to the one before `end`. A request is for
-    `window` bytes at least, of which the last request's are held; without, for just what is read.
-    The last `tail` bytes are fetched at once and kept. `failure` is the first exception of
-    `fetch`, which what reads from here may have turned into an error of its own.
+    Each request is for `window` bytes at least, which are kept until the next one. The last
+    `tail` bytes are fetched at once and kept for good. `failure` is the first exception of
+    `fetch`, as the reader of the file may have turned it into one of its own.
     """
 
     def __init__(
@@ -44,19 +43,19 @@ class RandomAccessFile(io.RawIOBase):
         self.failure: Exception | None = None
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The offset of the next read."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Have the next read begin elsewhere; nothing is fetched yet."""
+        """Set the offset of the next read; nothing is fetched yet."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
         self._position = base[whence] + offset
         return self._position
@@ -102,20 +101,19 @@ class RandomAccessFile(io.RawIOBase):
 
 
 class ReplacedError(Exception):
-    """The object is no longer the one that was meant."""
+    """The object has another ETag than expected."""
 
 
 class WrongPartError(OSError):
-    """The store sent other bytes than those that were asked for, as one that ignores ranges."""
+    """The store sent another range than it was asked for."""
 
 
 class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed where it broke.
 
-    With `etag` the object must still have that ETag; without, the ETag of the first answer
-    holds for the rest. `span` is the first byte to read and the one behind the last; None is the
-    whole object. A connection that breaks is resumed at the byte reached, `MAX_RESUMES`
-    times without progress at most.
+    The version is that of `etag`, or of the first answer. `span` is the range of bytes to read,
+    as in `range`; None is the whole object. A connection that breaks is resumed at the byte
+    reached, at most `MAX_RESUMES` times without progress.
 
     Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError for a connection that
     can't be resumed.
@@ -142,7 +140,7 @@ class ObjectStream:
         self._body: Any = None
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes, at least one; b"" at the end."""
+        """At least one byte and up to `size`; b"" at the end."""
         failures = 0
         while True:
             try:
@@ -166,12 +164,12 @@ class ObjectStream:
                 return data
 
     def rest(self) -> bytes:
-        """All that is left to read, in memory."""
+        """All remaining bytes, in memory."""
         pieces = list(iter(lambda: self.read(_READ_BYTES), b""))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
-        """Give the connection back; safe to repeat."""
+        """Return the connection to the pool; safe to repeat."""
         if self._body is not None:
             self._body.close()
             self._body = None
@@ -209,7 +207,7 @@ def read_range(
     span: tuple[int, int],
     pause: Callable[[float], None] = time.sleep,
 ) -> bytes:
-    """The bytes from the first of `span` to the one before the second. Raises as ObjectStream."""
+    """The bytes of a range. Raises as ObjectStream."""
     stream = ObjectStream(client, bucket, key, etag, span=span, pause=pause)
     with contextlib.closing(stream):
         return stream.rest()
@@ -225,11 +223,10 @@ def _not_asked_for(answer: Mapping[str, Any], position: int) -> str:
 
 
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
-    """Whether the body begins at that byte of the object, and is as long as the answer says.
+    """Whether the body begins at that byte of the object, and has the length of Content-Range.
 
-    If `whole`, for a request without a range, it also has to end where the object does. A store
-    or a proxy may leave the range of a request out of account. What counts is Content-Range, not
-    the status: there are stores that send a part with 200 instead of 206.
+    If `whole`, for a request without a range, it also has to end where the object does. The
+    status is not looked at: there are stores that send a part with 200 instead of 206.
     """
     content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
     if content_range is None:

@@ -1,1 +1,23 @@
-"""The run-operations: arguments in, log lines or an error out."""
+"""The run-operations, by their names; each takes the adapter and its macro's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
+from dbt.adapters.mzs3.operations import locations, sources
+
+OPERATIONS: dict[str, Callable[..., None]] = {
+    "validate_aws_connection": locations.validate,
+    "verify_copy": locations.verify,
+    "copy_report": locations.report,
+    "describe_shard": locations.describe_shard,
+    "compact_shard": locations.compact,
+    "ingest_s3_sources": sources.ingest,
+    "s3_source_status": sources.show_status,
+    "purify_s3_sources": sources.show_purified,
+    "reset_s3_source": sources.reset,
+    "unlock_s3_source": sources.unlock_source,
+    **{action.value: partial(sources.act_on_objects, action=action) for action in ObjectAction},
+}

@@ -1,19 +1,16 @@
-"""The run-operations on S3 CSV sources: arguments in, log lines or an error out."""
+"""The run-operations on S3 CSV sources: arguments in, lines of the log or an error out."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.operation import changing, unlock
@@ -27,35 +24,35 @@ from dbt.adapters.mzs3.project.sources import (
     selected_sources,
     source_definition,
     source_name,
+    source_session,
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
-from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = AdapterLogger("mzs3")
 
-_Result = TypeVar("_Result")
 _A_SOURCE = "a source or a table of one, such as lake or lake.orders"
 _A_TABLE = "a table of a source, such as lake.orders"
+_OBJECTS = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv']"
 
 
 def ingest(adapter: Any, select: Any) -> None:
-    """Ingest the named sources, or all; fails with the errors of all that failed."""
-    ingest_sources(adapter, selection("ingest_s3_sources", select))
+    """Ingest the selected sources, or all; fails with the errors of all that failed."""
+    ingest_sources(adapter, _selection("ingest_s3_sources", select))
 
 
 def show_status(adapter: Any, select: Any) -> None:
-    """A table of the selected sources, or of all."""
-    names = selection("s3_source_status", select)
-    sources = selected_sources(adapter.get_macro_resolver(), names)
+    """Print a table of the selected sources, or of all."""
+    names = _selection("s3_source_status", select)
     statuses: list[SourceStatus] = []
+
+    def read(node: Any) -> None:
+        statuses.append(read_status(*_session_and_definition(adapter, node)))
+
     try:
-        _each(
-            sources,
-            lambda node: statuses.append(read_status(*_session_and_definition(adapter, node))),
-        )
+        _each(selected_sources(adapter.get_macro_resolver(), names), read)
     finally:
         # One source that is broken does not hide how the others are.
         for line in status_table(statuses) if statuses else ():
@@ -63,8 +60,8 @@ def show_status(adapter: Any, select: Any) -> None:
 
 
 def show_purified(adapter: Any, select: Any) -> None:
-    """The purified definition of the selected sources, or of all."""
-    names = selection("purify_s3_sources", select)
+    """Print the purified definition of the selected sources, or of all."""
+    names = _selection("purify_s3_sources", select)
 
     def show(node: Any) -> None:
         session, definition = _session_and_definition(adapter, node)
@@ -76,83 +73,70 @@ def show_purified(adapter: Any, select: Any) -> None:
     _each(selected_sources(adapter.get_macro_resolver(), names), show)
 
 
-def act_on_objects(adapter: Any, action: ObjectAction, source: Any, objects: Any) -> None:
+def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction) -> None:
     """Retry, skip or retract objects of one source."""
-    with _our_errors():
-        table, names = _table_and_objects(action.value, source, objects)
-        node = _one_source(adapter, table)
-        session, definition = _session_and_definition(adapter, node)
-        acted = act(session, definition, action, names)
+    names = [objects] if isinstance(objects, str) else objects
+    if not isinstance(names, (list, tuple)) or not names:
+        problems = [f"objects must be {_OBJECTS}, not {objects!r}"]
+    else:
+        wrong = [name for name in names if not isinstance(name, str)]
+        problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
+    node = _one_source(adapter, action.value, source, problems)
+    acted = act(*_session_and_definition(adapter, node), action, list(names))
     _say(acted.line())
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
-    with _our_errors():
-        if problem := _table_problem(source):
-            raise ConfigError("reset_s3_source", [problem])
-        node = _one_source(adapter, source)
-        definition = source_definition(node, adapter.config.credentials.connections)
-        name, then = definition.name, ingested_after_reset(definition.discovery)
-        if confirm is not True:
-            raise SourceError(
-                f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
-                f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
-            )
-        session, definition = _session_and_definition(adapter, node)
-        with changing(session, definition) as lock:
-            reset_source(session, definition, lock)
+    node = _one_source(adapter, "reset_s3_source", source)
+    definition = source_definition(node, adapter.config.credentials.connections)
+    name, then = definition.name, ingested_after_reset(definition.discovery)
+    if confirm is not True:
+        raise SourceError(
+            f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
+            f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
+        )
+    session, definition = _session_and_definition(adapter, node)
+    with changing(session, definition) as lock:
+        reset_source(session, definition, lock)
     _say(f"{name}: reset; the next run ingests {then}")
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
     """Take the lock of one source away from whoever has it."""
-    with _our_errors():
-        if problem := _table_problem(source):
-            raise ConfigError("unlock_s3_source", [problem])
-        owner = unlock(*_session_and_definition(adapter, _one_source(adapter, source)))
+    node = _one_source(adapter, "unlock_s3_source", source)
+    owner = unlock(*_session_and_definition(adapter, node))
     had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
     _say(f"{source}: unlocked; {had} had the lock")
 
 
-def selection(operation: str, select: Any) -> list[str] | None:
-    """One name or several; None is all. Raises DbtRuntimeError with all that are none."""
+def _selection(operation: str, select: Any) -> list[str] | None:
+    """One name or several; None is all. Raises ConfigError with all that are not names."""
     if select is None:
         return None
     if isinstance(select, str):
         return [select]
-    with _our_errors():
-        if not isinstance(select, (list, tuple)):
-            problem = f"select must be {_A_SOURCE}, or a list of them, not {select!r}"
-            raise ConfigError(operation, [problem])
-        if not select:
-            raise ConfigError(operation, ["select is empty; leave it out for all sources"])
+    problems: list[str] = []
+    if not isinstance(select, (list, tuple)):
+        problems.append(f"select must be {_A_SOURCE}, or a list of them, not {select!r}")
+    elif not select:
+        problems.append("select is empty; leave it out for all sources")
+    else:
         wrong = [name for name in select if not isinstance(name, str)]
-        if wrong:
-            problems = [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
-            raise ConfigError(operation, problems)
+        problems += [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
+    if problems:
+        raise ConfigError(operation, problems)
     return list(select)
 
 
-def _table_and_objects(operation: str, source: Any, objects: Any) -> tuple[str, list[str]]:
-    problems = [problem] if (problem := _table_problem(source)) else []
-    names = [objects] if isinstance(objects, str) else objects
-    what = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv']"
-    if not isinstance(names, (list, tuple)) or not names:
-        problems.append(f"objects must be {what}, not {objects!r}")
-    else:
-        wrong = [name for name in names if not isinstance(name, str)]
-        problems += [f"each of objects must be a text, not {name!r}" for name in wrong]
-    if problems:
+def _one_source(
+    adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
+) -> Any:
+    """The node of the table. Raises ConfigError with the other problems too, SourceError for the
+    name of a whole source."""
+    of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
+    if problems := [*of_table, *other_problems]:
         raise ConfigError(operation, problems)
-    return source, list(names)
-
-
-def _table_problem(source: Any) -> str | None:
-    return None if isinstance(source, str) else f"source must be {_A_TABLE}, not {source!r}"
-
-
-def _one_source(adapter: Any, table: str) -> Any:
     found = selected_sources(adapter.get_macro_resolver(), [table])
     if [source_name(node) for node in found] == [table]:
         return found[0]
@@ -163,32 +147,22 @@ def _one_source(adapter: Any, table: str) -> Any:
 def _session_and_definition(adapter: Any, node: Any) -> tuple[SparkSession, SourceDefinition]:
     credentials = adapter.config.credentials
     definition = source_definition(node, credentials.connections)
-    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-    session = isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
+    session = source_session(credentials, definition.name, TYPE)
     return session, definition
 
 
-def _each(sources: Sequence[Any], action: Callable[[Any], _Result]) -> list[_Result]:
-    """What the action gives for each source; raises DbtRuntimeError with the errors of all."""
-    results, errors = [], []
+def _each(sources: Sequence[Any], action: Callable[[Any], None]) -> None:
+    """Does the action with every source; then raises DbtRuntimeError with the errors of all."""
+    errors = []
     for node in sources:
         try:
-            results.append(action(node))
+            action(node)
         except Mzs3Error as exc:
             logger.debug(traceback.format_exc())
             errors.append(str(exc))
     if errors:
         raise DbtRuntimeError("\n".join(errors))
-    return results
 
 
 def _say(line: str) -> None:
     fire_event(Note(msg=line))
-
-
-@contextmanager
-def _our_errors() -> Iterator[None]:
-    try:
-        yield
-    except Mzs3Error as exc:
-        raise as_dbt_error(exc) from exc

@@ -1,19 +1,15 @@
-"""The door from a parsed project to what its exports, shards and sources declare."""
+"""Checks what the exports, shards and sources of a parsed project declare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_session
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.jobs import render_shard_job
 from dbt.adapters.mzs3.project.shard_sources import is_shard, shard_source
 from dbt.adapters.mzs3.project.sources import is_csv_source, source_definition
 from dbt.adapters.mzs3.shard.config.options import parse_shard_options
@@ -26,10 +22,10 @@ _RUN = ("run", "build")
 
 
 def check_declarations(command: str | None, manifest: Any, connections: Collection[str]) -> None:
-    """Tell every wrong option of the project's exports, shards and sources, before Spark starts.
+    """Reports every wrong option of the project's exports, shards and sources.
 
-    In `dbt parse` and `dbt compile` as one CompilationError. In `dbt run` and `dbt build` as
-    warnings, as nodes that don't need what is wrong still run, and the others fail by themselves.
+    `dbt parse` and `dbt compile` fail with one CompilationError. `dbt run` and `dbt build` warn:
+    nodes that don't need what is wrong still run, and the others fail by themselves.
     """
     if command not in (*_READ_ONLY, *_RUN):
         return
@@ -42,34 +38,31 @@ def check_declarations(command: str | None, manifest: Any, connections: Collecti
 
 def _errors(manifest: Any, connections: Collection[str]) -> Iterator[ConfigError]:
     for node in [*manifest.nodes.values(), *manifest.sources.values()]:
-        check = _check_of(node, connections)
-        if check is None:
-            continue
         try:
-            check()
+            _check(node, connections)
         except ConfigError as exc:
             yield ConfigError(f"{exc.subject} ({node.original_file_path})", exc.problems)
 
 
-def _check_of(node: Any, connections: Collection[str]) -> Callable[[], object] | None:
-    """What raises ConfigError with all that is wrong with the node; None if it is not ours."""
+def _check(node: Any, connections: Collection[str]) -> None:
+    """Raises ConfigError with all that is wrong with the node, if it is one of ours."""
     if node.resource_type == "source":
         if is_csv_source(node):
-            return partial(source_definition, node, connections)
-        return partial(shard_source, node, connections) if is_shard(node) else None
-    if node.resource_type != "model":
-        return None
-    if node.config.materialized == "copy_to_s3":
-        return partial(parse_options, node.unique_id, node.config.extra, connections)
-    if node.config.materialized == "persist_shard":
-        return partial(parse_shard_options, node.unique_id, shard_options(node), connections)
-    return None
+            source_definition(node, connections)
+        elif is_shard(node):
+            shard_source(node, connections)
+    elif node.resource_type == "model":
+        if node.config.materialized == "copy_to_s3":
+            parse_options(node.unique_id, node.config.extra, connections)
+        elif node.config.materialized == "persist_shard":
+            parse_shard_options(node.unique_id, shard_options(node), connections)
 
 
 def shard_options(node: Any) -> dict[str, Any]:
-    """The options in a model's config, those among them that dbt knows too, if they are given.
+    """The options in a model's config.
 
-    dbt has defaults of its own for these: `on_schema_change: ignore`, and no `column_types`.
+    `on_schema_change` and `column_types` are among them only if they are given, as dbt has
+    defaults of its own for them.
     """
     given = dict(node.config.extra)
     if "on_schema_change" in node.unrendered_config:
@@ -77,15 +70,3 @@ def shard_options(node: Any) -> dict[str, Any]:
     if node.config.column_types:
         given["column_types"] = node.config.column_types
     return given
-
-
-def compile_shard_job(credentials: Mzs3Credentials, node: Any, query: str) -> str:
-    """The job's source; creates nothing. Raises DbtRuntimeError with all that is wrong."""
-    name = node.unique_id
-    given = shard_options(node)
-    try:
-        require_session(credentials.method, f"{name}: persist_shard")
-        parse_shard_options(name, given, credentials.connections)
-        return render_shard_job(name, query, given)
-    except Mzs3Error as exc:
-        raise as_dbt_error(exc) from exc

@@ -1,4 +1,4 @@
-"""The door between `dbt source freshness` and S3 CSV sources."""
+"""The freshness of S3 CSV sources, for `dbt source freshness`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
@@ -19,13 +18,15 @@ from dbt.adapters.mzs3.csv_source.freshness import (
 )
 from dbt.adapters.mzs3.csv_source.listing import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import source_definition, source_of
-from dbt.adapters.mzs3.project.variables import is_set
-from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.project.sources import (
+    is_csv_source,
+    is_set,
+    source_definition,
+    source_of,
+    source_session,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
@@ -33,10 +34,10 @@ PENDING_VARIABLE = "mzs3_freshness_pending"
 
 @dataclass
 class FreshnessResponse(AdapterResponse):
-    """What a freshness check saw: matching objects and their bytes, in S3 or in the ledger.
+    """The source's objects and their bytes, in S3 or in the ledger.
 
-    `pending_objects` and `pending_bytes` are those of them that are yet to be ingested; they are
-    looked up only if the variable `mzs3_freshness_pending` is true, as that needs Spark.
+    Those that are yet to be ingested are counted as pending, but only if the variable
+    `mzs3_freshness_pending` is true, as that needs Spark.
     """
 
     objects: int | None = None
@@ -50,12 +51,12 @@ def freshness_from_s3(
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
     """The response, the newest LastModified or None, and when that was looked up.
 
-    Starts Spark only where a variable asks for what is pending, and for a source whose objects a
-    listing does not show: a queue alone tells of them, or they are moved or deleted. Raises
-    DbtRuntimeError for a source that is no S3 CSV source: it needs a `loaded_at_field`; and for a
-    variable that is neither true nor false.
+    Starts Spark only if the variable asks for what is pending, and for a source whose objects a
+    listing does not show, as it has a queue only, or moves or deletes them. Raises DbtRuntimeError
+    for any other kind of source, which needs a `loaded_at_field`, and for a variable that is
+    neither true nor false.
     """
-    source = source_of(manifest, relation)
+    source = source_of(manifest, relation, is_csv_source)
     if source is None:
         raise DbtRuntimeError(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
@@ -71,7 +72,7 @@ def freshness_from_s3(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
         if tells_pending:
-            session = _session(adapter.config.credentials, definition)
+            session = source_session(adapter.config.credentials, definition.name, TYPE)
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
@@ -85,13 +86,9 @@ def _freshness(
     discovery = definition.discovery
     if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
-    session = _session(credentials, definition)
-    ingested = read_ingested_freshness(session, definition)
+    ingested = read_ingested_freshness(
+        source_session(credentials, definition.name, TYPE), definition
+    )
     if not discovery.bucket_scan:
         return ingested
     return with_ingested(read_freshness(definition, connection), ingested)
-
-
-def _session(credentials: Any, definition: SourceDefinition) -> SparkSession:
-    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)

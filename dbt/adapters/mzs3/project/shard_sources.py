@@ -1,27 +1,30 @@
-"""The door between dbt's runs and sources that read shards: each is read once in a run."""
+"""Reads the shards that are sources, each once in a run, before the nodes that need them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.mzs3.credentials import require_session
-from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, sources_of_node
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
     is_or_resembles,
-    needed_sources,
     source_name,
     source_of,
 )
 from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 logger = AdapterLogger("mzs3")
 
@@ -30,24 +33,22 @@ _locks_guard = threading.Lock()
 
 
 def read_shards_for_node(adapter: Any, node: Any) -> None:
-    """Every shard that the node reads as a source is a view: as of this run, or as declared.
+    """Reads the shards that are sources of the node, unless this run has done so already.
 
-    As many of them are read at a time as the profile has threads. Raises DbtRuntimeError with the
-    errors of its sources, to every node that needs them.
+    As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of all of
+    its sources.
     """
-    if reads_sources(adapter, node):
-        how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
-        _read_all(adapter, needed_sources(adapter.get_macro_resolver(), node, is_shard), how)
+    how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
+    _read_all(adapter, sources_of_node(adapter, node, is_shard), how)
 
 
 def make_shard_relation(adapter: Any, relation: Any) -> bool:
-    """Whether the relation is a source's that reads a shard; then it exists, maybe without rows.
+    """Creates the relation, without rows, if it is that of a shard's source; whether it is.
 
-    For what asks for a source's columns before it is read: unit tests, and macros that run while a
-    model is compiled. Raises DbtRuntimeError with the source's error.
+    For unit tests, and for macros that ask for columns while a model is compiled. Raises
+    DbtRuntimeError with the source's error.
     """
-    manifest = adapter.get_macro_resolver()
-    source = None if manifest is None else source_of(manifest, relation, is_shard)
+    source = source_of(adapter.get_macro_resolver(), relation, is_shard)
     if source is None:
         return False
     _read_all(adapter, [source], _How.IF_MISSING)
@@ -55,18 +56,18 @@ def make_shard_relation(adapter: Any, relation: Any) -> bool:
 
 
 def is_shard(node: Any) -> bool:
-    """Whether a source's node reads a shard, or declares what was meant to."""
+    """Whether a source is a shard, or has a type that is nearly spelled so."""
     return is_or_resembles(node, TYPE)
 
 
 def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
-    """What the node declares. Raises ConfigError with all of its problems."""
+    """The source that the node declares. Raises ConfigError with all of its problems."""
     names = [column.name for column in node.columns.values()]
     return parse_shard_source(source_name(node), declared_external(node), names, connections)
 
 
 class _How(Enum):
-    """What a source is to have: the shard's rows, none, or none if it does not exist yet."""
+    """How to make the source's table: with the shard's rows, empty, or empty if missing."""
 
     WHOLE = "whole"
     EMPTY = "empty"
@@ -74,30 +75,26 @@ class _How(Enum):
 
 
 def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
-    if sources:
-        run = SourcesOfNode(adapter)
-        run.each(sources, how, lambda node: _error_of(run, node, how))
+    if not sources:
+        return
+    run = SourcesOfNode(adapter)
 
-
-def _error_of(run: SourcesOfNode, node: Any, how: _How) -> str | None:
-    name = source_name(node)
-    try:
-        require_session(run.credentials.method, f"{name}: a source of type {TYPE}")
+    def read(node: Any) -> None:
+        name = source_name(node)
         source = shard_source(node, run.credentials.connections)
-    except Mzs3Error as exc:  # which names the source
-        return str(exc)
-    try:
-        _read(run, node, source, how)
-    except Mzs3Error as exc:
-        return f"{name}: {exc}"
-    except SPARK_FAILURES as exc:
-        return f"{name}: {explain(exc)}"
-    return None
+        session = run.session(name, TYPE)
+        connection = run.credentials.connections[source.aws_connection]
+        try:
+            _read(session, node, source, connection, how)
+        except (Mzs3Error, *SPARK_FAILURES) as exc:
+            raise ShardError(f"{name}: {explain(exc)}") from exc
+
+    run.each(sources, how, read)
 
 
-def _read(run: SourcesOfNode, node: Any, source: ShardSource, how: _How) -> None:
-    connection = run.credentials.connections[source.aws_connection]
-    session = run.session()
+def _read(
+    session: SparkSession, node: Any, source: ShardSource, connection: AwsConnection, how: _How
+) -> None:
     place = (node.schema, node.identifier)
     # One at a time: no rows must not come in the place of those that another has just read.
     with _locks_guard:

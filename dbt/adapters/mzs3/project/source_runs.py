@@ -1,4 +1,4 @@
-"""The sources of one node of dbt: each tried once in a run, several at a time."""
+"""Runs work on the sources of a node, several at a time, and once per source and run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
+from dbt.adapters.mzs3.connections import INTERRUPTED
 from dbt.adapters.mzs3.csv_source.together import Attempts, run_together
-from dbt.adapters.mzs3.project.sources import source_name
-from dbt.adapters.mzs3.response import INTERRUPTED
-from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.project.sources import needed_sources, source_name, source_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,59 +25,67 @@ logger = AdapterLogger("mzs3")
 _attempts = Attempts()
 
 
-def reads_sources(adapter: Any, node: Any) -> bool:
-    """Whether the node needs sources' rows: a unit test has its own, a clone another target's."""
+def sources_of_node(adapter: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
+    """The wanted sources whose rows the node needs in this run.
+
+    None for a unit test, which has rows of its own, and for a clone.
+    """
+    manifest = adapter.get_macro_resolver()
     is_clone = getattr(adapter.config.args, "which", None) == "clone"
-    has_manifest = adapter.get_macro_resolver() is not None
-    return has_manifest and node.resource_type != "unit_test" and not is_clone
+    if manifest is None or node.resource_type == "unit_test" or is_clone:
+        return []
+    return needed_sources(manifest, node, is_wanted)
 
 
 def is_empty_run(adapter: Any) -> bool:
-    """Whether dbt was told to read no rows, with `--empty`."""
+    """Whether dbt runs with `--empty`, and so reads no rows."""
     return bool(getattr(adapter.config.args, "EMPTY", False))
 
 
 class SourcesOfNode:
-    """Sources, each of them in a session of its own; they stop as the node's connection does."""
+    """Works on sources, each in a session of its own, until the node's connection is cancelled."""
 
     def __init__(self, adapter: Any) -> None:
         self.credentials = adapter.config.credentials
         self._threads = adapter.config.threads
         self._connections = adapter.connections
         self._sessions: list[SparkSession] = []
-        self._errors: list[str] = []
         self.cancelled = threading.Event()
         if self.credentials.method == "session":
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
-    def each(
-        self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], str | None]
-    ) -> None:
-        """The action is tried with every source, once in a run of dbt for each `how`.
+    def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
+        """Does the action for every source, unless this run of dbt has done it with this `how`.
 
-        It returns the source's error, which is kept for every node. Raises DbtRuntimeError with
-        all errors, after all were tried; what the action raises is an error of ours.
+        Raises DbtRuntimeError with the errors of all sources, those of earlier nodes included.
+        What the action raises beside Mzs3Error is reported as a defect.
         """
+        errors: list[str] = []
+
+        def once(source: Any) -> None:
+            work = partial(_error_of, source, action)
+            error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
+            if error is not None:
+                errors.append(error)
+
         try:
             run_together(
-                [partial(self._once, source, how, action) for source in sources],
+                [partial(once, source) for source in sources],
                 threads=self._threads,
                 cancelled=self.cancelled,
                 interrupt=self._interrupt,
             )
         except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
-            raise DbtRuntimeError("\n".join(sorted(self._errors)) or INTERRUPTED) from exc
-        if self._errors:
-            errors = "\n".join(sorted(self._errors))
+            raise DbtRuntimeError("\n".join(sorted(errors)) or INTERRUPTED) from exc
+        if errors:
+            text = "\n".join(sorted(errors))
             if self.cancelled.is_set():
-                self._connections.remains.say(errors)
-            raise DbtRuntimeError(errors)
+                self._connections.remains.say(text)
+            raise DbtRuntimeError(text)
 
-    def session(self) -> SparkSession:
-        """A new session, which stops with the others."""
-        session = isolated_session(
-            self.credentials.server_side_parameters, self.credentials.executor_timeout
-        )
+    def session(self, source: str, kind: str) -> SparkSession:
+        """As `source_session`; the session is interrupted together with the others."""
+        session = source_session(self.credentials, source, kind)
         self._sessions.append(session)
         return session
 
@@ -85,19 +93,16 @@ class SourcesOfNode:
         for session in list(self._sessions):
             session.interruptAll()
 
-    def _once(self, source: Any, how: Hashable, action: Callable[[Any], str | None]) -> None:
-        work = partial(_error_of, source, action)
-        error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
-        if error is not None:
-            self._errors.append(error)
 
-
-def _error_of(source: Any, action: Callable[[Any], str | None]) -> str | None:
+def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:
     try:
-        return action(source)
+        action(source)
+    except Mzs3Error as exc:
+        return str(exc)
     except Exception as exc:  # noqa: BLE001 - nothing may be tried again for every node
         logger.debug(traceback.format_exc())
         return (
             f"{source_name(source)}: {type(exc).__name__}: {exc}. This is a defect, please report "
             "it with the log of dbt"
         )
+    return None

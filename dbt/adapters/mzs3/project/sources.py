@@ -1,26 +1,25 @@
-"""The door from dbt's source nodes to S3 CSV sources: which are ours, and what they declare."""
+"""dbt's source nodes: which are ours, what they declare, and what variables say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def needed_sources(
-    manifest: Any, node: Any, wanted: Callable[[Any], bool] | None = None
-) -> list[Any]:
-    """The sources that a node's SQL reads, directly or by way of ephemeral models.
 
-    Those that are `wanted`, which are S3 CSV sources unless it says otherwise.
-    """
-    is_wanted = wanted or is_csv_source
-    found: dict[str, Any] = {}
+def needed_sources(manifest: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
+    """The wanted sources that a node reads, directly or through ephemeral models."""
+    found: list[Any] = []
     seen: set[str] = set()
     waiting = list(node.depends_on.nodes)
     while waiting:
@@ -30,13 +29,13 @@ def needed_sources(
         seen.add(unique_id)
         if unique_id in manifest.sources:
             if is_wanted(manifest.sources[unique_id]):
-                found[unique_id] = manifest.sources[unique_id]
+                found.append(manifest.sources[unique_id])
         elif getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
             waiting += manifest.nodes[unique_id].depends_on.nodes
-    return list(found.values())
+    return found
 
 
-def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[Any]:
+def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
     """The S3 CSV sources of these names: tables (`lake.orders`) or whole sources (`lake`).
 
     None is all of them. Raises DbtRuntimeError with all names that are neither.
@@ -48,7 +47,7 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
         return list(by_name.values())
     chosen: dict[str, Any] = {}
     unknown: list[str] = []
-    for wanted in [select] if isinstance(select, str) else select:
+    for wanted in select:
         matching = {
             name: node for name, node in by_name.items() if wanted in (name, node.source_name)
         }
@@ -60,14 +59,10 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
     return list(chosen.values())
 
 
-def source_of(manifest: Any, relation: Any, wanted: Callable[[Any], bool] | None = None) -> Any:
-    """The node of the source that is this relation; None if the relation is none.
-
-    Of those that are `wanted`, which are S3 CSV sources unless it says otherwise.
-    """
-    is_wanted = wanted or is_csv_source
+def source_of(manifest: Any, relation: Any, is_wanted: Callable[[Any], bool]) -> Any:
+    """The wanted source that has this relation, or None."""
     place = (relation.schema, relation.identifier)
-    nodes = (node for node in manifest.sources.values() if is_wanted(node))
+    nodes = () if manifest is None else filter(is_wanted, manifest.sources.values())
     return next((node for node in nodes if (node.schema, node.identifier) == place), None)
 
 
@@ -77,7 +72,7 @@ def source_name(node: Any) -> str:
 
 
 def source_definition(node: Any, connections: Collection[str]) -> SourceDefinition:
-    """What the node declares. Raises ConfigError with all of its problems."""
+    """The source that the node declares. Raises ConfigError with all of its problems."""
     return parse_definition(
         name=source_name(node),
         schema=node.schema,
@@ -91,15 +86,66 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
     )
 
 
+def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
+    """A Spark session of its own for a source of this type.
+
+    Raises SparkJobError unless the profile has `method: session`.
+    """
+    require_session(credentials, f"{source}: a source of type {kind}")
+    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
+
+
+def variable(config: Any, name: str) -> Any:
+    """The variable's value, or None. The command line comes first, then the project's own
+    variables, then those of all projects, as in dbt."""
+    declared = config.vars.to_dict()
+    of_project = declared.get(config.project_name) or {}
+    for values in (config.cli_vars, of_project, declared):
+        if name in values:
+            return values[name]
+    return None
+
+
+def is_set(config: Any, name: str) -> bool:
+    """Whether the variable is true; without a value it is false.
+
+    Raises DbtRuntimeError for any other value.
+    """
+    value = variable(config, name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise DbtRuntimeError(f"the variable {name} must be true or false, not {value!r}")
+
+
+def named_sources(adapter: Any, name: str) -> frozenset[str]:
+    """The unique ids of the sources that a variable names, all of them if it is true.
+
+    Raises DbtRuntimeError if it names what is no S3 CSV source.
+    """
+    value = variable(adapter.config, name)
+    if value is None or value is False:
+        return frozenset()
+    names = None if value is True else [value] if isinstance(value, str) else value
+    if names is not None and not (
+        isinstance(names, (list, tuple)) and all(isinstance(one, str) for one in names)
+    ):
+        raise DbtRuntimeError(
+            f"the variable {name} must be true, false, or a list of sources such as "
+            f"[lake.orders], not {value!r}"
+        )
+    nodes = selected_sources(adapter.get_macro_resolver(), names)
+    return frozenset(node.unique_id for node in nodes)
+
+
 def is_csv_source(node: Any) -> bool:
-    """Whether a source's node is an S3 CSV source, or declares what was meant to be one."""
+    """Whether a source is an S3 CSV source, or has a type that is nearly spelled so."""
     return is_or_resembles(node, TYPE)
 
 
 def is_or_resembles(node: Any, kind: str) -> bool:
-    """Whether the node's `external.type` is this one, or, for what is in S3, nearly.
+    """Whether the node's `external.type` is this one; in S3 also one that is nearly spelled so.
 
-    One that is nearly ours is taken as such, so that whoever reads it gets the error.
+    Whoever reads such a source gets the error.
     """
     external = declared_external(node)
     given = str(external.get("type"))
@@ -108,7 +154,7 @@ def is_or_resembles(node: Any, kind: str) -> bool:
 
 
 def declared_external(node: Any) -> Mapping[str, Any]:
-    """What stands under `external` of the node."""
+    """The keys under `external` of the node."""
     if node.external is None:
         return {}
     external: Mapping[str, Any] = node.external.to_dict(omit_none=True)

@@ -1,10 +1,11 @@
-"""The door between dbt's runs and S3 CSV sources: each is ingested once, before it is read."""
+"""Ingests S3 CSV sources, each once in a run, before the nodes that read them."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -12,60 +13,53 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.report import SourceLog
 from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
-from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, sources_of_node
 from dbt.adapters.mzs3.project.sources import (
-    needed_sources,
+    is_csv_source,
+    named_sources,
     selected_sources,
     source_definition,
     source_name,
     source_of,
 )
-from dbt.adapters.mzs3.project.variables import (
-    REFRESH_VARIABLE,
-    is_full_refresh,
-    listed_in_full,
-    sources_to_list,
-    sources_to_refresh,
-)
 
 logger = AdapterLogger("mzs3")
+
+_REFRESH_VARIABLE = "mzs3_full_refresh_sources"
+_LISTING_VARIABLE = "mzs3_full_listing"
 _NOTHING_READ = "{}: no object is read, as --empty says; a run without it ingests what waits"
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
-    """Every S3 CSV source that the node reads is ingested: now, or earlier in this run.
+    """Ingests every S3 CSV source that the node reads, unless this run has done so already.
 
-    As many of them at a time as the profile has threads. Raises DbtRuntimeError with the errors
-    of its sources, to every node that needs them.
+    As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of all of
+    its sources.
     """
-    if reads_sources(adapter, node):
-        _stage_all(adapter, needed_sources(adapter.get_macro_resolver(), node))
+    _stage_all(adapter, sources_of_node(adapter, node, is_csv_source))
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
-    """Whether the relation is an S3 CSV source's; then it exists, with no object ingested for it.
+    """Creates the relation, without rows, if it is that of an S3 CSV source; whether it is.
 
-    For what asks for a source's columns before anything is ingested: unit tests, and macros that
-    run while a model is compiled. Raises DbtRuntimeError with the source's error.
+    For unit tests, and for macros that ask for columns while a model is compiled. Raises
+    DbtRuntimeError with the source's error.
     """
-    manifest = adapter.get_macro_resolver()
-    source = None if manifest is None else source_of(manifest, relation)
+    source = source_of(adapter.get_macro_resolver(), relation, is_csv_source)
     if source is None:
         return False
     _stage_all(adapter, [source], create_only=True)
     return True
 
 
-def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
-    """Ingest the selected sources, as many at a time as the profile has threads.
+def ingest_sources(adapter: Any, select: Iterable[str] | None) -> None:
+    """Ingests the selected sources, or all, as many at a time as the profile has threads.
 
-    Raises DbtRuntimeError with the errors of all that failed, after all were tried.
+    Raises DbtRuntimeError with the errors of all that failed.
     """
     _stage_all(adapter, selected_sources(adapter.get_macro_resolver(), select))
 
@@ -73,54 +67,39 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
     if not sources:
         return
-    create_only = create_only or is_empty_run(adapter)
-    staging = _Staging(adapter, create_only)
-    staging.run.each(sources, create_only, staging.error_of)
+    run = SourcesOfNode(adapter)
+    connections = run.credentials.connections
+    is_empty = is_empty_run(adapter)
+    create_only = create_only or is_empty
+    full_refresh = bool(getattr(adapter.config.args, "FULL_REFRESH", False))
+    to_refresh = named_sources(adapter, _REFRESH_VARIABLE) if full_refresh else frozenset()
+    to_list = named_sources(adapter, _LISTING_VARIABLE)
 
-
-class _Staging:
-    """The S3 CSV sources of one node."""
-
-    def __init__(self, adapter: Any, create_only: bool) -> None:
-        self.run = SourcesOfNode(adapter)
-        self._create_only = create_only
-        self._empty = is_empty_run(adapter)
-        self._told_to_refresh = is_full_refresh(adapter)
-        self._afresh = sources_to_refresh(adapter)
-        self._in_full = sources_to_list(adapter)
-
-    def error_of(self, source: Any) -> str | None:
-        """Ingest it."""
-        try:
-            self._ingest(source)
-        except Mzs3Error as exc:
-            return str(exc)
-        return None
-
-    def _ingest(self, source: Any) -> None:
-        credentials = self.run.credentials
-        definition = source_definition(source, credentials.connections)
-        if source.unique_id in self._in_full:
-            definition = listed_in_full(definition)
-        require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-        session = self.run.session()
-        afresh = not self._create_only and source.unique_id in self._afresh
-        if self._told_to_refresh and not afresh:
+    def stage(source: Any) -> None:
+        definition = source_definition(source, connections)
+        if source.unique_id in to_list:
+            listing = replace(definition.listing, full_hours=0)
+            definition = replace(definition, listing=listing)
+        session = run.session(definition.name, TYPE)
+        afresh = not create_only and source.unique_id in to_refresh
+        if full_refresh and not afresh:
             fire_event(Note(msg=_kept_text(definition)))
         report = ingest(
             session,
             definition,
-            credentials.connections[definition.aws_connection],
-            create_only=self._create_only,
+            connections[definition.aws_connection],
+            create_only=create_only,
             afresh=afresh,
-            cancelled=self.run.cancelled,
+            cancelled=run.cancelled,
             log=SourceLog(warn=logger.warning, say=logger.info),
         )
-        fire_event(Note(msg=_NOTHING_READ.format(report.source) if self._empty else report.line()))
+        fire_event(Note(msg=_NOTHING_READ.format(report.source) if is_empty else report.line()))
+
+    run.each(sources, create_only, stage)
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
-    """How to ingest the sources that a query reads and that never were; nothing if none is.
+    """How to ingest the sources that a query reads and that never were; else an empty text.
 
     For queries that fail: `dbt show` ingests nothing, and Spark only says what is not there.
     """
@@ -147,5 +126,5 @@ def _kept_text(definition: SourceDefinition) -> str:
     source, then = definition.name, ingested_after_reset(definition.discovery)
     return (
         f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest "
-        f"{then}, set the variable too: --vars '{{{REFRESH_VARIABLE}: [{source}]}}'"
+        f"{then}, set the variable too: --vars '{{{_REFRESH_VARIABLE}: [{source}]}}'"
     )

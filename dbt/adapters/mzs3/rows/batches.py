@@ -32,13 +32,8 @@ RestartReason = Literal["wide rows", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
-def can_be_narrow(schema: T.StructType) -> bool:
-    """Whether rows of this schema, in which nothing is nested, can be narrow at all."""
-    return _COLUMN_BYTES * len(schema.fields) <= WIDEST
-
-
 def only_if_narrow(value: str, schema: T.StructType) -> str:
-    """The SQL of `value` where the row is narrow; a row that isn't fails the job with WIDE_ROW.
+    """SQL that gives `value` for narrow rows, and fails the job with WIDE_ROW for others.
 
     The columns have names that need no quotes.
     """
@@ -50,16 +45,12 @@ def only_if_narrow(value: str, schema: T.StructType) -> str:
 
 @contextlib.contextmanager
 def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
-    """While it lasts, Spark sends this session's rows to Python few at a time, unmeasured.
+    """Has Spark send rows to Python, also to functions in a query, few at a time and unmeasured.
 
-    Also those that Python functions in a query get. A lower limit on rows that the session has
-    stays; one whose settings can't be changed is left alone.
+    Inside the block only. A lower limit of the session on rows stays; a session whose settings
+    can't be changed is left alone.
     """
-    conf = spark.conf
-    if not (conf.isModifiable(_MAX_ROWS) and conf.isModifiable(_MAX_BYTES)):
-        yield
-        return
-    rows = int(conf.get(_MAX_ROWS, None) or 0)
+    rows = int(spark.conf.get(_MAX_ROWS, None) or 0)
     fewer = str(min(rows, _ROWS) if rows > 0 else _ROWS)
     with settings(spark, {_MAX_ROWS: fewer, _MAX_BYTES: _NOT_MEASURED}):
         yield
@@ -67,13 +58,13 @@ def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """That no row is wide, and that no two different rows have one hash."""
+    """Whether it is assumed that no row is wide, and that different rows have different hashes."""
 
     narrow_rows: bool = False
     distinct_hashes: bool = False
 
     def without(self, reason: RestartReason) -> Assumptions:
-        """What is left of it once a row was wide, or two rows had one hash; else all of it."""
+        """The assumptions that remain after the query has begun again for this reason."""
         return Assumptions(
             narrow_rows=self.narrow_rows and reason != "wide rows",
             distinct_hashes=self.distinct_hashes and reason != "equal hashes",
@@ -84,11 +75,12 @@ NO_ASSUMPTIONS = Assumptions()
 
 
 def assumptions_for(schema: T.StructType, partition_by: Sequence[int]) -> Assumptions:
-    """All that rows of this schema may be taken for.
+    """All that may be assumed of rows of this schema.
 
-    How wide a nested value is, is not cheap to tell; and a hash takes `[[1, 2], []]` and
-    `[[1], [2]]` for the same. Folders need a sort by more than a hash.
+    The width of a nested value is not cheap to compute, and `[[1, 2], []]` and `[[1], [2]]` have
+    the same hash. Folders need a sort by more than a hash.
     """
     if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
         return NO_ASSUMPTIONS
-    return Assumptions(narrow_rows=can_be_narrow(schema), distinct_hashes=not partition_by)
+    can_be_narrow = _COLUMN_BYTES * len(schema.fields) <= WIDEST
+    return Assumptions(narrow_rows=can_be_narrow, distinct_hashes=not partition_by)

@@ -1,4 +1,4 @@
-"""Which columns an export can take, what they mean, and the form in which they leave Spark."""
+"""The columns of an export: their problems, their logical types, and their canonical form."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def interval_parts(column: Column, kind: T.DataType) -> Column:
 
 
 def _calendar_parts(column: Column) -> Column:
-    """Of `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`, without what is zero.
+    """Parsed from `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`.
 
-    Of all that Spark offers, the text alone tells 24 hours from a day.
+    Parts that are zero are not in the text, which alone tells 24 hours from a day.
     """
     text = column.cast("string")
 
@@ -94,16 +94,16 @@ def _parts(column: Column, months: Column, days: Column, micros: Column) -> Colu
 
 @dataclass(frozen=True)
 class NestedTransform:
-    """What `make` does to the types that it `concerns`, also inside of arrays and structs.
+    """Applies `make` to values of the types that it `concerns`, also inside arrays and structs.
 
-    What concerns no part of a column leaves the column the reference that it is.
+    A column without such types stays a plain reference.
     """
 
     concerns: Callable[[T.DataType], bool]
     make: Callable[[Column, T.DataType], Column]
 
     def is_needed(self, kind: T.DataType) -> bool:
-        """Whether the type, or one inside of it, is concerned."""
+        """Whether the type, or one inside it, is concerned."""
         if isinstance(kind, T.ArrayType):
             return self.is_needed(kind.elementType)
         if isinstance(kind, T.StructType):
@@ -111,7 +111,7 @@ class NestedTransform:
         return self.concerns(kind)
 
     def of(self, column: Column, kind: T.DataType) -> Column:
-        """The column, of type `kind`, changed; NULL stays NULL, structs included."""
+        """The transformed column, which is of type `kind`; NULL stays NULL."""
         if not self.is_needed(kind):
             return column
         if isinstance(kind, T.ArrayType):
@@ -127,10 +127,10 @@ class NestedTransform:
 
 
 def order_keys(schema: T.StructType) -> list[Column | str]:
-    """Sort keys under which rows of a `canonical_columns` schema tie only if written alike.
+    """Sort keys of `canonical_columns`, under which only rows tie that are the same in a file.
 
-    Spark compares and hashes -0.0 and 0.0 as equal, so floats carry a second key that tells them
-    apart. A column that is a key as it is comes as its name.
+    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart. Other
+    columns are given by name.
     """
     return [
         SIGNED.of(F.col(field.name), field.dataType)
@@ -154,20 +154,21 @@ SIGNED = NestedTransform(_is_float, _with_sign)
 
 
 def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
-    """What workers have to know about the columns of a query, in which there are no problems."""
+    """The columns of a query without problems, as workers need them."""
     return tuple(
         ExportedColumn(field.name, _logical_type(field.dataType)) for field in schema.fields
     )
 
 
 def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[str]:
-    """Everything in the columns that can't be exported, and names in force_quote that are none."""
+    """Everything in the columns that can't be exported, and unknown names in force_quote."""
     if not schema.fields:
         return ["the query has no columns"]
     problems = [
         problem
         for field in schema.fields
-        for problem in _problems(shown_name(field.name), field.dataType)
+        for path, kind in _with_inner(shown_name(field.name), field.dataType)
+        for problem in _problems(path, kind)
     ]
     unknown = [n for n in force_quote if n != EVERY_COLUMN and n not in schema.fieldNames()]
     if unknown:
@@ -179,7 +180,7 @@ def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[st
 
 
 def view_problems(schema: T.StructType) -> list[str]:
-    """Columns of which Spark makes the model's view, but then can't read it."""
+    """The columns that would make a view that Spark can create, but not read."""
     names = schema.fieldNames()
     return [
         f"the query has columns {names[first]} and {names[place]}, which are one name to Spark, "
@@ -191,21 +192,22 @@ def view_problems(schema: T.StructType) -> list[str]:
 
 
 def parquet_problems(schema: T.StructType) -> list[str]:
-    """Everything in the columns that CSV can hold, and Parquet can't."""
+    """Everything in the columns that Parquet can't hold, though CSV can."""
     return [
         f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
         for field in schema.fields
-        for path in _empty_structs(shown_name(field.name), field.dataType)
+        for path, kind in _with_inner(shown_name(field.name), field.dataType)
+        if isinstance(kind, T.StructType) and not kind.fields
     ]
 
 
 def canonical_columns(df: DataFrame) -> DataFrame:
-    """The same rows under the names c0, c1, …, in types that Spark can hash, sort and send.
+    """The same rows with columns c0, c1, …, in types that Spark can hash, sort and send.
 
-    Equal values have equal forms, byte by byte: text is compared by its bytes whatever its
-    collation, and a map is the list of its entries by key. The rest is as `LogicalType` has it.
-    Columns that are so already stay plain references. Positional names let a query
-    have two columns of one name.
+    Equal values have equal bytes: texts lose their collation, and a map is the list of its
+    entries in the order of their keys. Other types are as `LogicalType` says; columns that are in
+    this form already stay plain references. Names by position let a query have two columns of
+    one name.
     """
     renamed = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
     fields = renamed.schema.fields
@@ -226,14 +228,22 @@ def _logical_type(kind: T.DataType) -> LogicalType:
     return LogicalType("interval") if isinstance(kind, INTERVALS) else PLAIN
 
 
-def _problems(path: str, kind: T.DataType) -> Iterator[str]:
-    """What is wrong with the column, or the part of one, at `path`."""
+def _with_inner(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
+    """The type of the column, or the part of one, at `path`, and the types inside at theirs."""
+    yield path, kind
     if isinstance(kind, T.ArrayType):
-        yield from _problems(f"{path}[]", kind.elementType)
+        yield from _with_inner(f"{path}[]", kind.elementType)
     elif isinstance(kind, T.MapType):
-        yield from _problems(f"{path}.key", kind.keyType)
-        yield from _problems(f"{path}.value", kind.valueType)
+        yield from _with_inner(f"{path}.key", kind.keyType)
+        yield from _with_inner(f"{path}.value", kind.valueType)
     elif isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _with_inner(f"{path}.{shown_name(field.name)}", field.dataType)
+
+
+def _problems(path: str, kind: T.DataType) -> Iterator[str]:
+    """What is wrong with the type itself, whatever is inside of it."""
+    if isinstance(kind, T.StructType):
         # Legal in a query if not in a table; Arrow refuses them, and Spark's own paths can't tell
         # fields apart that differ in case alone.
         names = kind.fieldNames()
@@ -242,32 +252,17 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
                 f"column {path} is a struct with fields {names[first]} and {names[place]}, which "
                 "are one name to Spark; rename one"
             )
-        for field in kind.fields:
-            yield from _problems(f"{path}.{shown_name(field.name)}", field.dataType)
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (
             f"column {path} has the type {kind.simpleString()}, of which an export can't write "
             "the digits behind the microsecond; select it as a string, or as "
             f"time({_TIME_DIGITS})"
         )
-    elif not isinstance(kind, _SCALARS):
+    elif not isinstance(kind, (*_SCALARS, T.ArrayType, T.MapType)):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"
         )
-
-
-def _empty_structs(path: str, kind: T.DataType) -> Iterator[str]:
-    """Where a column, or a part of one, is a struct without fields."""
-    if isinstance(kind, T.ArrayType):
-        yield from _empty_structs(f"{path}[]", kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _empty_structs(f"{path}.value", kind.valueType)
-    elif isinstance(kind, T.StructType):
-        if not kind.fields:
-            yield path
-        for field in kind.fields:
-            yield from _empty_structs(f"{path}.{shown_name(field.name)}", field.dataType)
 
 
 def _is_abnormal(kind: T.DataType) -> bool:

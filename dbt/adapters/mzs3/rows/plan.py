@@ -1,4 +1,4 @@
-"""Where each row goes, and in which order: a function of the row alone."""
+"""The part of each row and the order in it: a function of the row alone."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def in_parts(
     partition_by: Sequence[int] = (),
     assumed: Assumptions = NO_ASSUMPTIONS,
 ) -> DataFrame:
-    """`normalised` rows hashed into `parts` partitions, each totally ordered, duplicates adjacent.
+    """The `canonical_columns` rows, hashed into `parts` partitions that are totally ordered.
 
-    The part is the first column, the data columns follow. Neither the part nor the order depends
-    on the cluster, on a task's attempt, or on how Spark cuts its input: both are computed from
-    the rows. Sorting by the hash first keeps the sort on integers; the columns break its ties.
+    The part is the first column, the data columns follow. Part and order depend on the rows only,
+    not on the cluster, a task's attempt, or how Spark cuts its input. Rows are sorted by the hash
+    first, which keeps the sort on integers; the columns break its ties.
 
     With `partition_by`, indexes of columns, the rows of a folder are adjacent in each part. A
-    folder takes as many neighbouring parts as its share of all rows asks for, so a small one is
-    one file, and a large one is written in parallel.
+    folder takes as many neighbouring parts as its share of all rows, so a small one is one file,
+    and a large one is written in parallel.
 
-    What is taken for granted of the rows makes it faster. Of narrow rows, a wide one fails the
-    job before any row is in its part. Of distinct hashes, the hash is the only key, and the
-    second column, for those to check who get the rows.
+    Assumptions make it faster. If rows are narrow, a wide one fails the job before any row is in
+    its part. If hashes are distinct, the hash is the only sort key, and is the second column, so
+    that whoever gets the rows can check it.
     """
     names = rows.columns
     folder = [names[i] for i in partition_by]
@@ -75,7 +75,7 @@ def in_parts(
 
 
 def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
-    """The rows with the first part of their folder, and the number of parts it is spread over."""
+    """The rows with the first part of their folder, and its number of parts."""
     # With no other column: Spark groups no rows that have one of type TIME.
     counted = rows.select(*folder).groupBy(*folder).agg(F.count(F.lit(1)).alias("_mz_rows"))
     total = F.sum("_mz_rows").over(Window.partitionBy())
@@ -94,7 +94,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
 
 
 def is_ordered(spark: SparkSession, query: str) -> bool:
-    """Whether the query sorts its whole result: an ORDER BY at its top, without a LIMIT."""
+    """Whether the query has an ORDER BY at its top, without a LIMIT."""
     if not re.search(r"\border\b", query, re.IGNORECASE):
         return False  # to explain a query takes a while
     plan = spark.sql(f"EXPLAIN EXTENDED {query}").first()
@@ -109,13 +109,13 @@ def is_ordered(spark: SparkSession, query: str) -> bool:
 
 
 def partition_indexes(schema: T.StructType, partition_by: Sequence[str]) -> tuple[int, ...]:
-    """Where the columns are in the query, in the order of the folders."""
+    """The indexes of the columns, in the order of the folders."""
     names = schema.fieldNames()
     return tuple(names.index(name) for name in partition_by)
 
 
 def partition_problems(schema: T.StructType, partition_by: Sequence[str]) -> list[str]:
-    """Every name in partition_by that is no column, and every type that can't name a folder."""
+    """The problems of partition_by: unknown columns, and types that can't name a folder."""
     names = schema.fieldNames()
     problems = []
     unknown = [name for name in partition_by if name not in names]

@@ -1,4 +1,4 @@
-"""A session's side of what dbt expects of a database driver: a connection and its cursor."""
+"""A Spark session as the connection and the cursor of a database driver (DB-API), for dbt."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ CANCELLED = "cancelled"
 
 
 class SessionConnection:
-    """One dbt connection: a Spark session of its own on the Spark that all connections share.
+    """A connection with a Spark session of its own, on the Spark that all connections share.
 
-    Settings, temporary views and functions of one model never reach another. `cancel` may be
-    called from any thread: it stops what Spark runs for this connection, and nothing else.
+    Settings, temporary views and functions of one model never reach another.
     """
 
     def __init__(
@@ -38,11 +37,14 @@ class SessionConnection:
         self.cancelled = threading.Event()
 
     def cursor(self) -> SessionCursor:
-        """A new cursor; what an older one holds stays as it is."""
+        """A new cursor; older ones keep their rows."""
         return SessionCursor(self)
 
     def cancel(self) -> None:
-        """Stop what runs, and refuse what has not started yet."""
+        """Stop what Spark runs for this connection, and refuse what has not started yet.
+
+        Other connections are left alone. May be called from any thread.
+        """
         self.cancelled.set()
         self.session.interruptAll()
 
@@ -52,26 +54,26 @@ class SessionConnection:
             raise SparkJobError(CANCELLED)
 
     def close(self) -> None:
-        """Nothing to free: the session goes with the connection, Spark stays."""
+        """Does nothing: the session goes with the connection, and Spark stays."""
 
     def rollback(self) -> None:
-        """Spark has no transactions."""
+        """Does nothing, as Spark has no transactions."""
 
 
 class SessionCursor:
-    """Runs one statement at a time; failures are Mzs3Errors, without the JVM's stack trace."""
+    """Runs one statement at a time; raises Mzs3Errors without the JVM's stack trace."""
 
     def __init__(self, connection: SessionConnection) -> None:
         self._connection = connection
         self._frame: DataFrame | None = None
         self._rows: list[Row] | None = None
         self.verb: str | None = None
-        """What the statement writes with, such as `INSERT`; None for one that writes nothing."""
+        """The statement's verb if it writes rows, such as `INSERT`, else None."""
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run a statement; `%s` stands for a binding, which reaches Spark as a value, not as SQL.
+        """Run a command, or plan a query, which runs when its rows are fetched.
 
-        Commands have run when this returns. Queries run when their rows are fetched.
+        Each `%s` stands for a binding, which reaches Spark as a value and never as SQL.
         """
         self._connection.check_cancelled()
         self._rows = None
@@ -87,13 +89,13 @@ class SessionCursor:
             raise self._failure(exc) from exc
 
     def fetchall(self) -> list[Row]:
-        """The rows that are left."""
+        """All remaining rows."""
         rows = self._fetched(None)
         self._rows = []
         return rows
 
     def fetchmany(self, size: int) -> list[Row]:
-        """At most `size` rows; Spark computes no more than these for the first call."""
+        """The next rows, `size` at most; Spark computes no more than these for the first call."""
         rows = self._fetched(size)
         self._rows = rows[size:]
         return rows[:size]
@@ -105,13 +107,13 @@ class SessionCursor:
         return rows[0] if rows else None
 
     def close(self) -> None:
-        """Let go of the statement and its rows."""
+        """Forget the statement and its rows."""
         self._frame = None
         self._rows = None
 
     @property
     def description(self) -> list[Description]:
-        """Name, type and nullability of each column; empty before a statement."""
+        """DB-API's description of the columns: name, type and nullability; empty at first."""
         if self._frame is None:
             return []
         return [
@@ -121,7 +123,7 @@ class SessionCursor:
 
     @property
     def rows_affected(self) -> int | None:
-        """The rows that the statement wrote, where Spark knows it; runs nothing."""
+        """How many rows the statement wrote, or None if Spark does not know. Runs nothing."""
         if self._frame is None or self.verb is None:
             return None
         for name in _DML_COUNTS:

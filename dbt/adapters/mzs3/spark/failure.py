@@ -1,4 +1,4 @@
-"""What a failure of Spark means to a user."""
+"""Failures of Spark as errors for users: what it said, without stack traces and plans."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _CAUSES = {
 
 
 def executor_error(exc: BaseException) -> ExecutorError | None:
-    """The ExecutorError inside a failure of Spark, as it was raised; None if there is none."""
+    """The ExecutorError that an executor raised, found in a failure of Spark; else None."""
     marked = _MARKED.search(str(exc))
     return None if marked is None else ExecutorError(_message(marked[2]), marked[1])
 
 
 def executor_message(exc: BaseException) -> str | None:
-    """The message of the ExecutorError inside a failure of Spark, or None if there is none."""
+    """The message of `executor_error`, or None."""
     found = executor_error(exc)
     return None if found is None else found.message
 
@@ -58,9 +58,9 @@ def _message(marked: str) -> str:
 
 
 def explain(exc: Exception) -> Mzs3Error:
-    """The failure as one of our errors: ours if an executor raised one, else Spark's own words.
+    """The failure as an Mzs3Error: the one that an executor raised, else a SparkJobError.
 
-    Spark's stack traces are cut: what remains is its message and the first lines of the cause.
+    Of Spark's text its message and the first lines of the cause remain.
     """
     if isinstance(exc, Mzs3Error):
         return exc
@@ -92,8 +92,7 @@ def _brief(text: str) -> str:
 
 
 def readable(exc: Exception) -> Mzs3Error:
-    """The failure of a statement: Spark's message and where in the SQL, without plans, without
-    the statement repeated and without the JVM's stack trace."""
+    """As `explain`, for a statement: also without plans and without the statement repeated."""
     # PySpark keeps what the JVM's causes said apart from the message.
     said = f"{exc}\n{getattr(exc, '_stackTrace', '')}"
     for sign, cause in _CAUSES.items():

@@ -1,4 +1,4 @@
-"""Ending what Spark runs: once the user has cancelled, or once no executor takes it."""
+"""Ends Spark jobs: those that the user has cancelled, and those that no executor takes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ _watched: dict[str, Watchdog] = {}
 
 @contextmanager
 def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Iterator[None]:
-    """Once `cancelled` is set, no job of this session comes to its end while the block lasts.
+    """Interrupts every job that the session runs inside the block once `cancelled` is set.
 
-    To interrupt the session once is not enough: it stops what runs at that moment, and a query
-    that is still being planned would run afterwards.
+    Not only once: a query that is still being planned at that moment would run afterwards.
     """
     if cancelled is None:
         yield
@@ -59,10 +58,10 @@ def _interrupt(spark: SparkSession, cancelled: threading.Event, ended: threading
 
 
 def watch(spark: SparkSession, patience: int) -> None:
-    """From now on, work ends with an error once it has waited so many seconds for an executor.
+    """From now on, jobs fail once they have waited `patience` seconds for an executor.
 
-    Whoever calls it first decides. Nothing is watched where `patience` is 0, where executors are
-    in this process, or where the scheduler is in another one.
+    The first call for a Spark application decides. Nothing is watched where `patience` is 0,
+    where executors are in this process, or where the scheduler is in another one.
     """
     if patience <= 0 or (scheduler := scheduler_of(spark)) is None:
         return
@@ -72,7 +71,7 @@ def watch(spark: SparkSession, patience: int) -> None:
 
 
 def why_ended(failure: str) -> str | None:
-    """What to tell of a failure of Spark if it is work that a watchdog ended."""
+    """The reason, if it was a watchdog that ended the work whose failure this is; else None."""
     if _ENDED not in failure:
         return None
     with _lock:
@@ -81,7 +80,7 @@ def why_ended(failure: str) -> str | None:
 
 
 class Waiting:
-    """How long there have been tasks to run, of which none ran."""
+    """Measures for how long there have been tasks to run, of which none ran."""
 
     def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._patience = patience
@@ -89,13 +88,12 @@ class Waiting:
         self._since = clock()
         self._ran: Mapping[tuple[int, int], int] = {}
         self._has_ended = False
-        self.waited = 0.0
-        """For how many seconds, when that was too long."""
 
-    def is_too_long(self, stages: Sequence[SparkStageInfo], running: int) -> bool:
-        """Whether it is, by the stages that are not done now, and by how many tasks run at all.
+    def too_long(self, stages: Sequence[SparkStageInfo], running: int) -> float | None:
+        """The seconds, once they are more than the patience, which then begins anew; else None.
 
-        A slow task is one that runs. Stages tell of those of their last attempt only.
+        `stages` are those that are not done now, and count the tasks of their last attempt only;
+        `running` is how many tasks run at all. A slow task is one that runs.
         """
         ran = {
             (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
@@ -107,31 +105,31 @@ class Waiting:
         if lives or not stages:
             self._since = now
             self._has_ended &= not lives
-            return False
+            return None
         patience = min(self._patience, _SHORT_S) if self._has_ended else self._patience
-        if now - self._since < patience:
-            return False
-        self.waited = now - self._since
+        waited = now - self._since
+        if waited < patience:
+            return None
         self._since = now
         self._has_ended = True
-        return True
+        return waited
 
 
 class Watchdog:
-    """A thread that looks every second, until this process or its Spark ends."""
+    """A thread that checks every second, until this process or its Spark ends."""
 
     def __init__(self, scheduler: Scheduler, patience: int) -> None:
         self._scheduler = scheduler
         self._patience = patience
         self._over = threading.Event()
         self.verdict: str | None = None
-        """Why it has ended work, once it has."""
+        """Why it has ended jobs, once it has."""
         self._thread = threading.Thread(target=self._run, name="executors watchdog", daemon=True)
         self._thread.start()
         atexit.register(self.stop)  # before Spark goes, which it would ask in vain
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """End the thread."""
         self._over.set()
         self._thread.join(_LOOK_S)
 
@@ -146,9 +144,10 @@ class Watchdog:
                 in_vain = 0
 
     def _look(self, waiting: Waiting) -> None:
-        if waiting.is_too_long(self._scheduler.stages(), self._scheduler.running_tasks()):
+        waited = waiting.too_long(self._scheduler.stages(), self._scheduler.running_tasks())
+        if waited is not None:
             self.verdict = (
-                f"for {waiting.waited:.0f} s there was work for executors, and none ran any of "
+                f"for {waited:.0f} s there was work for executors, and none ran any of "
                 "it: the cluster's workers may be gone, or have no room for executors of "
                 "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
                 "again; executor_timeout in the profile says how long to wait"

@@ -1,4 +1,4 @@
-"""Running compiled PySpark code in this process, with what executors need of ours."""
+"""Runs compiled PySpark code in this process, and ships our code to executors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.failure import readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
 EXECUTOR_PACKAGES = (
     "dbt.adapters.mzs3.arrow",
@@ -32,10 +30,10 @@ EXECUTOR_PACKAGES = (
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
-    """Run Python source with the global `spark`; what it leaves in the global `result`, or None.
+    """Runs Python source; returns its global `result`, or None.
 
-    `name` is the file that tracebacks show, with its lines. Raises what the code raised if it is
-    one of our errors, and otherwise an error that names the line and what happened there.
+    `name` is the file that tracebacks show. Raises Mzs3Errors of the code as they are, and else a
+    SparkJobError that names the line and what happened there.
     """
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     scope = {"__name__": "__dbt_job__", "__file__": name, "spark": spark, **extra_globals}
@@ -51,7 +49,7 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 
 def _explained(exc: Exception, name: str) -> Mzs3Error:
-    if isinstance(exc, (PySparkException, Py4JError)):
+    if isinstance(exc, SPARK_FAILURES):
         error = readable(exc)
         if type(error) is not SparkJobError:
             return error
@@ -66,6 +64,6 @@ def _explained(exc: Exception, name: str) -> Mzs3Error:
 
 
 def ship_executor_code() -> None:
-    """Make functions and classes of the executor layer travel by value; safe to repeat."""
+    """Has cloudpickle send the code of the executor layer by value; safe to repeat."""
     for name in EXECUTOR_PACKAGES:
         cloudpickle.register_pickle_by_value(importlib.import_module(name))

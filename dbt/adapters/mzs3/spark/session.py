@@ -1,4 +1,4 @@
-"""The one Spark of this process, and the isolated sessions that connections get from it."""
+"""The Spark of this process, and the isolated sessions that connections get from it."""
 
 from __future__ import annotations
 
@@ -47,17 +47,20 @@ _lock = threading.Lock()
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, with what they leave open about places filled in.
+    """The parameters, completed with paths for the warehouse, the metastore and Derby's log.
 
-    The metastore and Derby's log go beside the warehouse the parameters name. Where they name
-    none, all three go into the one folder `.spark` below `folder`. A metastore or a Spark
-    configuration of the user's own (spark-defaults.conf, hive-site.xml) is left alone.
+    The latter two go beside the warehouse, which is in `.spark` below `folder` by default. A
+    metastore or a Spark configuration of the user's own (spark-defaults.conf, hive-site.xml) is
+    left alone.
     """
     placed = dict(parameters)
-    if WAREHOUSE not in placed and not _configured_elsewhere():
+    is_elsewhere = _configured_elsewhere()
+    if WAREHOUSE not in placed and not is_elsewhere:
         placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
     warehouse = _local_path(placed.get(WAREHOUSE), folder)
-    if warehouse is None or _has_metastore(placed):
+    is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
+    has_metastore = is_elsewhere or any(key in placed for key in _METASTORE_KEYS)
+    if warehouse is None or has_metastore or not is_hive:
         return placed
     placed[WAREHOUSE] = str(warehouse)
     home = warehouse.parent
@@ -68,7 +71,7 @@ def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, st
 
 
 def make_warehouse(parameters: Mapping[str, str]) -> None:
-    """Make the warehouse's folder where it is local; git is told to ignore our default folder."""
+    """Makes the warehouse's folder if it is local; our default folder gets a .gitignore."""
     warehouse = _local_path(parameters.get(WAREHOUSE), Path.cwd())
     if warehouse is None:
         return
@@ -87,12 +90,6 @@ def _local_path(value: str | None, folder: Path) -> Path | None:
     return (folder / Path(path).expanduser()).absolute()
 
 
-def _has_metastore(parameters: Mapping[str, str]) -> bool:
-    if parameters.get(CATALOG, "hive") != "hive":
-        return True  # Spark's in-memory catalog: there is nothing to place
-    return any(key in parameters for key in _METASTORE_KEYS) or _configured_elsewhere()
-
-
 def _configured_elsewhere() -> bool:
     conf = os.environ.get("SPARK_CONF_DIR")
     if conf is None and os.environ.get("SPARK_HOME"):
@@ -108,9 +105,8 @@ def _configured_elsewhere() -> bool:
 def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
     """The process's Spark session, started with these parameters if there is none yet.
 
-    A session that runs already, a notebook's for example, is used as it is: what can only be
-    set at the start keeps its value. Safe to call from any thread. Raises SparkJobError when
-    Spark can't start.
+    One that runs already, a notebook's for example, is used as it is. Safe to call from any
+    thread. Raises SparkJobError when Spark can't start.
     """
     with _lock:
         _silence_loggers()
@@ -119,7 +115,7 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
 
 
 def running_session() -> SparkSession | None:
-    """The session this process has, or None: never starts one."""
+    """The session of this process, or None; starts none."""
     session: SparkSession | None = SparkSession._instantiatedSession
     return session
 
@@ -127,12 +123,10 @@ def running_session() -> SparkSession | None:
 def isolated_session(
     parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
 ) -> SparkSession:
-    """A session of its own on the process's Spark: catalog and executors shared, but settings,
-    temporary views and functions its own.
+    """A new session on the process's Spark, with settings, temporary views and functions of its
+    own, among them those parameters that can be set at run time.
 
-    The parameters that can be set at run time are set on it, so what one model sets with SET
-    never reaches another. Work that no executor takes for `executor_timeout` seconds fails; 0 is
-    for ever.
+    Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit.
     """
     session = get_or_create(parameters).newSession()
     watch(session, executor_timeout)

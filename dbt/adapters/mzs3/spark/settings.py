@@ -1,4 +1,4 @@
-"""Settings of a session for as long as they are needed."""
+"""Settings and cached rows of a session, for as long as they are needed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FEW = 10_000
-"""So many rows fit into the driver's memory, whatever their texts: some tens of MB."""
+"""So many rows, of some tens of MB, fit into the driver's memory."""
 
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """While it lasts, the session has these settings, whatever the user has set.
+    """Sets these settings of the session inside the block, and restores the user's after it.
 
     Those that this Spark doesn't know, or that can't be changed, are left out.
     """
@@ -33,7 +33,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         # A session that takes no setting has ended, of which the work in it has told.
-        with suppress(PySparkException, Py4JError, OSError):
+        with suppress(*SPARK_FAILURES, OSError):
             for name, before in theirs.items():
                 if before is None:
                     conf.unset(name)
@@ -42,7 +42,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """The cluster's default parallelism, asked in a way that works over Spark Connect too."""
+    """The cluster's default parallelism; works over Spark Connect too."""
     # The one row of a range is always in its last partition.
     [row] = spark.range(1).select(F.spark_partition_id()).collect()
     return int(row[0]) + 1
@@ -50,7 +50,7 @@ def default_parallelism(spark: SparkSession) -> int:
 
 @contextmanager
 def persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Spark holds what it computes of the frame until the end, whatever happens."""
+    """The frame, persisted inside the block."""
     held = frame.persist()
     try:
         yield held
@@ -60,10 +60,10 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def held(spark: SparkSession, frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
-    """As `persisted`; but where `few` are expected and there are no more, the driver holds them.
+    """As `persisted`; but where `few` rows are expected, and are found, the driver holds them.
 
-    That spares Spark to plan the frame anew each time when something it reads from is written
-    to. Where there are more than `FEW` after all, the frame is computed a second time.
+    So Spark need not plan the frame anew each time when what it reads from is written to. Where
+    there are more than `FEW` after all, the frame is computed a second time.
     """
     here = frame.limit(FEW + 1).toArrow() if few else None
     if here is None or here.num_rows > FEW:

@@ -1,4 +1,4 @@
-"""Names and texts as Spark SQL spells them; nothing untrusted gets into SQL any other way."""
+"""Identifiers, literals and bindings of Spark SQL; the only way of untrusted text into SQL."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BIGINT = 2**63
 
 
 def quote_identifier(name: str) -> str:
-    """The name in backticks, those inside it doubled: exactly this name, whatever is in it."""
+    """The name as a quoted identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def shown_name(name: str) -> str:
-    """The name in a message: in backticks if it may be taken for several, or for none."""
+    """The name in a message: in backticks unless it has word characters only."""
     return name if _PLAIN.fullmatch(name) else quote_identifier(name)
 
 
@@ -42,11 +42,10 @@ def quote_literal(text: str) -> str:
 
 
 def bind(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The statement with a marker for each `%s`, and the values that go to the markers.
+    """The statement with a parameter marker for each `%s`, and the values of the markers.
 
-    Spark gets the values beside the SQL, so no text is ever read as SQL and every value arrives
-    exactly. Dates and times are written into the SQL as literals, because on their way as values
-    the driver's time zone would shift them.
+    Dates and times are literals in the SQL instead, as values would be shifted by the driver's
+    time zone.
     """
     marks = ["?" if not isinstance(value, dt.date) else _literal(value) for value in values]
     passed = [_exact(value) for value in values if not isinstance(value, dt.date)]

@@ -1,4 +1,4 @@
-"""What Spark says of what it runs and has run: its stages, and the rows that it has seen."""
+"""What Spark reports of running and finished jobs: stages, tasks, and the rows it has seen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def status_tracker(spark: SparkSession) -> StatusTracker | None:
-    """The scheduler's own; None where it runs in another process than this one."""
+    """The status tracker of Spark's scheduler; None where that runs in another process."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return None
     return spark.sparkContext.statusTracker()
@@ -27,33 +27,33 @@ def status_tracker(spark: SparkSession) -> StatusTracker | None:
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The scheduler of this process, for all of its sessions."""
+    """Spark's scheduler in this process, which all sessions share."""
 
     context: SparkContext
 
     @property
     def application(self) -> str:
-        """Its id, which no other one has."""
+        """The unique id of the Spark application."""
         return str(self.context.applicationId)
 
     def stages(self) -> list[SparkStageInfo]:
-        """Those that have tasks to run, or that run."""
+        """The stages that are not finished."""
         tracker = self.context.statusTracker()
         found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
         return [stage for stage in found if stage is not None]
 
     def running_tasks(self) -> int:
-        """How many run on executors that live, those of earlier attempts at a stage too."""
+        """How many tasks run on live executors, also of earlier attempts at a stage."""
         tracker = self.context._jsc.sc().statusTracker()
         return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
 
     def end_all(self) -> None:
-        """Every job of the process fails, as cancelled."""
+        """Cancel every job of the process."""
         self.context.cancelAllJobs()
 
 
 def scheduler_of(spark: SparkSession) -> Scheduler | None:
-    """The one of a cluster's executors; None where they are this process, or it is elsewhere."""
+    """The scheduler, if it runs here and its executors do not; else None."""
     if status_tracker(spark) is None:
         return None
     context = spark.sparkContext
@@ -62,10 +62,9 @@ def scheduler_of(spark: SparkSession) -> Scheduler | None:
 
 
 def rows_written(frame: DataFrame) -> int | None:
-    """The rows that the command behind `frame` wrote to files, or None where it is not known.
+    """How many rows the command behind `frame` wrote to files, or None if that is not known.
 
-    Reads a counter of the command's own plan; runs nothing. Only a session in this process shows
-    its plans.
+    Read from the metrics of the command's plan, which Spark Connect does not show; runs nothing.
     """
     plan = getattr(frame, "_jdf", None)
     if plan is None:
@@ -79,14 +78,14 @@ def rows_written(frame: DataFrame) -> int | None:
 
 
 REPORT_S = 60.0
-"""So long Spark may take to report what it has observed, once the rows were read."""
+"""The time that Spark has to report what it has observed, once the rows were read."""
 
 
 def observed(counted: Observation, wait_s: float = REPORT_S) -> Mapping[str, Any]:
-    """What was observed of rows that were read, by name.
+    """The metrics of an Observation whose rows were read, by name.
 
-    Spark tells it by an event, which it drops where its listeners lag behind, and `get` waits for
-    ever then. Raises SparkJobError after `wait_s` seconds, and what Spark raises.
+    Raises SparkJobError after `wait_s` seconds, where `Observation.get` would wait for ever:
+    Spark sends them as an event, and drops events when its listeners lag behind.
     """
     answer: Future[Mapping[str, Any]] = Future()
 

@@ -1,4 +1,4 @@
-"""Texts in the properties of a table or view, which read back as they were written."""
+"""Texts stored in the properties of a table or view."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decoded(value: str) -> str:
 
 
 def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
-    """The properties as they stand behind TBLPROPERTIES, in parentheses; values as they are."""
+    """The list behind TBLPROPERTIES, in parentheses; names get the prefix."""
     pairs = ", ".join(
         f"{quote_literal(prefix + key)} = {quote_literal(value)}" for key, value in values.items()
     )
@@ -37,7 +37,7 @@ def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
 def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str] | None:
     """The relation's properties whose names start with the prefix, by the rest of the name.
 
-    None where there is no such relation: it takes no question of its own.
+    None if there is no such relation.
     """
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()

@@ -1,4 +1,4 @@
-"""What a Python model returns, and a seed's rows, as tables."""
+"""Tables of what a Python model returns, and of a seed's rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ _ACCEPTED = "a Spark, pandas-on-Spark or pandas DataFrame, or an Arrow table"
 
 
 def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[str]) -> None:
-    """Run the statements, which read the model's rows from the temporary view `view`.
-
-    `rows` is what the model returned. The view is gone afterwards, whatever happens.
-    """
+    """Runs the statements, which read what the model returned from the temporary view `view`."""
     frame = as_spark_frame(spark, rows)
     # pandas-on-Spark works in a session of its own choice; views are seen in their own session.
     session = frame.sparkSession
@@ -34,7 +31,7 @@ def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[
 
 
 def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
-    """The rows as a Spark DataFrame; raises SparkJobError for what can't be one."""
+    """The rows as a Spark DataFrame. Raises SparkJobError for other types."""
     if isinstance(rows, DataFrame):
         return rows
     kind = f"{type(rows).__module__}.{type(rows).__qualname__}"
@@ -53,10 +50,9 @@ def load_seed(
     columns: Sequence[Iterable[Any]],
     types: Sequence[str],
 ) -> None:
-    """Append the rows to `table`, a name in SQL; every value and every NULL arrives exactly.
+    """Appends rows, given by column, to `table`, a name in SQL, cast to the Spark `types`.
 
-    `columns` holds each column's values, `types` the Spark types they are cast to. A value that
-    doesn't fit its type fails the whole load, as long as ANSI mode is on.
+    In ANSI mode a value that doesn't fit its type fails the whole load.
     """
     texts = pa.table(
         [pa.array(map(_text, values), pa.string()) for values in columns], list(names)

@@ -7,5 +7,5 @@
    every export needs, or every run of a source. #}
 
 {% macro validate_aws_connection(name='default', location=none, queue=none) %}
-  {% do adapter.validate_aws_connection(name, location, queue) %}
+  {% do adapter.run_operation('validate_aws_connection', name, location, queue) %}
 {% endmacro %}

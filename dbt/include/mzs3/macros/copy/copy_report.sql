@@ -5,5 +5,5 @@
    catalog is `catalog.schema`. #}
 
 {% macro copy_report(schema=none, path='target/copy_report.html', days=90) %}
-  {% do adapter.copy_report(schema or target.schema, path, days) %}
+  {% do adapter.run_operation('copy_report', schema or target.schema, path, days) %}
 {% endmacro %}

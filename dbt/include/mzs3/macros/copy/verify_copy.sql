@@ -5,5 +5,5 @@
    URI too. #}
 
 {% macro verify_copy(location=none, aws_connection='default') %}
-  {% do adapter.verify_copy(location, aws_connection) %}
+  {% do adapter.run_operation('verify_copy', location, aws_connection) %}
 {% endmacro %}

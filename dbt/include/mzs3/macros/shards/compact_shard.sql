@@ -7,7 +7,7 @@
     location=none, aws_connection='default', since=none, encoding=none, sort_by=none, keep_hours=none,
     parts=none, max_file_size=none
 ) %}
-  {% do adapter.compact_shard(location, aws_connection, {
+  {% do adapter.run_operation('compact_shard', location, aws_connection, {
       'since': since, 'encoding': encoding, 'sort_by': sort_by, 'keep_hours': keep_hours,
       'parts': parts, 'max_file_size': max_file_size,
   }) %}

@@ -3,5 +3,5 @@
    Prints a shard's columns with their tags, its batches, rows and bytes. Spark is not started. #}
 
 {% macro describe_shard(location=none, aws_connection='default') %}
-  {% do adapter.describe_shard(location, aws_connection) %}
+  {% do adapter.run_operation('describe_shard', location, aws_connection) %}
 {% endmacro %}

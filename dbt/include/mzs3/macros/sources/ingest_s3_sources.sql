@@ -4,5 +4,5 @@
    source (`lake`); without `select`, in all of them. #}
 
 {% macro ingest_s3_sources(select=none) %}
-  {% do adapter.ingest_s3_sources(select) %}
+  {% do adapter.run_operation('ingest_s3_sources', select) %}
 {% endmacro %}

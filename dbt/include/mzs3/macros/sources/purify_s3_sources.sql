@@ -4,5 +4,5 @@
    paste: what was pinned, or for a source that was never ingested, what would be. Makes nothing. #}
 
 {% macro purify_s3_sources(select=none) %}
-  {% do adapter.purify_s3_sources(select) %}
+  {% do adapter.run_operation('purify_s3_sources', select) %}
 {% endmacro %}

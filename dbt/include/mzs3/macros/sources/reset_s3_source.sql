@@ -4,5 +4,5 @@
    object that it finds, under the definition as it is then. #}
 
 {% macro reset_s3_source(source=none, confirm=false) %}
-  {% do adapter.reset_s3_source(source, confirm) %}
+  {% do adapter.run_operation('reset_s3_source', source, confirm) %}
 {% endmacro %}

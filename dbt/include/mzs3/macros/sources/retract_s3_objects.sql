@@ -4,5 +4,5 @@
    they are now. `objects` are keys, URIs or patterns. #}
 
 {% macro retract_s3_objects(source=none, objects=none) %}
-  {% do adapter.act_on_s3_objects('retract_s3_objects', source, objects) %}
+  {% do adapter.run_operation('retract_s3_objects', source, objects) %}
 {% endmacro %}

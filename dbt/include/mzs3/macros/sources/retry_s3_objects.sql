@@ -4,5 +4,5 @@
    `objects` are keys, URIs or patterns. #}
 
 {% macro retry_s3_objects(source=none, objects=none) %}
-  {% do adapter.act_on_s3_objects('retry_s3_objects', source, objects) %}
+  {% do adapter.run_operation('retry_s3_objects', source, objects) %}
 {% endmacro %}

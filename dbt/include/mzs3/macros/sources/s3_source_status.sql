@@ -4,5 +4,5 @@
    epochs, and the last error. It goes by the ledger, and waits for no run that is on. #}
 
 {% macro s3_source_status(select=none) %}
-  {% do adapter.s3_source_status(select) %}
+  {% do adapter.run_operation('s3_source_status', select) %}
 {% endmacro %}

@@ -4,5 +4,5 @@
    are objects like any other. Rows they have stay. `objects` are keys, URIs or patterns. #}
 
 {% macro skip_s3_objects(source=none, objects=none) %}
-  {% do adapter.act_on_s3_objects('skip_s3_objects', source, objects) %}
+  {% do adapter.run_operation('skip_s3_objects', source, objects) %}
 {% endmacro %}

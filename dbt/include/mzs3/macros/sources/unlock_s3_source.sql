@@ -5,5 +5,5 @@
    of the epoch it is at. #}
 
 {% macro unlock_s3_source(source=none) %}
-  {% do adapter.unlock_s3_source(source) %}
+  {% do adapter.run_operation('unlock_s3_source', source) %}
 {% endmacro %}
