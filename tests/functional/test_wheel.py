@@ -42,6 +42,26 @@ def test_the_wheel_has_every_file_of_the_adapter(wheel):
     assert any(name.endswith("copy_to_s3.sql") for name in shipped)
 
 
+def test_the_report_finds_its_templates_in_the_wheel(wheel):
+    program = (
+        "import dbt.adapters.mzs3\n"
+        "from datetime import datetime, timezone\n"
+        "from dbt.adapters.mzs3.export.report.page import render_report\n"
+        "print(dbt.adapters.mzs3.__file__)\n"
+        "print(render_report([], now=datetime.now(timezone.utc)))\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=wheel,
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(str(wheel))
+    assert shown.stdout.rstrip().endswith("</html>")
+
+
 def test_the_wheel_has_none_of_the_files_that_dbts_packages_share(wheel):
     for shared in ("dbt", "dbt/adapters", "dbt/include"):
         assert not (wheel / shared / "__init__.py").exists()

@@ -96,7 +96,6 @@ def _finish(name, started, rows, width, seconds, day, error=None, is_stopped=Fal
         "started": started,
         "seconds": seconds,
         "invocation_id": f"{day:08x}-5d0c-4c8e-9a51-0f5b8c0f3e21",
-        "format": "csv",
         "on_existing": "fail",
     }
     if error or is_stopped:

@@ -15,13 +15,11 @@ STARTED = NOW - timedelta(hours=3, microseconds=1)
 ROW = Row(
     model="model.shop.orders",
     location="s3://lake/orders/",
-    as_of=1,
     status="rows",
     rows=7,
     bytes=70,
     files=1,
     invocation_id="abc",
-    format="csv",
     on_existing="fail",
     error=None,
     started=int(STARTED.timestamp()) * 1_000_000 + STARTED.microsecond,
@@ -63,9 +61,7 @@ def test_a_row_becomes_a_run_to_the_microsecond():
             bytes=70,
             files=1,
             invocation_id="abc",
-            format="csv",
             on_existing="fail",
-            as_of=1,
         )
     ]
 

@@ -1,5 +1,3 @@
-from itertools import islice
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,9 +24,8 @@ def test_without_values_there_is_still_an_axis(axis, unit):
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_steps_and_decades_ascend(unit):
-    for values in (unit.steps(), unit.decades()):
-        first = list(islice(values, 40))
-        assert first == sorted(set(first))
+    for values in (unit.steps, unit.decades):
+        assert values == sorted(set(values))
 
 
 @given(VALUES, st.sampled_from(UNITS))

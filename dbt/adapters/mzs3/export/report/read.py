@@ -66,8 +66,7 @@ def _query(table: str, since: datetime) -> str:
     # Times travel as numbers: Python would read them in the time zone of its machine.
     micros = (since - _EPOCH) // timedelta(microseconds=1)
     return f"""
-        select model, location, as_of, status, rows, bytes, files, invocation_id, format,
-          on_existing, error,
+        select model, location, status, rows, bytes, files, invocation_id, on_existing, error,
           unix_micros(started) as started, unix_micros(ended) as ended
         from {table}
         where day >= '{since.astimezone(timezone.utc).date()}'

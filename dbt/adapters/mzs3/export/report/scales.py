@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from dbt.adapters.mzs3.export.report import units
 
@@ -21,8 +21,8 @@ class Unit:
     """A quantity: how it is written, and the steps that read well on its axis, ascending."""
 
     format: Callable[[float], str]
-    steps: Callable[[], Iterator[float]]
-    decades: Callable[[], Iterator[float]]
+    steps: Sequence[float]
+    decades: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -63,49 +63,46 @@ def bar_axis(values: Sequence[float], unit: Unit) -> Axis:
 
 
 def _linear(highest: float, unit: Unit) -> Axis:
-    step = next(step for step in unit.steps() if step * _MOST_STEPS >= highest)
+    step = next(step for step in unit.steps if step * _MOST_STEPS >= highest)
     steps = max(1, math.ceil(highest / step))
     return Axis(tuple(step * number for number in range(steps + 1)), 0, step * steps)
 
 
 def _log_axis(positive: Sequence[float], unit: Unit, *, has_zero: bool) -> Axis:
-    marks: list[float] = []
-    for decade in unit.decades():
-        marks.append(decade)
-        if decade >= positive[-1] and len(marks) > 1:
-            break
-    below = sum(mark <= positive[0] for mark in marks)
-    marks = marks[max(0, below - 1) :]
+    first = max(0, bisect_right(unit.decades, positive[0]) - 1)
+    last = max(1, bisect_left(unit.decades, positive[-1]))
+    marks = unit.decades[first : last + 1]
     every = math.ceil(len(marks) / _MOST_STEPS)
     shown = marks[::-1][::every][::-1]
     return Axis((0.0, *shown) if has_zero else tuple(shown), marks[0], marks[-1], is_log=True)
 
 
-def _count_steps() -> Iterator[float]:
-    return (digit * 10**power for power in count() for digit in (1, 2, 5))
-
-
-def _byte_steps() -> Iterator[float]:
-    digits = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-    return (digit * 1024**power for power in count() for digit in digits)
-
-
-def _byte_decades() -> Iterator[float]:
-    return (digit * 1024**power for power in count() for digit in (1, 10, 100))
-
-
-def _second_steps() -> Iterator[float]:
-    yield from (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
-    yield from (60 * digit for digit in (1, 2, 5, 10, 15, 30))
-    yield from (3600 * digit for digit in (1, 2, 3, 6, 12))
-    yield from (86400 * step for step in _count_steps())
-
-
-def _second_decades() -> Iterator[float]:
-    yield from (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36000)
-    yield from (86400 * 10**power for power in count(1))
-
-
-COUNT = Unit(units.format_compact, _count_steps, lambda: (10.0**power for power in count()))
-BYTES = Unit(units.format_bytes, _byte_steps, _byte_decades)
-SECONDS = Unit(units.format_duration, _second_steps, _second_decades)
+# Up to 10^30, which is more than anyone exports.
+_COUNTS = [digit * 10**power for power in range(31) for digit in (1, 2, 5)]
+COUNT = Unit(
+    units.format_compact,
+    steps=_COUNTS,
+    decades=[10.0**power for power in range(31)],
+)
+BYTES = Unit(
+    units.format_bytes,
+    steps=[
+        digit * 1024**power
+        for power in range(11)
+        for digit in (1, 2, 5, 10, 20, 50, 100, 200, 500)
+    ],
+    decades=[digit * 1024**power for power in range(11) for digit in (1, 10, 100)],
+)
+SECONDS = Unit(
+    units.format_duration,
+    steps=[
+        *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
+        *(60 * digit for digit in (1, 2, 5, 10, 15, 30)),
+        *(3600 * digit for digit in (1, 2, 3, 6, 12)),
+        *(86400 * count for count in _COUNTS),
+    ],
+    decades=[
+        *(0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36000),
+        *(86400 * 10**power for power in range(1, 31)),
+    ],
+)

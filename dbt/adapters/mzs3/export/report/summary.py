@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +21,6 @@ _SHORT_TEXT = 300
 
 Status = Literal["ok", "error", "cancelled"]
 STATUSES: tuple[Status, ...] = ("ok", "error", "cancelled")
-WORDS: dict[Status, str] = {"ok": "succeeded", "error": "failed", "cancelled": "cancelled"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class RunTotals:
 
 @dataclass
 class ModelRuns:
-    """One model: totals, its newest runs (oldest first), and its successes' numbers by day."""
+    """One model: totals, its newest runs first, and its successes' numbers by day."""
 
     model: str
     totals: RunTotals = field(default_factory=RunTotals)
@@ -95,7 +93,7 @@ class ModelRuns:
     @property
     def last(self) -> ReportedRun:
         """The run that started last."""
-        return self.newest[-1]
+        return self.newest[0]
 
     @property
     def median_seconds(self) -> float | None:
@@ -124,14 +122,13 @@ class Summary:
 
 
 def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
-    """The runs added up; of more than MAX_RUNS, the first ones given, and it says so.
+    """The runs, given newest first, added up; of more than MAX_RUNS the newest, and it says so.
 
     Keeps three numbers a run, and a few dozen runs a model with their errors cut short.
     """
     totals, days = RunTotals(), dict[int, RunTotals]()
     models: dict[str, ModelRuns] = {}
-    newest: dict[str, _Newest] = {}
-    failures = _Newest(FAILURES, _TEXT)
+    failures: list[ReportedRun] = []
     source = iter(runs)
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
@@ -139,9 +136,12 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
         days.setdefault(day, RunTotals()).add(run)
         model = models.setdefault(run.model, ModelRuns(run.model))
         model.totals.add(run)
-        newest.setdefault(run.model, _Newest(STRIP, _SHORT_TEXT)).add(run)
+        if len(model.newest) < STRIP:
+            model.newest.append(_cut_error(run, _SHORT_TEXT))
+        if run.is_noteworthy and len(failures) < FAILURES:
+            failures.append(_cut_error(run, _TEXT))
         if run.status == "ok":
-            model.last_success = max(model.last_success or run.started, run.started)
+            model.last_success = model.last_success or run.started
             for values, value in (
                 (model.seconds, run.seconds),
                 (model.rows, run.rows),
@@ -149,16 +149,12 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
             ):
                 if value is not None:
                     values.setdefault(day, []).append(value)
-        if run.is_noteworthy:
-            failures.add(run)
-    for name, model in models.items():
-        model.newest = newest[name].in_order()
     return Summary(
         span=_span(days, now),
         totals=totals,
         days=days,
         models=sorted(models.values(), key=lambda each: (each.last.status == "ok", each.model)),
-        failures=failures.in_order()[::-1],
+        failures=failures,
         is_cut=next(source, None) is not None,
     )
 
@@ -186,30 +182,10 @@ def bucket_totals(days: dict[int, RunTotals], span: Span) -> dict[int, RunTotals
     return merged
 
 
-class _Newest:
-    """The newest runs of those added."""
-
-    def __init__(self, most: int, text: int) -> None:
-        self._most = most
-        self._text = text
-        self._heap: list[tuple[datetime, int, ReportedRun]] = []
-        self._added = 0
-
-    def add(self, run: ReportedRun) -> None:
-        # Of runs that started at once, those given first count as newer, as in the table.
-        self._added -= 1
-        key = (run.started, self._added)
-        if len(self._heap) == self._most and key < self._heap[0][:2]:
-            return
-        if run.error is not None and len(run.error) > self._text:
-            run = replace(run, error=run.error[: self._text] + "\N{HORIZONTAL ELLIPSIS}")
-        heapq.heappush(self._heap, (*key, run))
-        if len(self._heap) > self._most:
-            heapq.heappop(self._heap)
-
-    def in_order(self) -> list[ReportedRun]:
-        """Oldest first."""
-        return [run for _, _, run in sorted(self._heap, key=lambda each: each[:2])]
+def _cut_error(run: ReportedRun, most: int) -> ReportedRun:
+    if run.error is None or len(run.error) <= most:
+        return run
+    return replace(run, error=run.error[:most] + "\N{HORIZONTAL ELLIPSIS}")
 
 
 def _span(days: dict[int, RunTotals], now: datetime) -> Span:
@@ -243,9 +219,7 @@ class ReportedRun:
     files: int | None = None
     error: str | None = None
     invocation_id: str | None = None
-    format: str | None = None
     on_existing: str | None = None
-    as_of: int | None = None
 
     @property
     def left_old_files(self) -> bool:
