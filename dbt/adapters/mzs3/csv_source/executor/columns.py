@@ -37,6 +37,8 @@ _ARROW_TYPES = {
     "binary": pa.binary(),
 }
 
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
 # Spark's other spellings of the same types.
 _SYNONYMS = {
     "byte": "tinyint",

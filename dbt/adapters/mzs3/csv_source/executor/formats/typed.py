@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.columns import (
+    INTEGERS,
     MAX_PRECISION,
     Column,
     RecordLayout,
@@ -29,7 +30,6 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
 VOID = "void"
 # The digits of a decimal that holds every number of 38 digits at every scale to 38.
 WIDE_PRECISION = 76
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
 # Beside its own type and, for a text, all of them: what a field of a type can be read as.
 _OTHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INTEGERS, (*INTEGERS, "decimal", "float", "double")),
