@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.csv_source.executor.datetimes import cast_by_form, to_dat
 # reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
 # Below these many digits nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
 _DECIMAL_DIGITS = 38
-_WIDE_DIGITS = 76
+WIDE_DIGITS = 76
 
 # What a decimal256 of any scale to 38 holds. The number is reckoned as an integer of, at most,
 # its digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
@@ -60,12 +60,12 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
         # integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
             return pc.cast(text, kind)
-        if longest <= _WIDE_DIGITS - kind.scale:
-            return _through_wide(text, kind)
+        if longest <= WIDE_DIGITS - kind.scale:
+            return through_wide(text, kind)
     return cast_by_form(
         text,
         _USUAL_DECIMAL_REGEX,
-        lambda usual: _through_wide(usual, kind),
+        lambda usual: through_wide(usual, kind),
         lambda rare: _read_rare(rare, kind),
         kind,
     )
@@ -78,9 +78,10 @@ def _may_have_exponents(text: pa.Array) -> bool:
     return b"e" in data or b"E" in data
 
 
-def _through_wide(text: pa.Array, kind: pa.DataType) -> pa.Array:
+def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts or numbers as decimals, by way of one with more digits that can't overflow."""
     # The second cast checks the precision.
-    return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, kind.scale)), kind)
+    return pc.cast(pc.cast(values, pa.decimal256(WIDE_DIGITS, kind.scale)), kind)
 
 
 def _read_rare(text: str, kind: pa.DataType) -> decimal.Decimal:
