@@ -52,7 +52,7 @@ def read_all(
     made = tuple(Column(name, data_type) for name, data_type in columns.items())
     rows: list[tuple] = []
     decoder = form.decoder(header or tuple(columns), made)
-    for records in decoder.records(stored(data, client)):
+    for records in decoder(stored(data, client)):
         assert records.count == records.batch.num_rows
         assert records.batch.schema.names == list(columns)
         rows += zip(*(column.to_pylist() for column in records.batch.columns), strict=True)

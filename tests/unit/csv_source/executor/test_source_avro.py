@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from stored_objects import MemoryClient, problem_of, read_all, stored
 from support.examples import examples
 
+from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
@@ -122,7 +124,7 @@ def test_any_records_are_read_as_they_were_written(file, codec, interval, batch,
     data = file_of(schema, records, codec, sync_interval=interval)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(avro, "BATCH_RECORDS", batch)
-        patch.setattr(container, "RAW_READ_BYTES", step)
+        patch.setattr(stream, "RAW_READ_BYTES", step)
         assert read_all(FORM, data) == rows
 
 
@@ -169,13 +171,13 @@ def test_the_header_is_the_schema():
 
 def test_the_header_alone_is_read():
     data = file_of(record("long"), [{"f0": n} for n in range(400_000)])
-    assert len(data) > 2 * container.RAW_READ_BYTES
+    assert len(data) > 2 * stream.RAW_READ_BYTES
     client = MemoryClient(data)
     reads = []
     FORM.fields(stored(data, client))
     body = client.get_object(IfMatch='"e1"')["Body"]
     container.AvroContainer(lambda size: reads.append(size) or body.read(size))
-    assert reads == [container.RAW_READ_BYTES]
+    assert reads == [stream.RAW_READ_BYTES]
 
 
 def test_types_that_are_given_by_name():
@@ -225,7 +227,7 @@ def test_numbers_are_not_rounded_to_the_precision_that_a_file_says():
 def test_days_that_python_does_not_have_are_days():
     data = blocks_of(record({"type": "int", "logicalType": "date"}), (1, number(2932897)))
     decoder = FORM.decoder(("f0",), (Column("f0", "date"),))
-    (records,) = decoder.records(stored(data))
+    (records,) = decoder(stored(data))
     assert records.batch.column(0).cast(pa.int32()).to_pylist() == [2932897]
     assert date.max.toordinal() - date(1970, 1, 1).toordinal() == 2932896
 
@@ -243,7 +245,7 @@ def test_batches_of_wide_records_are_short(monkeypatch):
     monkeypatch.setattr(avro, "BATCH_BYTES", 100)
     data = file_of(record("string"), [{"f0": "x" * 40}] * 5)
     decoder = FORM.decoder(("f0",), (Column("f0", "string"),))
-    assert [records.count for records in decoder.records(stored(data))] == [3, 2]
+    assert [records.count for records in decoder(stored(data))] == [3, 2]
 
 
 def test_fields_that_are_not_the_pinned_ones():
@@ -294,7 +296,7 @@ BAD_FILES = {
 def test_what_is_no_avro(data):
     problem = problem_of(FORM, data, {"f0": "string"})
     assert re.fullmatch(r"it is not valid Avro \(.+\)", problem.problem)
-    assert problem.advice == container.FIX_AVRO
+    assert problem.advice == FIX_FILE
     assert not isinstance(problem, HeaderProblem)
 
 

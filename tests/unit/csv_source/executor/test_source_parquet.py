@@ -158,7 +158,7 @@ def test_batches_of_wide_rows_are_short():
     table = pa.table({"x": [f"{number:>0100000}" for number in range(200)]})
     data = file_of(table, use_dictionary=False)
     decoder = FORM.decoder(("x",), (Column("x"),))
-    sizes = [records.batch.nbytes for records in decoder.records(stored(data))]
+    sizes = [records.batch.nbytes for records in decoder(stored(data))]
     assert len(sizes) > 1
     assert max(sizes) < 2 * arrow_parquet.BATCH_BYTES
 
@@ -214,5 +214,5 @@ def test_days_and_instants_that_python_does_not_have():
     day = date(9999, 12, 31).toordinal() - date(1970, 1, 1).toordinal() + 366
     table = pa.table({"d": pa.array([day], pa.date32())})
     decoder = FORM.decoder(("d",), (Column("d", "date"),))
-    (records,) = decoder.records(stored(file_of(table)))
+    (records,) = decoder(stored(file_of(table)))
     assert records.batch.column(0).cast(pa.int32()).to_pylist() == [day]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.csv_source.executor.columns import INTEGERS, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES, convert
 
 # Values of which the form alone says that they convert: nearly all there are.
@@ -28,18 +29,13 @@ _GOOD = {
 # Values of any other form do not convert. What is in neither class is tried, once each.
 _POSSIBLE_DATE = r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}.*"
 _POSSIBLE_NUMBER = r"[+-]?[.0-9]+(?:[eE][+-]?[0-9]+)?"
+_POSSIBLE_FLOAT = rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))"
 _POSSIBLE = {
     "boolean": r"[A-Za-z01]{1,5}",
-    "tinyint": r"[+-]?[0-9]+",
-    "smallint": r"[+-]?[0-9]+",
-    "int": r"[+-]?[0-9]+",
-    "bigint": r"[+-]?[0-9]+",
-    "float": rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))",
-    "double": rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))",
+    **dict.fromkeys(INTEGERS, r"[+-]?[0-9]+"),
+    **dict.fromkeys(("float", "double"), _POSSIBLE_FLOAT),
     "decimal": _POSSIBLE_NUMBER,
-    "date": _POSSIBLE_DATE,
-    "timestamp": _POSSIBLE_DATE,
-    "timestamp_ntz": _POSSIBLE_DATE,
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _POSSIBLE_DATE),
     "binary": r"\\x.*",
 }
 
@@ -67,17 +63,18 @@ def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | N
 
 def possible_form(data_type: str) -> str:
     """Matches every text that converts to the type, and others."""
-    kind = "decimal" if data_type.startswith("decimal") else data_type
-    return rf"(?s)^[ \t\n\x0b\f\r]*{_POSSIBLE[kind]}[ \t\n\x0b\f\r]*$"
+    form = _POSSIBLE[data_type.partition("(")[0]]
+    return rf"(?s)^[ \t\n\x0b\f\r]*{form}[ \t\n\x0b\f\r]*$"
 
 
 def good_form(data_type: str) -> str:
     """Matches no text but such that converts to the type, and nearly all of those."""
     if not data_type.startswith("decimal"):
         return _GOOD[data_type]
-    precision, scale = map(int, data_type[len("decimal(") : -1].split(","))
-    whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
-    return rf"^[+-]?{whole}(?:\.[0-9]{{0,{scale}}})?$"
+    kind = arrow_type(data_type)
+    digits = kind.precision - kind.scale
+    whole = f"[0-9]{{1,{digits}}}" if digits else "0"
+    return rf"^[+-]?{whole}(?:\.[0-9]{{0,{kind.scale}}})?$"
 
 
 def _bad_ones(values: pa.Array, data_type: str) -> list[pa.Array]:

@@ -37,6 +37,8 @@ _ARROW_TYPES = {
     "binary": pa.binary(),
 }
 
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
 # Spark's other spellings of the same types.
 _SYNONYMS = {
     "byte": "tinyint",
@@ -88,10 +90,10 @@ def canonical_type(text: str) -> str:
 
 def arrow_type(data_type: str) -> pa.DataType:
     """What Spark's `mapInArrow` takes for a canonical type."""
-    decimal = _DECIMAL.fullmatch(data_type)
-    if decimal is not None:
-        return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
-    return _ARROW_TYPES[data_type]
+    if data_type in _ARROW_TYPES:
+        return _ARROW_TYPES[data_type]
+    precision, scale = re.findall(r"\d+", data_type)
+    return pa.decimal128(int(precision), int(scale))
 
 
 def ddl(columns: Sequence[Column]) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
+from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read, as_file
 
 BY_SUFFIX, NONE = "by_suffix", "none"
 _SUFFIXES = {
@@ -41,108 +39,82 @@ def compression_of(key: str, declared: str) -> str:
 
 
 def plain_reader(read: Read, key: str, declared: str) -> Read:
-    """Reads the object's text: its bytes, or what they decompress to.
+    """Reads the object's bytes, decompressed.
 
     Raises ObjectError where the bytes are not what the compression makes, end early, or are
     compressed though nothing says so.
     """
-    return _READERS[compression_of(key, declared)](read)
+    kind = compression_of(key, declared)
+    return _uncompressed(read) if kind == NONE else _decompressed(read, kind)
 
 
-class Gunzip:
-    """Decompresses gzip of one or several members; zeros behind each are padding, as to gzip."""
+def _decompressed(read: Read, kind: str) -> Read:
+    """Reads decompressed bytes; the compressed ones may be in several parts, one after the other.
 
-    def __init__(self, read: Read) -> None:
-        self._stream = gzip.GzipFile(fileobj=io.BufferedReader(_Raw(read), RAW_READ_BYTES))
+    Zeros behind a part are padding in gzip alone.
+    """
+    decompress = _DECOMPRESSORS[kind](read)
 
-    def read(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, at least one; b"" at the end of the last member."""
+    def checked(size: int) -> bytes:
         try:
-            return self._stream.read(size)
-        except EOFError as exc:
-            raise ends_early("gzip") from exc
-        except (OSError, zlib.error) as exc:
-            raise invalid("gzip", exc) from exc
+            return decompress(size)
+        except (EOFError, OSError, zlib.error) as exc:
+            # Arrow has no exception of its own for it.
+            if isinstance(exc, EOFError) or "Truncated" in str(exc):
+                raise ObjectError(f"its {kind} stream ends early", FIX_OBJECT) from exc
+            raise ObjectError(
+                f"it is not valid {kind} ({exc})",
+                "Correct or remove the object; for objects that are not compressed declare "
+                "`compression: none`",
+            ) from exc
+
+    return checked
 
 
-class Unzstd:
-    """Decompresses zstd of one or several frames."""
-
-    def __init__(self, read: Read) -> None:
-        self._stream = pa.CompressedInputStream(pa.PythonFile(_Raw(read), mode="r"), "zstd")
-
-    def read(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, at least one; b"" at the end of the last frame."""
-        try:
-            data: bytes = self._stream.read(size)
-        except OSError as exc:
-            if "Truncated" in str(exc):
-                raise ends_early("zstd") from exc
-            raise invalid("zstd", exc) from exc
-        return data
+def _gunzip(read: Read) -> Read:
+    return gzip.GzipFile(fileobj=as_file(read)).read
 
 
-class Bunzip2:
-    """Decompresses bzip2 of one or several streams, also empty ones, at which Arrow gives up."""
+def _unzstd(read: Read) -> Read:
+    stream = pa.CompressedInputStream(pa.PythonFile(as_file(read), mode="r"), "zstd")
+    decompress: Read = stream.read
+    return decompress
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._input = b""
-        self._decoder: bz2.BZ2Decompressor | None = None
 
-    def read(self, size: int) -> bytes:
-        """Up to `size` decompressed bytes, at least one; b"" at the end of the last stream."""
+def _bunzip2(read: Read) -> Read:
+    # By hand: Python's file ignores other bytes behind a stream, Arrow's fails at an empty one.
+    decoder: bz2.BZ2Decompressor | None = None
+    held = b""
+
+    def decompress(size: int) -> bytes:
+        nonlocal decoder, held
         data = b""
         while not data:
-            if self._decoder is None or self._decoder.needs_input:
-                self._input = self._input or self._read(RAW_READ_BYTES)
-                if not self._input:
-                    if self._decoder is not None:
-                        raise ends_early("bzip2")
+            if decoder is None or decoder.needs_input:
+                held = held or read(RAW_READ_BYTES)
+                if not held and decoder is None:
                     return b""
-            decoder = self._decoder = self._decoder or bz2.BZ2Decompressor()
-            try:
-                data = decoder.decompress(self._input, size)
-            except OSError as exc:
-                raise invalid("bzip2", exc) from exc
-            self._input = b""  # the decoder keeps what it has not read
+                if not held:
+                    raise EOFError
+            decoder = decoder or bz2.BZ2Decompressor()
+            data = decoder.decompress(held, size)
+            held = b""  # the decoder keeps what it has not read
             if decoder.eof:
-                self._input, self._decoder = decoder.unused_data, None
+                held, decoder = decoder.unused_data, None
         return data
 
-
-class _Raw(io.RawIOBase):
-    """What `read` gives, as a file."""
-
-    def __init__(self, read: Read) -> None:
-        super().__init__()
-        self._read = read
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    return decompress
 
 
-def invalid(kind: str, exc: Exception) -> ObjectError:
-    """The problem of an object that is not compressed as it should be."""
-    return ObjectError(
-        f"it is not valid {kind} ({exc})",
-        "Correct or remove the object; for objects that are not compressed declare "
-        "`compression: none`",
-    )
-
-
-def ends_early(kind: str) -> ObjectError:
-    """The problem of an object of which the end is missing."""
-    return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
+_DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
+    "gzip": _gunzip,
+    "zstd": _unzstd,
+    "bzip2": _bunzip2,
+}
 
 
 def _uncompressed(read: Read) -> Read:
-    """The bytes as they are, after a look at the first of them."""
+    """Reads the bytes as they are, after a look at the first of them."""
     held: bytes | None = None
 
     def checked(size: int) -> bytes:
@@ -167,11 +139,3 @@ def _first_bytes(read: Read) -> bytes:
                 f"it is compressed by {kind}", f"Declare `compression: {kind}`", line=1, byte=0
             )
     return start
-
-
-_READERS: dict[str, Callable[[Read], Read]] = {
-    NONE: _uncompressed,
-    "gzip": lambda read: Gunzip(read).read,
-    "zstd": lambda read: Unzstd(read).read,
-    "bzip2": lambda read: Bunzip2(read).read,
-}

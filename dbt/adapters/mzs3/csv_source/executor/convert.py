@@ -15,14 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
-from dbt.adapters.mzs3.csv_source.executor.datetimes import to_date, to_timestamp
+from dbt.adapters.mzs3.arrow.arrays import data_of, null_where, running_total
+from dbt.adapters.mzs3.csv_source.executor.columns import INTEGERS, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.datetimes import cast_by_form, to_date, to_timestamp
 
 # pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
 # reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
 # Below these many digits nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
 _DECIMAL_DIGITS = 38
-_WIDE_DIGITS = 76
+WIDE_DIGITS = 76
 
 # What a decimal256 of any scale to 38 holds. The number is reckoned as an integer of, at most,
 # its digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
@@ -35,12 +36,18 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # A number too large comes back as infinity, one too small as zero, and `nan(1)` as NaN.
 _SPECIAL_FLOAT_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
 
-_TRUE = ("t", "true", "y", "yes", "on", "1")
-_FALSE = ("f", "false", "n", "no", "off", "0")
+
+def _spellings(*words: str) -> list[str]:
+    """Each word in lower and upper case and capitalised: what CSV files have."""
+    return sorted({form for w in words for form in (w, w.upper(), w.capitalize())})
+
+
+TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
+FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
 
 
 def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Each text's number exactly: `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
+    """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
 
     Raises ValueError for a number with more digits before the point than precision less scale,
     and for one with a digit other than 0 behind the scale: PostgreSQL would round it, and what
@@ -53,9 +60,15 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
         # integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
             return pc.cast(text, kind)
-        if longest <= _WIDE_DIGITS - kind.scale:
-            return _through_wide(text, kind)
-    return _by_form(text, kind)
+        if longest <= WIDE_DIGITS - kind.scale:
+            return through_wide(text, kind)
+    return cast_by_form(
+        text,
+        _USUAL_DECIMAL_REGEX,
+        lambda usual: through_wide(usual, kind),
+        lambda rare: _read_rare(rare, kind),
+        kind,
+    )
 
 
 def _may_have_exponents(text: pa.Array) -> bool:
@@ -65,18 +78,10 @@ def _may_have_exponents(text: pa.Array) -> bool:
     return b"e" in data or b"E" in data
 
 
-def _through_wide(text: pa.Array, kind: pa.DataType) -> pa.Array:
+def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts or numbers as decimals, by way of one with more digits that can't overflow."""
     # The second cast checks the precision.
-    return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, kind.scale)), kind)
-
-
-def _by_form(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """pyarrow for the texts that it is right about, Python once for each other distinct one."""
-    usual = pc.match_substring_regex(text, _USUAL_DECIMAL_REGEX)
-    values = _through_wide(pc.if_else(usual, text, pa.scalar(None, pa.string())), kind)
-    rare = pc.unique(pc.filter(text, pc.invert(usual)))
-    read = pa.array([_read_rare(value, kind) for value in rare.to_pylist()], kind)
-    return pc.coalesce(values, pc.take(read, pc.index_in(text, value_set=rare)))
+    return pc.cast(pc.cast(values, pa.decimal256(WIDE_DIGITS, kind.scale)), kind)
 
 
 def _read_rare(text: str, kind: pa.DataType) -> decimal.Decimal:
@@ -92,7 +97,7 @@ def _read_rare(text: str, kind: pa.DataType) -> decimal.Decimal:
 
 
 def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Each text's number, rounded to the nearest; `NaN`, `inf` and `Infinity` in any case.
+    """The nearest floating-point numbers; `NaN`, `inf` and `Infinity` in any case.
 
     Raises ValueError for a number out of range as PostgreSQL does: too large for the type, or
     not 0 but too small to be told from it. NULL stays NULL.
@@ -111,25 +116,15 @@ def is_special(values: pa.Array) -> pa.Array:
     return pc.or_(pc.invert(pc.is_finite(values)), pc.equal(values, pa.scalar(0, values.type)))
 
 
-def spellings(words: tuple[str, ...]) -> list[str]:
-    """Each word in lower and upper case and capitalised: what CSV files have."""
-    return sorted({form for w in words for form in (w, w.upper(), w.capitalize())})
-
-
-TRUE_VALUES = spellings(_TRUE)
-FALSE_VALUES = spellings(_FALSE)
-
-
 def convert(text: pa.Array, data_type: str) -> pa.Array:
-    """A column of text as its type; NULL stays NULL.
+    """A column of text as values of its type; NULL stays NULL.
 
-    White space around a value is let be, as PostgreSQL does, but in strings it is kept. Raises
-    ValueError if any value is not of the type; which one is for `convert_good` to find.
+    White space around a value is ignored, as in PostgreSQL, but kept in strings. Raises
+    ValueError if any value is not of the type; `convert_good` finds out which.
     """
     if data_type == "string":
         return text
-    kind = "decimal" if data_type.startswith("decimal") else data_type
-    converter, arrow_kind = _CONVERTERS[kind], arrow_type(data_type)
+    converter, arrow_kind = _CONVERTERS[data_type.partition("(")[0]], arrow_type(data_type)
     if converter in (to_decimal, to_float):
         # All such columns come here: spare those that have no white space the pass over it.
         with contextlib.suppress(ValueError):
@@ -141,7 +136,7 @@ def _to_boolean(text: pa.Array, _: pa.DataType) -> pa.Array:
     true = pc.is_in(text, value_set=pa.array(TRUE_VALUES))
     known = pc.or_(true, pc.is_in(text, value_set=pa.array(FALSE_VALUES)))
     _require(pc.or_(known, pc.is_null(text)))
-    return pc.if_else(pc.is_valid(text), true, pa.scalar(None, pa.bool_()))
+    return null_where(true, text)
 
 
 def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -152,23 +147,11 @@ def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
     _require_match(text, r"^\\x(?:[0-9A-Fa-f]{2})*$")
-    return _from_hex(pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2), pc.is_valid(text))
-
-
-def _from_hex(digits: pa.Array, valid: pa.Array) -> pa.Array:
-    """The bytes that columns of hexadecimal digits stand for: one pass over the whole buffer."""
-    count = len(digits)
-    _, offset_buffer, digit_buffer = digits.buffers()
-    offsets = pa.Array.from_buffers(
-        pa.int32(), count + 1, [None, offset_buffer], offset=digits.offset
-    )
-    first, last = offsets[0].as_py(), offsets[count].as_py()
-    data = bytes.fromhex(digit_buffer[first:last].to_pybytes().decode()) if last > first else b""
-    halved = pc.divide(pc.subtract(offsets, offsets[0]), pa.scalar(2, pa.int32()))
-    values = pa.Array.from_buffers(
-        pa.binary(), count, [None, halved.buffers()[1], pa.py_buffer(data)]
-    )
-    return pc.if_else(valid, values, pa.scalar(None, pa.binary()))
+    digits = pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2)
+    data = bytes.fromhex(data_of(digits).to_pybytes().decode())
+    ends = running_total(pc.shift_right(pc.binary_length(digits), pa.scalar(1, pa.int32())))
+    buffers = [None, ends.buffers()[1], pa.py_buffer(data)]
+    return null_where(pa.Array.from_buffers(pa.binary(), len(text), buffers), text)
 
 
 def _require_match(text: pa.Array, regex: str) -> None:
@@ -183,10 +166,7 @@ def _require(holds: pa.Array) -> None:
 
 _CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
     "boolean": _to_boolean,
-    "tinyint": _to_integer,
-    "smallint": _to_integer,
-    "int": _to_integer,
-    "bigint": _to_integer,
+    **dict.fromkeys(INTEGERS, _to_integer),
     "float": to_float,
     "double": to_float,
     "decimal": to_decimal,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import calendar
+import datetime as dt
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,45 +47,36 @@ def require_year(array: pa.Array) -> None:
 
 
 def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """`2020-01-02`; years of more than four digits and ` BC` too. Raises ValueError."""
+    """Dates from `2020-01-02`; years of more than four digits and ` BC` too. Raises ValueError."""
     _refuse_year_zero(text)
-    try:
+    with suppress(pa.ArrowInvalid):
         return pc.cast(text, kind)
-    except pa.ArrowInvalid:
-        return _with_rare(text, _DATE_REGEX, lambda part: pc.cast(part, kind), _rare_date, kind)
+    return cast_by_form(text, _DATE_REGEX, lambda usual: pc.cast(usual, kind), _rare_date, kind)
 
 
 def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """`2020-01-02 03:04:05.678`, with or without a zone where the type has one; see `to_date`.
+    """Timestamps from `2020-01-02 03:04:05.678`, with a zone if the type has one; see `to_date`.
 
     An instant without a zone is in UTC. A zone in a `timestamp_ntz` is refused: to leave it out
     would change what the text says. Raises ValueError.
     """
+
+    def cast_local(part: pa.Array) -> pa.Array:
+        return pc.cast(part, pa.timestamp("us")).cast(kind)
+
     _refuse_year_zero(text)
-    local = pa.timestamp("us")
-    try:
-        return pc.cast(text, local).cast(kind)
-    except pa.ArrowInvalid:
-        if kind.tz is None:
-            return _with_rare(
-                text, _TIMESTAMP_REGEX, lambda part: pc.cast(part, kind), _rare_local, kind
-            )
-    try:
+    with suppress(pa.ArrowInvalid):
+        return cast_local(text)
+    if kind.tz is None:
+        return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, _rare_local, kind)
+    with suppress(pa.ArrowInvalid):
         return pc.cast(text, kind)
-    except pa.ArrowInvalid:
-        zoned = pc.match_substring_regex(text, _ZONED_REGEX)
-        with_zone = pc.cast(pc.if_else(zoned, text, pa.scalar(None, pa.string())), kind)
-        without = pc.if_else(zoned, pa.scalar(None, pa.string()), text)
-        return pc.coalesce(
-            with_zone,
-            _with_rare(
-                without,
-                _TIMESTAMP_REGEX,
-                lambda part: pc.cast(part, local).cast(kind),
-                _rare_instant,
-                kind,
-            ),
-        )
+    no_text = pa.scalar(None, pa.string())
+    zoned = pc.match_substring_regex(text, _ZONED_REGEX)
+    with_zone = pc.cast(pc.if_else(zoned, text, no_text), kind)
+    others = pc.if_else(zoned, no_text, text)
+    without = cast_by_form(others, _TIMESTAMP_REGEX, cast_local, _rare_instant, kind)
+    return pc.coalesce(with_zone, without)
 
 
 def _refuse_year_zero(text: pa.Array) -> None:
@@ -92,20 +85,24 @@ def _refuse_year_zero(text: pa.Array) -> None:
         raise ValueError("there is no year 0")
 
 
-def _with_rare(
+def cast_by_form(
     text: pa.Array,
     usual_regex: str,
     cast: Callable[[pa.Array], pa.Array],
-    read_rare: Callable[[str], int],
+    read_rare: Callable[[str], Any],
     kind: pa.DataType,
 ) -> pa.Array:
-    """`cast` for the values of the usual form, `read_rare` once for each other distinct value."""
+    """The texts as values of `kind`; NULL stays NULL.
+
+    `cast` is called for those of the usual form, `read_rare` once for each other distinct one;
+    it gives the value, or for dates and timestamps the number that stands for it. Raises
+    ValueError.
+    """
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
     rare = pc.unique(pc.filter(text, pc.invert(usual)))
-    number = pa.int32() if pa.types.is_date32(kind) else pa.int64()
     try:
-        read = pa.array([read_rare(value) for value in rare.to_pylist()], number).cast(kind)
+        read = pa.array([read_rare(value) for value in rare.to_pylist()], kind)
     except OverflowError as exc:
         raise ValueError("a year out of range") from exc
     return pc.coalesce(values, pc.take(read, pc.index_in(text, value_set=rare)))
@@ -127,50 +124,43 @@ def _rare_local(text: str) -> int:
 
 def _rare_instant(text: str) -> int:
     found = _match(text)
-    return _microseconds(found) - _offset_us(found["zone"])
+    return _microseconds(found) - _offset_us(found["zone"] or "Z")
 
 
-def _match(text: str) -> dict[str, str | None]:
+def _match(text: str) -> dict[str, Any]:
     found = _RARE.fullmatch(text)
     if found is None:
         raise ValueError("not a date or timestamp")
     return found.groupdict()
 
 
-def _day(found: dict[str, str | None]) -> int:
+def _day(found: dict[str, Any]) -> int:
     """Days since 1970-01-01, in the proleptic Gregorian calendar as Spark and PostgreSQL count."""
-    year, month, day = (int(found[part] or 0) for part in ("year", "month", "day"))
+    year = int(found["year"])
     if year == 0:
         raise ValueError("there is no year 0")
     if found["bc"]:
         year = 1 - year
-    if not 1 <= month <= 12:
-        raise ValueError("no such month")
     # The calendar repeats every 400 years: reckon with a year that Python knows.
     cycles, in_cycle = divmod(year - 1, _CYCLE_YEARS)
-    known = in_cycle + 1
-    if not 1 <= day <= calendar.monthrange(known, month)[1]:
-        raise ValueError("no such day")
-    before = sum(calendar.monthrange(known, earlier)[1] for earlier in range(1, month))
-    years = 365 * in_cycle + in_cycle // 4 - in_cycle // 100
-    return cycles * _CYCLE_DAYS + years + before + day - _EPOCH_DAY
+    known = dt.date(in_cycle + 1, int(found["month"]), int(found["day"]))
+    return cycles * _CYCLE_DAYS + known.toordinal() - _EPOCH_DAY
 
 
-def _microseconds(found: dict[str, str | None]) -> int:
+def _microseconds(found: dict[str, Any]) -> int:
+    """Microseconds since 1970-01-01 00:00:00."""
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("no such time of day")
-    seconds = hour * 3600 + minute * 60 + second
     fraction = int((found["fraction"] or "").ljust(6, "0"))
-    return _day(found) * _DAY_US + seconds * 1_000_000 + fraction
+    return _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
 
 
-def _offset_us(zone: str | None) -> int:
-    if zone is None or zone == "Z":
-        return 0
+def _offset_us(zone: str) -> int:
     digits = zone[1:].replace(":", "").ljust(4, "0")
-    hours, minutes = int(digits[:2]), int(digits[2:])
-    if hours > 23 or minutes > 59:
-        raise ValueError("no such zone")
-    us = (hours * 60 + minutes) * 60_000_000
+    us = _time_us(int(digits[:2]), int(digits[2:]))
     return -us if zone[0] == "-" else us
+
+
+def _time_us(hour: int, minute: int, second: int = 0) -> int:
+    """Microseconds since midnight. Raises ValueError if there is no such time of day."""
+    dt.time(hour, minute, second)
+    return (hour * 3600 + minute * 60 + second) * 1_000_000

@@ -108,7 +108,7 @@ class _Task:
         uri = f"s3://{stored.bucket}/{stored.key}"
         to_rows = ObjectRows(self._spec.columns, uri, modified)
         done = 0
-        with contextlib.closing(self._decoder.records(stored)) as found:
+        with contextlib.closing(self._decoder(stored)) as found:
             try:
                 for records in found:
                     self._count(records.rejects, uri)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
@@ -12,6 +14,25 @@ Read = Callable[[int], bytes]
 """Reads up to that many bytes, at least one; b"" is the end."""
 
 RAW_READ_BYTES = 256 * 1024
+
+
+class _RawFile(io.RawIOBase):
+    def __init__(self, read: Read) -> None:
+        super().__init__()
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(min(len(buffer), RAW_READ_BYTES))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def as_file(read: Read) -> io.BufferedReader:
+    """A file of the bytes that `read` gives."""
+    return io.BufferedReader(_RawFile(read), RAW_READ_BYTES)
 
 
 class ObjectReader(ObjectStream):

@@ -4,106 +4,118 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION, Column
-from dbt.adapters.mzs3.csv_source.executor.formats.container import (
-    FIX_AVRO,
-    AvroContainer,
-    invalid,
-)
-from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import WIDE_PRECISION, TypedColumns
+from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION
+from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS
+from dbt.adapters.mzs3.csv_source.executor.formats.container import AvroContainer, invalid
+from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFormat, own_type
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.executor.stream import Read
 
 # A batch ends with whichever of these is reached first.
 BATCH_RECORDS = 4096
 BATCH_BYTES = 8 * 1024 * 1024
 
-_PRIMITIVE = {
-    "null": (pa.null(), "void"),
-    "boolean": (pa.bool_(), "boolean"),
-    "int": (pa.int32(), "int"),
-    "long": (pa.int64(), "bigint"),
-    "float": (pa.float32(), "float"),
-    "double": (pa.float64(), "double"),
-    "bytes": (pa.binary(), "binary"),
-    "string": (pa.string(), "string"),
+_ARROW_TYPES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
 }
-_OF_THE_SAME_VALUES = {"enum": "string", "fixed": "bytes"}
 # By the type they stand on; of others the specification says to ignore the logical type.
 _LOGICAL = {
-    ("int", "date"): (pa.date32(), "date"),
-    ("long", "timestamp-millis"): (pa.timestamp("ms", tz="UTC"), "timestamp"),
-    ("long", "timestamp-micros"): (pa.timestamp("us", tz="UTC"), "timestamp"),
-    ("long", "timestamp-nanos"): (pa.timestamp("ns", tz="UTC"), "timestamp"),
-    ("long", "local-timestamp-millis"): (pa.timestamp("ms"), "timestamp_ntz"),
-    ("long", "local-timestamp-micros"): (pa.timestamp("us"), "timestamp_ntz"),
-    ("long", "local-timestamp-nanos"): (pa.timestamp("ns"), "timestamp_ntz"),
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns", tz="UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+    # Their numbers alone would be values of another meaning.
+    ("int", "time-millis"): None,
+    ("long", "time-micros"): None,
+    ("fixed", "duration"): None,
 }
-# Their numbers alone would be values of another meaning.
-_TIMES = (("int", "time-millis"), ("long", "time-micros"), ("fixed", "duration"))
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
-_WORDS = frozenset({*_PRIMITIVE, *_NAMED, "array", "map"})
+_WORDS = frozenset({*_ARROW_TYPES, *_NAMED, "array", "map"})
 
 
-@dataclass(frozen=True)
-class AvroFormat:
-    """Avro files of records with fields that are not nested."""
-
-    reading: Reading
-
-    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The fields of the file's schema. Raises ObjectError."""
-        if stored.size == 0:
-            return None
-        with contextlib.closing(stored.open()) as reader:
-            fields, _ = read_schema(AvroContainer(reader.read).schema)
-        return tuple(one.field for one in fields)
-
-    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> AvroRecords:
-        """See `ObjectFormat`; there is always a header."""
-        assert header is not None
-        return AvroRecords(TypedColumns(header, tuple(columns), self.reading.header_match))
-
-
-@dataclass(frozen=True)
-class AvroRecords:
-    """Reads Avro objects of one source, some records at a time; needs `fastavro`.
+class AvroFormat(TypedFormat):
+    """Avro files of records with fields that are not nested; to read the records needs `fastavro`.
 
     Slower than the other formats, as each record is an object of Python's for a while.
     """
 
-    columns: TypedColumns
-
-    def records(self, stored: StoredObject) -> Generator[Records, None, None]:
-        """See `ObjectDecoder`. Holds one block of the file beside the records."""
-        if stored.size == 0:
-            return
+    @contextlib.contextmanager
+    def opened(self, stored: StoredObject) -> Iterator[AvroFile]:
+        """The object as an Avro file. Raises ObjectError."""
         with contextlib.closing(stored.open()) as reader:
-            container = AvroContainer(reader.read)
-            known, physical = read_schema(container.schema)
-            layout = self.columns.layout([one.field for one in known])
-            wanted = [known[position] for position in layout.fields]
-            fields = [one.field for one in wanted]
-            done = 0
-            for batch in _batches(_records(container, physical)):
-                values = [_values(batch, one, done) for one in wanted]
-                yield self.columns.records(values, fields, done)
-                done += len(batch)
+            yield AvroFile(reader.read)
 
 
-def _records(container: AvroContainer, schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every record, with its fields' values as they are in the file, and how many bytes it has.
+class AvroFile:
+    """An Avro file; holds one block of it beside the records. Raises ObjectError."""
 
-    Raises ObjectError.
-    """
+    def __init__(self, read: Read) -> None:
+        self._container = AvroContainer(read)
+        self.fields, self._schema = read_schema(self._container.schema)
+
+    def batches(self, positions: Sequence[int]) -> Iterator[list[pa.Array]]:
+        """The records' values of these fields, some records at a time. Raises ObjectError."""
+        wanted = [self.fields[position] for position in positions]
+        done = 0
+        for batch in self._records():
+            yield [_values(batch, field, done) for field in wanted]
+            done += len(batch)
+
+    def _records(self) -> Iterator[list[dict[str, Any]]]:
+        """Records with their fields' values as they are in the file. Raises ObjectError."""
+        read_record = _record_reader(self._schema)
+        batch: list[dict[str, Any]] = []
+        number = held = 0
+        for count, data in self._container.blocks():
+            block = io.BytesIO(data)
+            for _ in range(count):
+                number += 1
+                start = block.tell()
+                try:
+                    batch.append(read_record(block))
+                # Of a count that is wrong, a list may be made for which no memory is enough.
+                except (
+                    EOFError,
+                    LookupError,
+                    ValueError,
+                    TypeError,
+                    OverflowError,
+                    MemoryError,
+                ) as exc:
+                    problem = f"the record is not valid Avro ({exc})"
+                    raise ObjectError(problem, FIX_FILE, record=number) from exc
+                held += block.tell() - start
+                if len(batch) == BATCH_RECORDS or held >= BATCH_BYTES:
+                    yield batch
+                    batch, held = [], 0
+            if block.tell() < len(data):
+                raise invalid("a block has bytes behind its last record")
+        if batch:
+            yield batch
+
+
+def _record_reader(schema: Any) -> Callable[[io.BytesIO], Any]:
+    """Reads one record of that schema. Raises ObjectError where that can't be done here."""
     try:
         import fastavro
     except ImportError:
@@ -116,56 +128,18 @@ def _records(container: AvroContainer, schema: Any) -> Iterator[tuple[dict[str, 
         parsed = fastavro.parse_schema(schema)
     except (ValueError, TypeError, LookupError, fastavro.schema.SchemaParseException) as exc:
         raise invalid(exc) from exc
-    number = 0
-    for count, data in container.blocks():
-        block = io.BytesIO(data)
-        end = 0
-        for _ in range(count):
-            number += 1
-            try:
-                record = fastavro.schemaless_reader(block, parsed, None)
-            # Of a count that is wrong, a list may be made for which no memory is enough.
-            except (
-                EOFError,
-                LookupError,
-                ValueError,
-                TypeError,
-                OverflowError,
-                MemoryError,
-            ) as exc:
-                raise ObjectError(
-                    f"the record is not valid Avro ({exc})", FIX_AVRO, record=number
-                ) from exc
-            start, end = end, block.tell()
-            yield record, end - start  # type: ignore[misc]
-        if end < len(data):
-            raise invalid("a block has bytes behind its last record")
+    return lambda block: fastavro.schemaless_reader(block, parsed, None)
 
 
-def _batches(records: Iterator[tuple[dict[str, Any], int]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    held = 0
-    for record, size in records:
-        batch.append(record)
-        held += size
-        if len(batch) == BATCH_RECORDS or held >= BATCH_BYTES:
-            yield batch
-            batch, held = [], 0
-    if batch:
-        yield batch
-
-
-def _values(batch: list[dict[str, Any]], wanted: AvroField, before: int) -> pa.Array:
+def _values(batch: list[dict[str, Any]], field: AvroField, before: int) -> pa.Array:
     """One field's values. Raises ObjectError for a number that no decimal has."""
-    name = wanted.field.name
-    values = [record[name] for record in batch]
+    values = [record[field.name] for record in batch]
     try:
-        if wanted.scale is not None:
-            values = [None if raw is None else _decimal(raw, wanted.scale) for raw in values]
-        return pa.array(values, wanted.arrow)
+        if field.scale is not None:
+            values = [None if raw is None else _decimal(raw, field.scale) for raw in values]
+        return pa.array(values, field.arrow)
     except (ValueError, OverflowError) as exc:
-        number = f"from record {before + 1} on"
-        raise invalid(f"field {name!r}, {number}: {exc}") from exc
+        raise invalid(f"field {field.name!r}, from record {before + 1} on: {exc}") from exc
 
 
 def _decimal(raw: bytes, scale: int) -> Decimal:
@@ -175,13 +149,12 @@ def _decimal(raw: bytes, scale: int) -> Decimal:
 
 
 @dataclass(frozen=True)
-class AvroField:
-    """A field of a file's records; `arrow` is None where no column can have its values.
+class AvroField(RecordField):
+    """A field and the Arrow type to read it as, None where no column can have its values.
 
-    A decimal comes as `bytes`, of an integer that is 10**`scale` times as large.
+    A decimal is read from the `bytes` of an integer that is 10**`scale` times as large.
     """
 
-    field: RecordField
     arrow: pa.DataType | None
     scale: int | None = None
 
@@ -200,7 +173,7 @@ def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
         physical = _physical(schema)
     except (KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise invalid("its schema is not one of Avro") from exc
-    if len({one.field.name for one in fields}) < len(fields):
+    if len({field.name for field in fields}) < len(fields):
         raise invalid("its schema has two fields of the same name")
     return fields, physical
 
@@ -248,7 +221,7 @@ class _Types:
         if kind in _WORDS:
             return {"type": kind}
         full = _full_name(kind, self._namespace)
-        return self._named[full] if full in self._named else self._named[kind]
+        return self._named.get(full) or self._named[kind]
 
 
 def _full_name(name: str, namespace: str) -> str:
@@ -257,31 +230,25 @@ def _full_name(name: str, namespace: str) -> str:
 
 def _field(name: str, kind: dict[str, Any]) -> AvroField:
     base, logical = str(kind["type"]), str(kind.get("logicalType"))
-    words = f"{base} ({logical})"
-    if (base, logical) in _TIMES:
-        return AvroField(RecordField(name, words, None), None)
-    if (base, logical) in _LOGICAL:
-        arrow, own = _LOGICAL[base, logical]
-        return AvroField(RecordField(name, words, own), arrow)
     if logical == "decimal" and base in ("bytes", "fixed"):
         return _decimal_field(name, base, kind.get("precision"), kind.get("scale", 0))
-    physical = _OF_THE_SAME_VALUES.get(base, base)
-    if physical not in _PRIMITIVE:
-        return AvroField(RecordField(name, base, None), None)
-    arrow, own = _PRIMITIVE[physical]
-    return AvroField(RecordField(name, base, own), arrow)
+    if (base, logical) in _LOGICAL:
+        words, arrow = f"{base} ({logical})", _LOGICAL[base, logical]
+    else:
+        words, arrow = base, _ARROW_TYPES.get(base)
+    return AvroField(name, words, None if arrow is None else own_type(arrow), arrow)
 
 
 def _decimal_field(name: str, base: str, precision: Any, scale: Any) -> AvroField:
-    words = f"{base} (decimal({precision},{scale}))"
     are_whole = type(precision) is type(scale) is int
     if not are_whole or precision < 1 or not 0 <= scale <= precision:
         # The specification says to ignore such a logical type.
-        return AvroField(RecordField(name, base, "binary"), pa.binary())
-    if precision > MAX_PRECISION:
-        return AvroField(RecordField(name, words, None), None)
+        return AvroField(name, base, "binary", pa.binary())
     own = f"decimal({precision},{scale})"
-    return AvroField(RecordField(name, words, own), pa.decimal256(WIDE_PRECISION, scale), scale)
+    words = f"{base} ({own})"
+    if precision > MAX_PRECISION:
+        return AvroField(name, words, None, None)
+    return AvroField(name, words, own, pa.decimal256(WIDE_DIGITS, scale), scale)
 
 
 def _physical(schema: Any) -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError, shown
-from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
+from dbt.adapters.mzs3.csv_source.executor.stream import Read, as_file
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
@@ -34,7 +35,7 @@ class AvroContainer:
     """
 
     def __init__(self, read: Read) -> None:
-        self._input = _Input(read)
+        self._input = as_file(read)
         metadata = self._header()
         self._decompress = _codec(metadata.get("avro.codec", b"null"))
         try:
@@ -44,12 +45,12 @@ class AvroContainer:
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Of each block how many records there are in it, and their bytes."""
-        while not self._input.at_end():
+        while self._input.peek(1):
             count, size = self._number(), self._size()
             if count < 0:
                 raise invalid("a block of less than no records")
-            raw = self._input.take(size)
-            if self._input.take(SYNC_BYTES) != self._sync:
+            raw = self._take(size)
+            if self._take(SYNC_BYTES) != self._sync:
                 raise invalid("a block does not end in the file's sync marker")
             data = self._decompress(raw)
             if count > max(len(data), _MOST_EMPTY_RECORDS):
@@ -57,16 +58,16 @@ class AvroContainer:
             yield count, data
 
     def _header(self) -> dict[str, bytes]:
-        if self._input.take(len(MAGIC)) != MAGIC:
+        if self._take(len(MAGIC)) != MAGIC:
             raise invalid("it does not begin as an object container file")
         metadata = {}
         while count := self._number():
             if count < 0:
                 self._number()  # how many bytes these are
             for _ in range(abs(count)):
-                key = self._input.take(self._size()).decode("utf-8", "replace")
-                metadata[key] = self._input.take(self._size())
-        self._sync = self._input.take(SYNC_BYTES)
+                key = self._take(self._size()).decode("utf-8", "replace")
+                metadata[key] = self._take(self._size())
+        self._sync = self._take(SYNC_BYTES)
         return metadata
 
     def _size(self) -> int:
@@ -79,46 +80,22 @@ class AvroContainer:
         """A number in as many bytes as it needs, the lowest seven bits first, zigzag."""
         value = 0
         for position in range(_LONGEST_NUMBER):
-            byte = self._input.take(1)[0]
+            byte = self._take(1)[0]
             value |= (byte & 0x7F) << 7 * position
             if byte < 0x80:
                 return (value >> 1) ^ -(value & 1)
         raise invalid("a number of more than 64 bits")
 
-
-class _Input:
-    """Takes bytes off a stream, as many as are asked for."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._held = b""
-        self._position = 0
-
-    def at_end(self) -> bool:
-        if self._position == len(self._held):
-            self._held, self._position = self._read(RAW_READ_BYTES), 0
-        return not self._held
-
-    def take(self, size: int) -> bytes:
-        parts = []
-        while size:
-            if self.at_end():
-                raise ObjectError("its Avro file ends early", FIX_AVRO)
-            part = self._held[self._position : self._position + size]
-            self._position += len(part)
-            size -= len(part)
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-FIX_AVRO = (
-    "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
-)
+    def _take(self, size: int) -> bytes:
+        data = self._input.read(size)
+        if len(data) < size:
+            raise ObjectError("its Avro file ends early", FIX_FILE)
+        return data
 
 
 def invalid(what: object) -> ObjectError:
     """The problem of an object that is not an Avro file as the specification has it."""
-    return ObjectError(f"it is not valid Avro ({what})", FIX_AVRO)
+    return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
 
 
 def _codec(name: bytes) -> Callable[[bytes], bytes]:

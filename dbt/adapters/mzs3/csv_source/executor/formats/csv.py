@@ -16,7 +16,12 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    ObjectDecoder,
+    RecordField,
+    Records,
+    StoredObject,
+)
 from dbt.adapters.mzs3.csv_source.executor.header import (
     FIRST_READ_BYTES,
     open_chunks,
@@ -47,9 +52,9 @@ class CsvFormat:
                 return tuple(RecordField(name, "string", "string") for name in names)
         return None
 
-    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> CsvRecords:
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """Without a header, objects have records only, with a field for each column."""
-        return CsvRecords(self, header, tuple(columns))
+        return CsvDecoder(self, header, tuple(columns)).records
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
@@ -58,7 +63,7 @@ class CsvFormat:
         )
 
 
-class CsvRecords:
+class CsvDecoder:
     """Reads CSV objects of one source, a chunk at a time."""
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -72,17 +72,14 @@ class Records:
     rejects: tuple[Reject, ...] = ()
 
 
-class ObjectDecoder(Protocol):
-    """Reads objects of one source; one decoder is kept for all objects of a task."""
+ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]
+"""Reads all records of an object of one source, in their order, as the source's columns.
 
-    def records(self, stored: StoredObject) -> Generator[Records, None, None]:
-        """All records of an object in their order, as the source's columns.
-
-        Before the first it compares the object's header with the one that is pinned. Holds a
-        part of the object whose size does not depend on the object's. Raises HeaderProblem for a
-        header that is not right, ObjectError for anything else; without an error it was read to
-        its end.
-        """
+One decoder is kept for all objects of a task. Before the first record it compares the object's
+header with the pinned one. Holds a part of the object whose size does not depend on the object's.
+Raises HeaderProblem for a header that is not right, ObjectError for anything else; without an
+error the object was read to its end.
+"""
 
 
 class ObjectFormat(Protocol):

@@ -1,22 +1,33 @@
-"""Columns of typed values as a source's types: the same values, or an error."""
+"""Formats whose objects have a schema: fields with types, read as a source's columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.columns import (
+    INTEGERS,
     MAX_PRECISION,
     Column,
     RecordLayout,
     arrow_type,
     canonical_type,
 )
-from dbt.adapters.mzs3.csv_source.executor.convert import convert
-from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, Records
+from dbt.adapters.mzs3.csv_source.executor.convert import convert, through_wide
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    ObjectDecoder,
+    RecordField,
+    Records,
+    StoredObject,
+)
 from dbt.adapters.mzs3.csv_source.executor.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
@@ -25,11 +36,12 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
     not_of_type,
     shown,
 )
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 VOID = "void"
-# The digits of a decimal that holds every number of 38 digits at every scale to 38.
-WIDE_PRECISION = 76
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
+FIX_FILE = (
+    "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
+)
 # Beside its own type and, for a text, all of them: what a field of a type can be read as.
 _OTHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INTEGERS, (*INTEGERS, "decimal", "float", "double")),
@@ -54,16 +66,64 @@ _OWN = {
     pa.float64(): "double",
     pa.date32(): "date",
     pa.date64(): "date",
+    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),
+    **dict.fromkeys((pa.binary(), pa.large_binary(), pa.binary_view()), "binary"),
 }
 
 
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BINARIES = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
+class TypedFile(Protocol):
+    """An object that is open to be read."""
+
+    @property
+    def fields(self) -> Sequence[RecordField]:
+        """The fields of its schema."""
+
+    def batches(self, positions: Sequence[int]) -> Iterator[list[pa.Array]]:
+        """All records in their order, some at a time: the values of the fields at `positions`.
+
+        Raises ObjectError.
+        """
+
+
+@dataclass(frozen=True)
+class TypedFormat(ABC):
+    """A format of objects whose header is a schema; an empty object has neither."""
+
+    reading: Reading
+
+    @abstractmethod
+    def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
+        """The object, which is not empty, as a file of the format.
+
+        Raises ObjectError; while it lasts, also for other errors of what reads the file.
+        """
+
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
+        """The fields of the object's schema. Raises ObjectError."""
+        if stored.size == 0:
+            return None
+        with self.opened(stored) as file:
+            return tuple(file.fields)
+
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+        """See `ObjectFormat`; there is always a header."""
+        assert header is not None
+        pinned = TypedColumns(header, tuple(columns), self.reading.header_match)
+        return partial(self._records, pinned)
+
+    def _records(
+        self, columns: TypedColumns, stored: StoredObject
+    ) -> Generator[Records, None, None]:
+        if stored.size == 0:
+            return
+        with self.opened(stored) as file:
+            positions = columns.layout(file.fields).fields
+            fields = [file.fields[position] for position in positions]
+            done = 0
+            for values in file.batches(positions):
+                records = columns.records(values, fields, done)
+                yield records
+                done += records.count
 
 
 @dataclass(frozen=True)
@@ -94,26 +154,22 @@ class TypedColumns:
         NULL stays NULL. Raises ObjectError at the first record with a value that is not of its
         column's type.
         """
+        types = [
+            (str(field.own), column.data_type)
+            for field, column in zip(fields, self.columns, strict=True)
+        ]
         try:
-            arrays = [
-                convert_typed(array, str(field.own), column.data_type)
-                for array, field, column in zip(values, fields, self.columns, strict=True)
-            ]
+            arrays = [convert_typed(one, *how) for one, how in zip(values, types, strict=True)]
         except ValueError:
-            raise self._problem(values, fields, before) from None
+            raise self._problem(values, types, before) from None
         batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self.columns])
         return Records(batch, batch.num_rows)
 
     def _problem(
-        self, values: Sequence[pa.Array], fields: Sequence[RecordField], before: int
+        self, values: Sequence[pa.Array], types: Sequence[tuple[str, str]], before: int
     ) -> ObjectError:
-        bad = [
-            (_first_bad(array, str(field.own), column.data_type), position)
-            for position, (array, field, column) in enumerate(
-                zip(values, fields, self.columns, strict=True)
-            )
-        ]
-        record, position = min((at, position) for at, position in bad if at is not None)
+        first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
+        record, position = min((at, position) for position, at in enumerate(first_bad))
         column = self.columns[position]
         text = not_of_type(column.name, _shown(values[position][record]), column.data_type)
         return ObjectError(text, FIX_OBJECT, record=before + record + 1)
@@ -125,15 +181,16 @@ def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
     A text is read as CSV's are. Raises ValueError if a value is not of the type, or would not
     be the same in it.
     """
+    kind = arrow_type(data_type)
     if own == VOID:
-        return pa.nulls(len(values), arrow_type(data_type))
+        return pa.nulls(len(values), kind)
     same = _in_own_type(values, own)
     if own == "string":
         same.validate(full=True)  # Parquet's strings may be any bytes
         return convert(same, data_type)
-    if data_type.startswith("decimal"):
-        return _to_decimal(same, arrow_type(data_type))
-    return pc.cast(same, arrow_type(data_type))
+    if pa.types.is_decimal(kind):
+        return _to_decimal(same, kind)
+    return pc.cast(same, kind)
 
 
 def _in_own_type(values: pa.Array, own: str) -> pa.Array:
@@ -151,29 +208,20 @@ def _to_decimal(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return values
     if pa.types.is_integer(values.type):
         values = pc.cast(values, pa.int64())
-    return pc.cast(pc.cast(values, pa.decimal256(WIDE_PRECISION, kind.scale)), kind)
+    return through_wide(values, kind)
 
 
-def _first_bad(values: pa.Array, own: str, data_type: str) -> int | None:
-    """Where the first value is that is not of the type, by halving; None if all are."""
-    if _converts(values, own, data_type):
-        return None
-    low, high = 0, len(values)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _converts(values.slice(low, middle - low), own, data_type):
-            low = middle
-        else:
-            high = middle
-    return low
+def _first_bad(values: pa.Array, own: str, data_type: str) -> int:
+    """The position of the first value that is not of the type; the end if all are."""
 
-
-def _converts(values: pa.Array, own: str, data_type: str) -> bool:
-    try:
-        convert_typed(values, own, data_type)
-    except ValueError:
+    def fails(position: int) -> bool:
+        try:
+            convert_typed(values.slice(0, position + 1), own, data_type)
+        except ValueError:
+            return True
         return False
-    return True
+
+    return bisect_left(range(len(values)), True, key=fails)
 
 
 def _shown(value: pa.Scalar) -> str:
@@ -211,9 +259,7 @@ def own_type(kind: pa.DataType) -> str | None:
         return canonical_type(f"decimal({kind.precision},{kind.scale})") if fits else None
     if pa.types.is_timestamp(kind):
         return "timestamp_ntz" if kind.tz is None else "timestamp"
-    if any(test(kind) for test in _TEXTS):
-        return "string"
-    if any(test(kind) for test in _BINARIES):
+    if pa.types.is_fixed_size_binary(kind):
         return "binary"
     return _OWN.get(kind)
 
