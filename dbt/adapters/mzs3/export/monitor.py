@@ -194,7 +194,7 @@ class RunMonitor:
             files=result.files if result else None,
             error=(self._context.scrub(str(failure)) or None) if failure else None,
             invocation_id=self._context.invocation_id,
-            format=options.format,
+            format=options.format.name,
             on_existing=options.on_existing,
         )
 

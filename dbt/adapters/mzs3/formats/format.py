@@ -2,91 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.config.values import choice
+
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.config.values import ConfigReader
+
+# Large enough for Arrow's speed, small enough for a worker's memory.
+PIECE_BYTES = 8 << 20
 
 Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
-
-EVERY_COLUMN = "*"
-# Columns that travel with the rows to workers, and are no content.
-PART_COLUMN = "_mz_part"
-HASH_COLUMN = "_mz_hash"
-
-
-@dataclass(frozen=True)
-class ExportFormat:
-    """A format that exports write: its options, and what its files are called.
-
-    `compressions` are the values of the option `compression`, the default first. `suffixes` are
-    the ends of files' names, by the compression around the whole file; one inside shows in none.
-    `own_options` are those that other formats do not have.
-    """
-
-    compressions: tuple[str, ...]
-    suffixes: Mapping[str, str]
-    own_options: tuple[str, ...] = ()
-
-
-FORMATS: Mapping[str, ExportFormat] = {
-    "csv": ExportFormat(
-        ("none", "gzip", "zstd"),
-        {"none": ".csv", "gzip": ".csv.gz", "zstd": ".csv.zst"},
-        ("header", "delimiter", "quote", "escape", "null", "force_quote"),
-    ),
-    "parquet": ExportFormat(("snappy", "none", "gzip", "zstd", "lz4"), {"none": ".parquet"}),
-}
-"""By the value of the option `format`, the default first."""
-
-
-class Sink(Protocol):
-    """Takes the bytes of one file, in order."""
-
-    @property
-    def bytes(self) -> int:
-        """How many it has taken."""
-
-    def append(self, data: memoryview) -> None:
-        """Take `data`, whose buffer must not change afterwards."""
-
-
-class OpenFile(Protocol):
-    """One file that is being written."""
-
-    def take(self, piece: Any, start: int) -> int:
-        """Write the piece's rows from `start` on, as many as fit; where the rows left begin.
-
-        An end short of the piece's length means that the file is full. A file without rows takes
-        at least one, whatever its size.
-        """
-
-    def close(self) -> None:
-        """Write what is still held back, and the file's end."""
-
-
-class FileFormat(Protocol):
-    """Turns rows of one schema into files; the bytes depend on the rows alone.
-
-    In particular they do not depend on how the rows were cut into batches.
-    """
-
-    @property
-    def suffix(self) -> str:
-        """The end of a file's name, such as `.csv`."""
-
-    @property
-    def content_type(self) -> str:
-        """The media type of the objects."""
-
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
-        """The rows, prepared, in pieces small enough for a worker's memory; each has a length."""
-
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file."""
 
 
 @dataclass(frozen=True)
@@ -114,35 +45,160 @@ class ExportedColumn:
     logical_type: LogicalType = field(default_factory=LogicalType)
 
 
-@dataclass(frozen=True)
-class CsvSpec:
-    """How CSV files are written; `force_quote` holds column names, or `*` for all."""
-
-    dialect: CsvDialect
-    header: bool = False
-    force_quote: tuple[str, ...] = ()
-    compression: Literal["none", "gzip", "zstd"] = "none"
+class Sink(Protocol):
+    """Takes the bytes of one file, in order."""
 
     @property
-    def quoted_columns(self) -> frozenset[str] | Literal["*"]:
-        """The columns whose values are quoted whatever they are."""
-        return "*" if EVERY_COLUMN in self.force_quote else frozenset(self.force_quote)
+    def bytes(self) -> int:
+        """How many it has taken."""
+
+    def append(self, data: memoryview) -> None:
+        """Take `data`, whose buffer must not change afterwards."""
+
+
+class OpenFile(Protocol):
+    """One file that is being written."""
+
+    def take(self, piece: Any, start: int) -> int:
+        """Write the piece's rows from `start` on, as many as fit; where the rows left begin.
+
+        An end short of the piece's length means that the file is full. A file without rows takes
+        at least one, whatever its size.
+        """
+
+    def close(self) -> None:
+        """Write what is still held back, and the file's end."""
+
+
+class FileWriter(Protocol):
+    """Writes rows of one schema to files, whose bytes depend on the rows alone.
+
+    In particular they do not depend on how the rows were cut into batches.
+    """
+
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
+        """The rows, prepared, in pieces small enough for a worker's memory; each has a length."""
+
+    def open(self, sink: Sink) -> OpenFile:
+        """Begin a file."""
+
+
+class Format(Protocol):
+    """A file format with its options; it travels to the workers."""
+
+    @property
+    def suffix(self) -> str:
+        """The end of a file's name, such as `.csv`."""
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the objects."""
+
+    def writer(
+        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
+    ) -> FileWriter:
+        """What writes rows of `schema`, under the columns' real names; sizes in bytes.
+
+        Raises ExecutorError with every column that the format has no type for.
+        """
+
+
+class StoredAs(NamedTuple):
+    """What files are called, and the media type of their objects."""
+
+    suffix: str
+    content_type: str
 
 
 @dataclass(frozen=True)
-class ParquetSpec:
-    """How Parquet files are written."""
+class ExportFormat(ABC):
+    """A format of `copy_to_s3` with its options, as `Format`; `registry.FORMATS` has them all.
 
-    compression: Literal["none", "snappy", "gzip", "zstd", "lz4"] = "snappy"
+    Its fields are the options of models under the names that users give them, and hold texts,
+    flags, numbers and tuples of texts.
+    """
+
+    name: ClassVar[str]
+    """The value of the option `format`."""
+    title: ClassVar[str]
+    """What people call it."""
+    stored_as: ClassVar[Mapping[str, StoredAs]]
+    """By the value of the option `compression`, the default first."""
+    options: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """The options of this format alone, with what converts their values or raises ValueError."""
+    reading_options: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a reader has to know."""
+
+    compression: str
+
+    @classmethod
+    def read(cls, config: ConfigReader) -> ExportFormat:
+        """The format as a config asks for it; values that are wrong are noted and left out."""
+        converters = {"compression": choice(tuple(cls.stored_as)), **cls.options}
+        given = {key: config(key, convert) for key, convert in converters.items()}
+        return cls.of({key: value for key, value in given.items() if value is not None})
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ExportFormat:
+        """The format with these options; the others have their defaults."""
+        return cls(**{"compression": next(iter(cls.stored_as)), **given})
+
+    def own_config(self) -> dict[str, Any]:
+        """The options of this format alone, as a config spells them; `read` reads them back."""
+        values = ((key, getattr(self, key)) for key in self.options)
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in values}
+
+    @property
+    def suffix(self) -> str:
+        """The end of a file's name."""
+        return self.stored_as[self.compression].suffix
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the objects."""
+        return self.stored_as[self.compression].content_type
+
+    def of_file(self, name: str) -> ExportFormat:
+        """The format with the compression that the end of a file's name tells, if it does."""
+        for compression, stored in self.stored_as.items():
+            if name.endswith(stored.suffix):
+                return replace(self, compression=compression)
+        return self
+
+    def problems(self) -> Iterable[str]:
+        """What is wrong with the options, beside what `options` have found in each."""
+        return ()
+
+    def column_problems(
+        self, names: Sequence[str], parts: Iterable[tuple[str, str]]
+    ) -> Iterable[str]:
+        """What is wrong with a query's columns, whose names are given.
+
+        `parts` are the columns and all that is nested in them, as path and Spark type, such as
+        `a.b[]` and `time(6)`.
+        """
+        return ()
+
+    @abstractmethod
+    def writer(
+        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
+    ) -> FileWriter:
+        """As `Format.writer`."""
+
+    @abstractmethod
+    def count_rows(self, file: pa.NativeFile) -> int:
+        """The rows of a file, which can be read from any byte; memory does not grow with it.
+
+        Raises OSError, ArrowException or ValueError for what is no file of the format. A file
+        that is read in order is fetched from S3 once, as its hash is made of what is read.
+        """
 
 
-@runtime_checkable
-class FormatMaker(Protocol):
-    """A format that is none of an export's own, as those of a shard's batches."""
-
-    def file_format(self, schema: pa.Schema, max_file_size: int) -> FileFormat:
-        """What writes rows of a schema; sizes in bytes."""
-
-
-Spec = CsvSpec | ParquetSpec | FormatMaker
-"""Any format."""
+def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
+    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
+        half = rows.num_rows // 2
+        yield from in_pieces(rows.slice(0, half))
+        yield from in_pieces(rows.slice(half))
+    else:
+        yield rows

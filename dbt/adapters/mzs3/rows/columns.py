@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.formats.format import EVERY_COLUMN, PLAIN, ExportedColumn, LogicalType
+from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, ExportFormat, LogicalType
 from dbt.adapters.mzs3.names import namesakes
 from dbt.adapters.mzs3.spark.sql import shown_name
 
@@ -160,22 +160,29 @@ def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
     )
 
 
-def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[str]:
-    """Everything in the columns that can't be exported, and names in force_quote that are none."""
+def column_problems(schema: T.StructType, file_format: ExportFormat | None = None) -> list[str]:
+    """Everything in the columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
-    problems = [
-        problem
-        for field in schema.fields
-        for problem in _problems(shown_name(field.name), field.dataType)
-    ]
-    unknown = [n for n in force_quote if n != EVERY_COLUMN and n not in schema.fieldNames()]
-    if unknown:
-        problems.append(
-            f"force_quote names {', '.join(unknown)}, but the columns are "
-            f"{', '.join(schema.fieldNames())}"
-        )
+    parts = [part for f in schema.fields for part in _parts_of(shown_name(f.name), f.dataType)]
+    problems = [problem for path, kind in parts for problem in _problems(path, kind)]
+    if file_format is not None:
+        types = [(path, kind.simpleString()) for path, kind in parts]
+        problems += file_format.column_problems(schema.fieldNames(), types)
     return problems
+
+
+def _parts_of(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
+    """A column, and all that is nested in it, each with its path."""
+    yield path, kind
+    if isinstance(kind, T.ArrayType):
+        yield from _parts_of(f"{path}[]", kind.elementType)
+    elif isinstance(kind, T.MapType):
+        yield from _parts_of(f"{path}.key", kind.keyType)
+        yield from _parts_of(f"{path}.value", kind.valueType)
+    elif isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _parts_of(f"{path}.{shown_name(field.name)}", field.dataType)
 
 
 def view_problems(schema: T.StructType) -> list[str]:
@@ -187,15 +194,6 @@ def view_problems(schema: T.StructType) -> list[str]:
         for first, place in namesakes(names)
         # Of two whose small letters are the same it makes none.
         if names[first].lower() != names[place].lower()
-    ]
-
-
-def parquet_problems(schema: T.StructType) -> list[str]:
-    """Everything in the columns that CSV can hold, and Parquet can't."""
-    return [
-        f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
-        for field in schema.fields
-        for path in _empty_structs(shown_name(field.name), field.dataType)
     ]
 
 
@@ -227,13 +225,8 @@ def _logical_type(kind: T.DataType) -> LogicalType:
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:
-    """What is wrong with the column, or the part of one, at `path`."""
-    if isinstance(kind, T.ArrayType):
-        yield from _problems(f"{path}[]", kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _problems(f"{path}.key", kind.keyType)
-        yield from _problems(f"{path}.value", kind.valueType)
-    elif isinstance(kind, T.StructType):
+    """What is wrong with a part of a column itself."""
+    if isinstance(kind, T.StructType):
         # Legal in a query if not in a table; Arrow refuses them, and Spark's own paths can't tell
         # fields apart that differ in case alone.
         names = kind.fieldNames()
@@ -242,32 +235,17 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
                 f"column {path} is a struct with fields {names[first]} and {names[place]}, which "
                 "are one name to Spark; rename one"
             )
-        for field in kind.fields:
-            yield from _problems(f"{path}.{shown_name(field.name)}", field.dataType)
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (
             f"column {path} has the type {kind.simpleString()}, of which an export can't write "
             "the digits behind the microsecond; select it as a string, or as "
             f"time({_TIME_DIGITS})"
         )
-    elif not isinstance(kind, _SCALARS):
+    elif not isinstance(kind, (T.ArrayType, T.MapType, *_SCALARS)):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"
         )
-
-
-def _empty_structs(path: str, kind: T.DataType) -> Iterator[str]:
-    """Where a column, or a part of one, is a struct without fields."""
-    if isinstance(kind, T.ArrayType):
-        yield from _empty_structs(f"{path}[]", kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _empty_structs(f"{path}.value", kind.valueType)
-    elif isinstance(kind, T.StructType):
-        if not kind.fields:
-            yield path
-        for field in kind.fields:
-            yield from _empty_structs(f"{path}.{shown_name(field.name)}", field.dataType)
 
 
 def _is_abnormal(kind: T.DataType) -> bool:

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.format import FileFormat, OpenFile
-from dbt.adapters.mzs3.formats.registry import format_of
+from dbt.adapters.mzs3.formats.format import FileWriter, OpenFile
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
 from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -111,7 +110,7 @@ class _Writer:
         self._uploader = uploader
         self._names = [c.name for i, c in enumerate(spec.columns) if i not in spec.partition_by]
         self._folders = [spec.columns[i].name for i in spec.partition_by]
-        self._format: FileFormat | None = None
+        self._files: FileWriter | None = None
         self._reporter: ProgressReporter | None = None
         self._place: tuple[int, tuple[Any, ...]] | None = None
         self._open: _NumberedFile | None = None
@@ -120,9 +119,10 @@ class _Writer:
     def write(self, run: Run) -> None:
         """Append a run of rows; where the part or the folder changes, a new file begins."""
         rows = run.rows.rename_columns(self._names)
-        if self._format is None:
-            self._format = format_of(
-                self._spec.format, self._spec.content, rows.schema, self._spec.max_file_size
+        if self._files is None:
+            logical_types = [column.logical_type for column in self._spec.content]
+            self._files = self._spec.format.writer(
+                rows.schema, logical_types, self._spec.max_file_size
             )
         if self._reporter is None:
             self._reporter = ProgressReporter(self._spec.progress, run.part)
@@ -131,7 +131,7 @@ class _Writer:
             self._close()
             self._place = place
             self._begin(run.part, folder_of(self._folders, run.folder), self._spec.first_number)
-        for piece in self._format.pieces(rows):
+        for piece in self._files.pieces(rows):
             self._append(piece)
 
     def finish(self) -> None:
@@ -176,12 +176,12 @@ class _Writer:
         self._begin(file.part, file.folder, file.number + 1)
 
     def _begin(self, part: int, folder: str, number: int) -> None:
-        if self._format is None:
+        if self._files is None:
             raise RuntimeError("no rows have been seen")
-        name = self._spec.single_file or f"part-{part:04d}-{number:04d}{self._format.suffix}"
+        name = self._spec.single_file or f"part-{part:04d}-{number:04d}{self._spec.format.suffix}"
         key = f"{self._spec.prefix}{folder}{name}"
-        upload = self._uploader.open(key, self._format.content_type)
-        self._open = _NumberedFile(part, number, folder, upload, self._format.open(upload))
+        upload = self._uploader.open(key, self._spec.format.content_type)
+        self._open = _NumberedFile(part, number, folder, upload, self._files.open(upload))
 
     def _close(self) -> None:
         if self._open is not None:

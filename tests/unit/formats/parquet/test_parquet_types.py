@@ -1,12 +1,10 @@
 """The file's types and names: Materialize's, with what Spark has beside them."""
 
-import pickle
-
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from parquet_files import files_of, format_of, opened, read
+from parquet_files import files_of, opened, read, writer_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
@@ -147,15 +145,10 @@ def test_repeated_columns_and_fields_are_read_by_name():
 def test_every_column_without_a_type_is_named():
     schema = pa.schema([("u", pa.uint8()), ("ok", pa.int8()), ("e", pa.list_(pa.struct([])))])
     with pytest.raises(ExecutorError) as caught:
-        format_of(schema)
+        writer_of(schema)
     assert "column u: Parquet has no type for values of type uint8" in caught.value.message
     assert "column e: Parquet has no type for structs without fields" in caught.value.message
     assert "ok" not in caught.value.message
-
-
-def test_format_travels_by_pickle():
-    file_format = format_of(pa.schema([("a", pa.string())]))
-    assert pickle.loads(pickle.dumps(file_format)).suffix == ".parquet"
 
 
 def test_duckdb_reads_the_types(tmp_path):

@@ -19,7 +19,7 @@ from shard_values import columns, same, wire_array
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.parquet.file import ROW_GROUPS_PER_FILE
+from dbt.adapters.mzs3.formats.parquet.format import ROW_GROUPS_PER_FILE
 from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, ReadColumn, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,

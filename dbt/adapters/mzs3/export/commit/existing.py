@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -20,7 +21,11 @@ from dbt.adapters.mzs3.upload.pending import PendingFile
 _COUNTED = 1000
 
 # The options that tell a reader how to read the files.
-_READING = ("format", "partition_by", "header", "delimiter", "quote", "escape", "null")
+_READING = (
+    "format",
+    "partition_by",
+    *(key for each in FORMATS.values() for key in each.reading_options),
+)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -39,9 +39,7 @@ class CompressedCsvFile:
     Memory: two chunks, or twice a line that is larger.
     """
 
-    def __init__(
-        self, sink: Sink, compression: Literal["gzip", "zstd"], header: bytes, max_file_size: int
-    ) -> None:
+    def __init__(self, sink: Sink, compression: str, header: bytes, max_file_size: int) -> None:
         self._sink = sink
         self._stream: _Stream = _Gzip() if compression == "gzip" else _Zstd()
         self._max_file_size = max_file_size

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.compress import CompressedCsvFile
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
@@ -23,58 +21,12 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
 )
 from dbt.adapters.mzs3.formats.csv.scalars import Formatter, NotUtf8
 from dbt.adapters.mzs3.formats.csv.values import Lines, formatter_of
-from dbt.adapters.mzs3.formats.format import FORMATS, PLAIN, CsvSpec, LogicalType, OpenFile, Sink
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType, Sink
 
-_CONTENT_TYPES = {
-    "none": "text/csv; charset=utf-8",
-    "gzip": "application/gzip",
-    "zstd": "application/zstd",
-}
-
-# Large enough for Arrow's speed, small enough for a worker's memory.
-PIECE_BYTES = 8 << 20
+EVERY_COLUMN = "*"
 # PostgreSQL before 18 takes a line of only this for the end of the data.
 END_OF_DATA = "\\."
 ANY_TEXT = Formatter(lambda values: values, None)
-
-
-class CsvFormat:
-    """The lines that PostgreSQL writes, a header first in every file if there is one.
-
-    A row is never split: one that is larger than `max_file_size` gets a file of its own.
-    """
-
-    def __init__(
-        self,
-        schema: pa.Schema,
-        logical_types: tuple[LogicalType, ...],
-        spec: CsvSpec,
-        max_file_size: int,
-    ) -> None:
-        self._encoder = CsvEncoder(schema, spec.dialect, spec.quoted_columns, logical_types)
-        self._header = self._encoder.header() if spec.header else b""
-        self._compression = spec.compression
-        self._max_file_size = max_file_size
-
-    @property
-    def suffix(self) -> str:
-        """`.csv`, and what the compression adds."""
-        return FORMATS["csv"].suffixes[self._compression]
-
-    @property
-    def content_type(self) -> str:
-        """The media type of what is stored, compressed or not."""
-        return _CONTENT_TYPES[self._compression]
-
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Lines]:
-        """The rows as lines."""
-        return (Lines(lines) for lines in self._encoder.encode_in_pieces(rows))
-
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file, with the header."""
-        if self._compression == "none":
-            return CsvFile(sink, self._header, self._max_file_size)
-        return CompressedCsvFile(sink, self._compression, self._header, self._max_file_size)
 
 
 class CsvFile:
@@ -108,14 +60,14 @@ class CsvEncoder:
     """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
 
     `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
-    names of columns whose values are always quoted, or is `"*"`; NULL never is quoted.
+    names of columns whose values are always quoted, or `*` for all; NULL never is quoted.
     `logical_types` are what the columns mean, in order; None: what their types
     say. Can be pickled; has no state.
     """
 
     schema: pa.Schema
     dialect: CsvDialect
-    force_quote: frozenset[str] | Literal["*"] = frozenset()
+    force_quote: Collection[str] = ()
     logical_types: tuple[LogicalType, ...] | None = None
 
     def encode(self, batch: pa.RecordBatch) -> pa.Array:
@@ -140,18 +92,6 @@ class CsvEncoder:
         delimiter = text_scalar(self.dialect.delimiter)
         return pc.binary_join_element_wise(*texts, delimiter, null_handling="skip")
 
-    def encode_in_pieces(self, batch: pa.RecordBatch) -> Iterator[pa.Array]:
-        """`encode` of as many slices as it takes to bound memory, however wide the rows are.
-
-        Memory beside the batch: a few times PIECE_BYTES, or a few times the largest row.
-        """
-        if batch.num_rows > 1 and batch.nbytes > PIECE_BYTES:
-            half = batch.num_rows // 2
-            yield from self.encode_in_pieces(batch.slice(0, half))
-            yield from self.encode_in_pieces(batch.slice(half))
-        else:
-            yield self.encode(batch)
-
     def header(self) -> bytes:
         """The line of column names with its newline; quoted where needed, never by force."""
         names = pa.array(self.schema.names, pa.large_string())
@@ -172,7 +112,7 @@ class CsvEncoder:
                 f"column {name} holds text that is not valid UTF-8, which CSV can't carry. "
                 "Select make_valid_utf8() of it, or cast it to binary."
             ) from error
-        if self.force_quote == "*" or name in self.force_quote:
+        if EVERY_COLUMN in self.force_quote or name in self.force_quote:
             return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
         return self._quoted_where_needed(text, formatter)
 

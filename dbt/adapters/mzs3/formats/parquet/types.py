@@ -6,7 +6,7 @@ lacks, is for structs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ _DECIMAL_DIGITS = 38
 _UTC = "+00:00"
 
 
-def file_schema(schema: pa.Schema, logical_types: tuple[LogicalType, ...]) -> pa.Schema:
+def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType]) -> pa.Schema:
     """The schema of the files; ExecutorError with every column that Parquet has no type for.
 
     All fields may be NULL, as in Spark's own files, but for the keys of maps. A name that an
@@ -142,7 +142,7 @@ _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType], ...] = (
 
 
 def file_columns(
-    rows: pa.RecordBatch, schema: pa.Schema, logical_types: tuple[LogicalType, ...]
+    rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType]
 ) -> list[pa.Array]:
     """The columns in the types of `schema`, which `file_schema` made for both.
 

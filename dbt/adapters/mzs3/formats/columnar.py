@@ -1,33 +1,19 @@
-"""Parquet files: row groups bounded in bytes, cut where the rows say."""
+"""Files that Arrow writes a group of rows at a time: groups are cut where the rows say."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
-from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, ParquetSpec, Sink
-from dbt.adapters.mzs3.formats.parquet.types import file_columns, file_schema
+from dbt.adapters.mzs3.formats.format import Sink
 
-# Large enough for Arrow's speed, small enough for a worker's memory.
-PIECE_BYTES = 8 << 20
-# A row group is this share of a file, as Materialize's are, but no more than a worker can hold
-# twice over: as rows, and as the columns that are written.
-ROW_GROUPS_PER_FILE = 5
-MAX_ROW_GROUP_BYTES = 32 << 20
-
-# About what a footer has for one column of one row group, unless statistics are long texts.
-_FOOTER_BYTES = 112
-# Where Arrow's own level won't do: of gzip it takes the slowest.
-_LEVELS = {"gzip": 4}
-
-# A row is never free, so that a row group has an end even where all values are.
+# A row is never free, so that a group has an end even where all values are.
 _ROW_BYTES = 1
 # The width of an offset, as the files' text and lists are offset by 32 or 64 bits.
 _OFFSET_BYTES = 8
@@ -44,45 +30,6 @@ class RowBlock:
         return len(self.ends) - 1
 
 
-class ParquetFormat:
-    """Materialize's types, with their extension names in the Arrow schema.
-
-    A row group is bounded in bytes of Arrow's memory, and a row that is larger gets one of its
-    own. A file is never further from `max_file_size` than one row group, and above it only if
-    its last row group came out larger than every one before, or its footer than is usual. (The
-    part's last file ends where the rows do.) The bytes depend on the rows and on the version of
-    pyarrow, which every file names.
-    """
-
-    suffix = ".parquet"
-    content_type = "application/vnd.apache.parquet"
-
-    def __init__(
-        self,
-        schema: pa.Schema,
-        logical_types: tuple[LogicalType, ...],
-        spec: ParquetSpec,
-        max_file_size: int,
-    ) -> None:
-        self._schema = file_schema(schema, logical_types)
-        self._logical_types = logical_types
-        self._compression = spec.compression
-        self._limits = limits_of(self._schema, max_file_size)
-
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
-        """The rows in the files' types, a few megabytes at a time."""
-        if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
-            half = rows.num_rows // 2
-            yield from self.pieces(rows.slice(0, half))
-            yield from self.pieces(rows.slice(half))
-        else:
-            yield RowBlock(file_columns(rows, self._schema, self._logical_types), row_ends(rows))
-
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file."""
-        return ParquetFile(sink, self._schema, self._compression, self._limits)
-
-
 @dataclass(frozen=True)
 class Limits:
     """Sizes in bytes: of a file, of a row group in memory, and of what a footer has anyhow and
@@ -94,21 +41,13 @@ class Limits:
     footer_of_group: int
 
 
-class ParquetFile:
-    """One file; with `checksums`, each of its pages has one.
+class GroupedFile(ABC):
+    """One file, whose rows are held back until they are a group.
 
-    Memory: a row group twice, as rows and as columns, and the pages of one column.
+    Memory: a group twice, as rows and as columns, and what Arrow's writer holds.
     """
 
-    def __init__(
-        self,
-        sink: Sink,
-        schema: pa.Schema,
-        compression: str,
-        limits: Limits,
-        *,
-        checksums: bool = False,
-    ) -> None:
+    def __init__(self, sink: Sink, schema: pa.Schema, limits: Limits) -> None:
         self._sink = sink
         self._schema = schema
         self._limits = limits
@@ -117,10 +56,9 @@ class ParquetFile:
         self._footer = limits.footer + limits.footer_of_group
         self._full = False
         self._output = SinkFile(sink)
-        self._writer = _writer(self._output, schema, compression, checksums=checksums)
 
     def take(self, piece: RowBlock, start: int) -> int:
-        """The rows up to the end of the row group after which the file is full."""
+        """The rows up to the end of the group after which the file is full."""
         while start < len(piece) and not self._full:
             end = self._group.fill(piece, start)
             if end == start:
@@ -129,19 +67,26 @@ class ParquetFile:
         return start
 
     def close(self) -> None:
-        """Write the last row group and the footer."""
+        """Write the last group and the footer."""
         if self._group.rows:
             self._write_group()
-        self._writer.close()
+        self._end()
+
+    @abstractmethod
+    def _write(self, group: pa.Table) -> None:
+        """Write a group to `self._output`."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Write the footer."""
 
     def __del__(self) -> None:
         # pyarrow's writer ends its file when it is dropped, and a failed file has no use for it.
         self._output.shut()
 
     def _write_group(self) -> None:
-        before, rows = self._sink.bytes, self._group.rows
-        table = pa.Table.from_arrays(self._group.pop(), schema=self._schema)
-        self._writer.write_table(table, row_group_size=rows)
+        before = self._sink.bytes
+        self._write(pa.Table.from_arrays(self._group.pop(), schema=self._schema))
         self._largest = max(self._largest, self._sink.bytes - before)
         self._footer += self._limits.footer_of_group
         with_another = self._sink.bytes + self._largest + self._footer
@@ -179,35 +124,6 @@ class _RowGroup:
             chunks.clear()
         self._bytes = self.rows = 0
         return columns
-
-
-def limits_of(schema: pa.Schema, max_file_size: int) -> Limits:
-    """The limits of files of a schema, sizes in bytes."""
-    empty = pa.BufferOutputStream()
-    _writer(empty, schema, "none").close()
-    data = empty.getvalue()
-    columns = pq.read_metadata(pa.BufferReader(data)).num_columns
-    row_group = min(max_file_size // ROW_GROUPS_PER_FILE, MAX_ROW_GROUP_BYTES)
-    return Limits(max_file_size, row_group, data.size, columns * _FOOTER_BYTES)
-
-
-def _writer(
-    output: Any, schema: pa.Schema, compression: str, *, checksums: bool = False
-) -> pq.ParquetWriter:
-    """Every choice that makes a difference to the bytes, or to who can read them."""
-    return pq.ParquetWriter(
-        output,
-        schema,
-        version="2.4",
-        data_page_version="1.0",
-        compression=compression,
-        compression_level=_LEVELS.get(compression),
-        use_dictionary=True,
-        write_statistics=True,
-        write_page_checksum=checksums,
-        store_schema=True,
-        use_compliant_nested_type=False,  # lists' elements are called `item`, as in Materialize's
-    )
 
 
 class SinkFile:
