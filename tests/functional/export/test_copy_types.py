@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.rows.columns import canonical_columns, exported_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.job import ship_executor_code

@@ -7,6 +7,7 @@ import pytest
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
+from dbt.adapters.mzs3.formats.registry import FORMATS
 
 
 def parse(**config: Any) -> CopyOptions:
@@ -115,7 +116,7 @@ def test_all_problems_are_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({"format": "json"}, "format must be one of csv, parquet, not 'json'"),
+        ({"format": "json"}, f"format must be one of {', '.join(FORMATS)}, not 'json'"),
         ({"compression": "lz4"}, "compression must be one of none, gzip, zstd, not 'lz4'"),
         (
             {"format": "parquet", "header": True},

@@ -5,7 +5,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, LogicalType
-from dbt.adapters.mzs3.formats.parquet.format import ParquetFormat
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.rows.columns import (
     SIGNED,
     column_problems,

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
-from dbt.adapters.mzs3.formats.format import Sink
+from dbt.adapters.mzs3.arrow.arrays import is_binary, is_list, is_string, running_total
+from dbt.adapters.mzs3.formats.columnar_types import file_columns
+from dbt.adapters.mzs3.formats.format import (
+    LogicalType,
+    OpenFile,
+    Sink,
+    SinkFile,
+    in_pieces,
+    rows_within,
+)
+
+# A group is this share of a file, as Materialize's row groups are, but no more than a worker can
+# hold twice over: as rows, and as the columns that are written.
+GROUPS_PER_FILE = 5
+MAX_GROUP_BYTES = 32 << 20
 
 # A row is never free, so that a group has an end even where all values are.
 _ROW_BYTES = 1
@@ -31,19 +44,42 @@ class RowBlock:
 
 
 @dataclass(frozen=True)
+class ColumnarWriter:
+    """Writes rows to files of a schema that `file_schema` has made for them; see `FileWriter`."""
+
+    schema: pa.Schema
+    logical_types: Sequence[LogicalType]
+    title: str
+    open: Callable[[Sink], OpenFile]
+
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
+        """The rows in the files' types, a few megabytes at a time."""
+        for piece in in_pieces(rows):
+            columns = file_columns(piece, self.schema, self.logical_types, self.title)
+            yield RowBlock(columns, row_ends(piece))
+
+
+@dataclass(frozen=True)
 class Limits:
-    """Sizes in bytes: of a file, of a row group in memory, and of what a footer has anyhow and
-    for each row group."""
+    """How large a file may become, and how large its footer is; in bytes.
+
+    `footer` is what a footer has anyhow, `footer_of_group` what it has for each group.
+    """
 
     file: int
-    row_group: int
     footer: int
     footer_of_group: int
 
+    @property
+    def group(self) -> int:
+        """How much memory the rows of a group may take."""
+        return min(self.file // GROUPS_PER_FILE, MAX_GROUP_BYTES)
+
 
 class GroupedFile(ABC):
-    """One file, whose rows are held back until they are a group.
+    """One file, whose rows are held back until they are a group; a larger row is one of its own.
 
+    It ends before the group that, if it is as large as the file's largest, would pass the limit.
     Memory: a group twice, as rows and as columns, and what Arrow's writer holds.
     """
 
@@ -51,8 +87,8 @@ class GroupedFile(ABC):
         self._sink = sink
         self._schema = schema
         self._limits = limits
-        self._group = _RowGroup(len(schema), limits.row_group)
-        self._largest = 0
+        self._columns: list[list[pa.Array]] = [[] for _ in schema]
+        self._rows = self._bytes = self._largest = 0
         self._footer = limits.footer + limits.footer_of_group
         self._full = False
         self._output = SinkFile(sink)
@@ -60,16 +96,16 @@ class GroupedFile(ABC):
     def take(self, piece: RowBlock, start: int) -> int:
         """The rows up to the end of the group after which the file is full."""
         while start < len(piece) and not self._full:
-            end = self._group.fill(piece, start)
+            end = self._hold(piece, start)
             if end == start:
-                self._write_group()
+                self._write_held()
             start = end
         return start
 
     def close(self) -> None:
         """Write the last group and the footer."""
-        if self._group.rows:
-            self._write_group()
+        if self._rows:
+            self._write_held()
         self._end()
 
     @abstractmethod
@@ -78,95 +114,41 @@ class GroupedFile(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """Write the footer."""
+        """Write the footer, and what makes a file of one without rows."""
 
     def __del__(self) -> None:
         # pyarrow's writer ends its file when it is dropped, and a failed file has no use for it.
-        self._output.shut()
+        self._output.is_given_up = True
 
-    def _write_group(self) -> None:
-        before = self._sink.bytes
-        self._write(pa.Table.from_arrays(self._group.pop(), schema=self._schema))
-        self._largest = max(self._largest, self._sink.bytes - before)
-        self._footer += self._limits.footer_of_group
-        with_another = self._sink.bytes + self._largest + self._footer
-        self._full = with_another > self._limits.file
-
-
-class _RowGroup:
-    """Rows held back until `target` bytes are full."""
-
-    def __init__(self, columns: int, target: int) -> None:
-        self._target = target
-        self._columns: list[list[pa.Array]] = [[] for _ in range(columns)]
-        self._bytes = 0
-        self.rows = 0
-
-    def fill(self, piece: RowBlock, start: int) -> int:
-        """Add the rows that there is room for, found by bisection; at least one if it is empty."""
+    def _hold(self, piece: RowBlock, start: int) -> int:
+        """Hold the rows that the group has room for, found by bisection; at least one."""
         ends = piece.ends
-        room = max(0, self._target - self._bytes)
-        end = bisect_right(ends, ends[start] + room, lo=start, hi=len(ends)) - 1
-        if end == start and not self.rows:
+        end = rows_within(ends, start, self._limits.group - self._bytes)
+        if end == start and not self._rows:
             end = start + 1
         if end > start:
             for chunks, values in zip(self._columns, piece.columns, strict=True):
                 chunks.append(values.slice(start, end - start))
             self._bytes += ends[end] - ends[start]
-            self.rows += end - start
+            self._rows += end - start
         return end
 
-    def pop(self) -> list[pa.Array]:
+    def _write_held(self) -> None:
+        before = self._sink.bytes
+        self._write(pa.Table.from_arrays(self._held(), schema=self._schema))
+        self._rows = self._bytes = 0
+        self._largest = max(self._largest, self._sink.bytes - before)
+        self._footer += self._limits.footer_of_group
+        with_another = self._sink.bytes + self._largest + self._footer
+        self._full = with_another > self._limits.file
+
+    def _held(self) -> list[pa.Array]:
         """The columns, each in one array: how its pages are cut depends on chunks."""
         columns = []
         for chunks in self._columns:
             columns.append(pa.concat_arrays(chunks))
             chunks.clear()
-        self._bytes = self.rows = 0
         return columns
-
-
-class SinkFile:
-    """Passes on what is written to it, in buffers of their own, until it is shut."""
-
-    def __init__(self, sink: Sink) -> None:
-        self.closed = False
-        self._sink = sink
-        self._start = sink.bytes
-        self._shut = False
-
-    def write(self, data: bytes) -> int:
-        """Take bytes, or a buffer that the writer may use again."""
-        if not self._shut:
-            self._sink.append(memoryview(bytes(data)))
-        return len(data)
-
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self._sink.bytes - self._start
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """The sink is its owner's to close."""
-        self.closed = True
-
-    def shut(self) -> None:
-        """Take nothing more."""
-        self._shut = True
-
-    def writable(self) -> bool:
-        """It is for writing only."""
-        return True
-
-    def readable(self) -> bool:
-        """It is not for reading."""
-        return False
-
-    def seekable(self) -> bool:
-        """It has no way back."""
-        return False
 
 
 def row_ends(rows: pa.RecordBatch) -> memoryview:
@@ -178,8 +160,7 @@ def row_ends(rows: pa.RecordBatch) -> memoryview:
     sizes = pa.repeat(pa.scalar(_ROW_BYTES, pa.int64()), rows.num_rows)
     for values in rows.columns:
         sizes = pc.add(sizes, _sizes(values))
-    ends = _ends(sizes)
-    return memoryview(ends.buffers()[1]).cast("q")[: rows.num_rows + 1]
+    return memoryview(running_total(sizes).buffers()[1]).cast("q")[: rows.num_rows + 1]
 
 
 def _sizes(values: pa.Array) -> Any:
@@ -188,17 +169,19 @@ def _sizes(values: pa.Array) -> Any:
     if pa.types.is_map(data_type):
         values = values.cast(pa.list_(pa.struct([data_type.key_field, data_type.item_field])))
         data_type = values.type
-    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+    if is_list(data_type):
         return pc.add(_list_sizes(values), _OFFSET_BYTES)
     if pa.types.is_struct(data_type):
         total: Any = pa.scalar(0, pa.int64())
         for child in values.flatten():
             total = pc.add(total, _sizes(child))
         return total
-    if _has_offsets(data_type):
+    if is_string(data_type) or is_binary(data_type):
         lengths = pc.cast(pc.binary_length(values), pa.int64())
         return pc.add(pc.fill_null(lengths, 0), _OFFSET_BYTES)
-    return pa.scalar(_fixed_width(data_type), pa.int64())
+    if pa.types.is_null(data_type):
+        return pa.scalar(_OFFSET_BYTES, pa.int64())
+    return pa.scalar(max(1, data_type.bit_width // 8), pa.int64())
 
 
 def _list_sizes(lists: pa.Array) -> Any:
@@ -206,22 +189,7 @@ def _list_sizes(lists: pa.Array) -> Any:
     elements = _sizes(lists.flatten())
     if isinstance(elements, pa.Scalar):
         return pc.multiply(lengths, elements)
-    last = _ends(lengths).slice(1)
+    last = running_total(lengths).slice(1)
     first = pc.subtract(last, lengths)
-    ends = _ends(elements)
+    ends = running_total(elements)
     return pc.subtract(ends.take(last), ends.take(first))
-
-
-def _ends(sizes: pa.Array) -> pa.Array:
-    zero = pa.array([0], pa.int64())
-    return pa.concat_arrays([zero, pc.cumulative_sum(sizes)])
-
-
-def _has_offsets(data_type: pa.DataType) -> bool:
-    return is_string(data_type) or is_binary(data_type)
-
-
-def _fixed_width(data_type: pa.DataType) -> int:
-    if pa.types.is_null(data_type):
-        return _OFFSET_BYTES
-    return max(1, int(data_type.bit_width) // 8)

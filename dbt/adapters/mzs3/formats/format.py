@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
@@ -33,6 +35,10 @@ class LogicalType:
     kind: Kind = "plain"
     children: tuple[LogicalType, ...] = ()
 
+    def of_children(self, count: int) -> tuple[LogicalType, ...]:
+        """The meanings of so many nested values, which are plain where nothing else is said."""
+        return self.children or (PLAIN,) * count
+
 
 PLAIN = LogicalType()
 
@@ -54,6 +60,30 @@ class Sink(Protocol):
 
     def append(self, data: memoryview) -> None:
         """Take `data`, whose buffer must not change afterwards."""
+
+
+class SinkFile(io.RawIOBase):
+    """A file to Arrow that passes on what is written, until it is given up."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._sink = sink
+        self.is_given_up = False
+
+    def write(self, data: Any, /) -> int:
+        """Take bytes, or a buffer that the writer may use again."""
+        taken = bytes(data)
+        if not self.is_given_up:
+            self._sink.append(memoryview(taken))
+        return len(taken)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._sink.bytes
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
 
 
 class OpenFile(Protocol):
@@ -192,6 +222,14 @@ class ExportFormat(ABC):
         Raises OSError, ArrowException or ValueError for what is no file of the format. A file
         that is read in order is fetched from S3 once, as its hash is made of what is read.
         """
+
+
+def rows_within(ends: memoryview, start: int, room: int) -> int:
+    """Where the rows from `start` on that fit into so many bytes end, by bisection.
+
+    `ends[i]:ends[i + 1]` are the bytes of row i.
+    """
+    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
 
 
 def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.format import ExportFormat
-from dbt.adapters.mzs3.formats.parquet.format import ParquetFormat
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 
 FORMATS: Mapping[str, type[ExportFormat]] = {
     each.name: each

@@ -8,7 +8,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType, in_pieces
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plain_encoder import plain_line
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 LONG = st.integers(-(2**63), 2**63 - 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.formats.csv import records
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.csv.records import RecordCounter
 
 DIALECTS = {

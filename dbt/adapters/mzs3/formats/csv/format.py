@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from dbt.adapters.mzs3.config.values import flag, names_or_all, text
-from dbt.adapters.mzs3.formats.csv.compress import CompressedCsvFile
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import EVERY_COLUMN, CsvEncoder, CsvFile
+from dbt.adapters.mzs3.formats.csv.encode import EVERY_COLUMN, CsvEncoder
+from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile, CsvFile, Lines
 from dbt.adapters.mzs3.formats.csv.records import BLOCK_BYTES, RecordCounter
-from dbt.adapters.mzs3.formats.csv.values import Lines
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
     LogicalType,

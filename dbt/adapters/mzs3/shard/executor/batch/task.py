@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import LogicalType
-from dbt.adapters.mzs3.formats.parquet.format import ParquetFormat
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.shard.executor.batch.read import (
     COMPARED,
     BatchError,

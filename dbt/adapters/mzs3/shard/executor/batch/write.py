@@ -13,7 +13,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.columnar import RowBlock, row_ends
 from dbt.adapters.mzs3.formats.format import OpenFile, Sink, in_pieces
-from dbt.adapters.mzs3.formats.parquet.format import ParquetFile, limits_of
+from dbt.adapters.mzs3.formats.parquet import ParquetFile, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.encode import stored
 from dbt.adapters.mzs3.shard.executor.wire import as_wire

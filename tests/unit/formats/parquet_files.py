@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.formats.format import PLAIN
-from dbt.adapters.mzs3.formats.parquet.format import ParquetFormat
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 
 
 class Bytes:

@@ -7,8 +7,8 @@ import pytest
 from parquet_files import files_of, opened, read, writer_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.columnar_types import distinct, file_columns, file_schema
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
-from dbt.adapters.mzs3.formats.parquet.types import distinct, file_columns, file_schema
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.int8())]))
@@ -45,7 +45,7 @@ def extension(field):
 
 
 def only_field(wire, logical_type=PLAIN):
-    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,))
+    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,), "Parquet")
     return field
 
 
@@ -93,7 +93,7 @@ def test_schema_is_in_the_file():
     logical_types = [logical_type for _, logical_type, *_ in TYPES]
     [data] = files_of(wire, [], logical_types)
     assert opened(data).schema_arrow.equals(
-        file_schema(wire, tuple(logical_types)), check_metadata=True
+        file_schema(wire, tuple(logical_types), "Parquet"), check_metadata=True
     )
 
 
@@ -182,8 +182,11 @@ def test_all_nans_have_the_same_bits():
     lists = pa.ListArray.from_arrays([0, 1, 2], doubles)
     columns = file_columns(
         pa.RecordBatch.from_arrays([doubles, lists], names=["d", "l"]),
-        file_schema(pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN)),
+        file_schema(
+            pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN), "Parquet"
+        ),
         (PLAIN, PLAIN),
+        "Parquet",
     )
     for values in (columns[0], columns[1].flatten()):
         written = pa.Array.from_buffers(pa.int64(), 2, values.buffers(), offset=values.offset)

@@ -1,8 +1,7 @@
-"""CSV files: whole lines, up to exactly `max_file_size`."""
+"""Rows as the lines of CSV."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -19,40 +18,14 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     quoted,
     text_scalar,
 )
-from dbt.adapters.mzs3.formats.csv.scalars import Formatter, NotUtf8
-from dbt.adapters.mzs3.formats.csv.values import Lines, formatter_of
-from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType, Sink
+from dbt.adapters.mzs3.formats.csv.scalars import Formatter, require_utf8
+from dbt.adapters.mzs3.formats.csv.values import formatter_of
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 EVERY_COLUMN = "*"
 # PostgreSQL before 18 takes a line of only this for the end of the data.
 END_OF_DATA = "\\."
 ANY_TEXT = Formatter(lambda values: values, None)
-
-
-class CsvFile:
-    """One uncompressed file."""
-
-    def __init__(self, sink: Sink, header: bytes, max_file_size: int) -> None:
-        self._sink = sink
-        self._max_file_size = max_file_size
-        self._empty = True
-        if header:
-            sink.append(memoryview(header))
-
-    def take(self, lines: Lines, start: int) -> int:
-        """As many whole lines as fit, found by bisection."""
-        offsets = lines.offsets
-        room = max(0, self._max_file_size - self._sink.bytes)
-        end = bisect_right(offsets, offsets[start] + room, lo=start, hi=len(offsets)) - 1
-        if end == start and self._empty:
-            end = start + 1
-        if end > start:
-            self._sink.append(lines.data[offsets[start] : offsets[end]])
-            self._empty = False
-        return end
-
-    def close(self) -> None:
-        """Nothing: a CSV file ends with its last line."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +78,8 @@ class CsvEncoder:
                 f"column {name}: CSV has no text for values of type {values.type}; leave it out, "
                 "or select it as another type, such as string"
             )
-        try:
+        with require_utf8(name, "CSV"):
             text = formatter.write(values)
-        except NotUtf8 as error:
-            raise ExecutorError(
-                f"column {name} holds text that is not valid UTF-8, which CSV can't carry. "
-                "Select make_valid_utf8() of it, or cast it to binary."
-            ) from error
         if EVERY_COLUMN in self.force_quote or name in self.force_quote:
             return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
         return self._quoted_where_needed(text, formatter)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.formats.columnar import GroupedFile, Limits, RowBlock, row_ends
+from dbt.adapters.mzs3.formats.columnar import ColumnarWriter, GroupedFile, Limits
+from dbt.adapters.mzs3.formats.columnar_types import file_schema
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
+    FileWriter,
     LogicalType,
-    OpenFile,
     Sink,
     StoredAs,
-    in_pieces,
 )
-from dbt.adapters.mzs3.formats.parquet.types import file_columns, file_schema
-
-# A row group is this share of a file, as Materialize's are, but no more than a worker can hold
-# twice over: as rows, and as the columns that are written.
-ROW_GROUPS_PER_FILE = 5
-MAX_ROW_GROUP_BYTES = 32 << 20
 
 # About what a footer has for one column of one row group, unless statistics are long texts.
 _FOOTER_BYTES = 112
@@ -61,39 +55,20 @@ class ParquetFormat(ExportFormat):
 
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
-    ) -> ParquetFileWriter:
-        """What writes the rows in the files' types."""
-        return ParquetFileWriter(schema, logical_types, self.compression, max_file_size)
+    ) -> FileWriter:
+        """What writes the rows in the types of `columnar_types`."""
+        types = file_schema(schema, logical_types, self.title)
+        limits = limits_of(types, max_file_size)
+        return ColumnarWriter(
+            types,
+            logical_types,
+            self.title,
+            lambda sink: ParquetFile(sink, types, self.compression, limits),
+        )
 
     def count_rows(self, file: pa.NativeFile) -> int:
         """What the footer says."""
         return int(pq.read_metadata(file).num_rows)
-
-
-class ParquetFileWriter:
-    """Files of rows of one schema, whose columns have these meanings."""
-
-    def __init__(
-        self,
-        schema: pa.Schema,
-        logical_types: Sequence[LogicalType],
-        compression: str,
-        max_file_size: int,
-    ) -> None:
-        self._schema = file_schema(schema, logical_types)
-        self._logical_types = logical_types
-        self._compression = compression
-        self._limits = limits_of(self._schema, max_file_size)
-
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
-        """The rows in the files' types, a few megabytes at a time."""
-        for piece in in_pieces(rows):
-            columns = file_columns(piece, self._schema, self._logical_types)
-            yield RowBlock(columns, row_ends(piece))
-
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file."""
-        return ParquetFile(sink, self._schema, self._compression, self._limits)
 
 
 class ParquetFile(GroupedFile):
@@ -124,8 +99,7 @@ def limits_of(schema: pa.Schema, max_file_size: int) -> Limits:
     _writer(empty, schema, "none").close()
     data = empty.getvalue()
     columns = pq.read_metadata(pa.BufferReader(data)).num_columns
-    row_group = min(max_file_size // ROW_GROUPS_PER_FILE, MAX_ROW_GROUP_BYTES)
-    return Limits(max_file_size, row_group, data.size, columns * _FOOTER_BYTES)
+    return Limits(max_file_size, data.size, columns * _FOOTER_BYTES)
 
 
 def _writer(
