@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 # Large enough for Arrow's speed, small enough for a worker's memory.
 PIECE_BYTES = 8 << 20
 
+# Columns that travel with the rows to workers, and are no content.
+PART_COLUMN = "_mz_part"
+HASH_COLUMN = "_mz_hash"
+
 Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
 
 

@@ -164,25 +164,12 @@ def column_problems(schema: T.StructType, file_format: ExportFormat | None = Non
     """Everything in the columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
-    parts = [part for f in schema.fields for part in _parts_of(shown_name(f.name), f.dataType)]
+    parts = [part for f in schema.fields for part in _with_inner(shown_name(f.name), f.dataType)]
     problems = [problem for path, kind in parts for problem in _problems(path, kind)]
     if file_format is not None:
         types = [(path, kind.simpleString()) for path, kind in parts]
         problems += file_format.column_problems(schema.fieldNames(), types)
     return problems
-
-
-def _parts_of(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
-    """A column, and all that is nested in it, each with its path."""
-    yield path, kind
-    if isinstance(kind, T.ArrayType):
-        yield from _parts_of(f"{path}[]", kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _parts_of(f"{path}.key", kind.keyType)
-        yield from _parts_of(f"{path}.value", kind.valueType)
-    elif isinstance(kind, T.StructType):
-        for field in kind.fields:
-            yield from _parts_of(f"{path}.{shown_name(field.name)}", field.dataType)
 
 
 def view_problems(schema: T.StructType) -> list[str]:
@@ -224,8 +211,21 @@ def _logical_type(kind: T.DataType) -> LogicalType:
     return LogicalType("interval") if isinstance(kind, INTERVALS) else PLAIN
 
 
+def _with_inner(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
+    """The type of the column, or the part of one, at `path`, and the types inside at theirs."""
+    yield path, kind
+    if isinstance(kind, T.ArrayType):
+        yield from _with_inner(f"{path}[]", kind.elementType)
+    elif isinstance(kind, T.MapType):
+        yield from _with_inner(f"{path}.key", kind.keyType)
+        yield from _with_inner(f"{path}.value", kind.valueType)
+    elif isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _with_inner(f"{path}.{shown_name(field.name)}", field.dataType)
+
+
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:
-    """What is wrong with a part of a column itself."""
+    """What is wrong with the type itself, whatever is inside of it."""
     if isinstance(kind, T.StructType):
         # Legal in a query if not in a table; Arrow refuses them, and Spark's own paths can't tell
         # fields apart that differ in case alone.
@@ -241,7 +241,7 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
             "the digits behind the microsecond; select it as a string, or as "
             f"time({_TIME_DIGITS})"
         )
-    elif not isinstance(kind, (T.ArrayType, T.MapType, *_SCALARS)):
+    elif not isinstance(kind, (*_SCALARS, T.ArrayType, T.MapType)):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"

@@ -9,13 +9,11 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.formats.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
 from dbt.adapters.mzs3.rows.columns import order_keys
 
 MAX_PARTS = 10_000
-# Columns that travel with the rows, and are no content.
-PART_COLUMN = "_mz_part"
-_HASH = "_mz_hash"
 _FIRST = "_mz_first"
 _SPREAD = "_mz_spread"
 
@@ -60,20 +58,20 @@ def in_parts(
     keys = order_keys(rows.schema)
     # A hash passes over NULLs: without telling where they are, (1, NULL) is as (NULL, 1).
     nulls = [F.expr(f"isnull({name})") for name in names]
-    hashed = rows.select(F.xxhash64(*keys, *nulls).alias(_HASH), *names)
-    part = f"pmod({_HASH}, {parts})"
+    hashed = rows.select(F.xxhash64(*keys, *nulls).alias(HASH_COLUMN), *names)
+    part = f"pmod({HASH_COLUMN}, {parts})"
     if folder:
         hashed = _spread(hashed, folder, parts)
-        part = f"pmod({_FIRST} + pmod({_HASH}, {_SPREAD}), {parts})"
+        part = f"pmod({_FIRST} + pmod({HASH_COLUMN}, {_SPREAD}), {parts})"
     part = f"cast({part} as int)"
     if assumed.narrow_rows:
         part = only_if_narrow(part, rows.schema)
-    spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", _HASH, *names)
+    spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *names)
     # A partition is one part, so it need not be a key of the sort.
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
     if assumed.distinct_hashes:
-        return apart.sortWithinPartitions(_HASH)  # Spark sorts by one integer in linear time
-    return apart.sortWithinPartitions(*folder, _HASH, *keys).select(PART_COLUMN, *names)
+        return apart.sortWithinPartitions(HASH_COLUMN)  # Spark sorts by one integer in linear time
+    return apart.sortWithinPartitions(*folder, HASH_COLUMN, *keys).select(PART_COLUMN, *names)
 
 
 def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.formats.format import PART_COLUMN
 from dbt.adapters.mzs3.rows.columns import NestedTransform, order_keys
-from dbt.adapters.mzs3.rows.plan import PART_COLUMN
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 DIFF = "d"

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.formats.format import ExportedColumn
+from dbt.adapters.mzs3.formats.format import PART_COLUMN, ExportedColumn
 from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.columns import order_keys
-from dbt.adapters.mzs3.rows.plan import PART_COLUMN, in_parts
+from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.executor.batch.task import BatchSpec
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, Encoding, TaggedColumn
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
