@@ -29,8 +29,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write.job import persist_shard
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 
 UPDATED = "pmod(hash(id, 9), 1000) < {}"
 WIDE, FETCHED = 40, ["c7", "c31"]
@@ -64,12 +63,12 @@ class Bench(Session):
         """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
         versions = self._versions(rows)
         first = self.persist(versions[0], "diff", encoding)
-        ways: dict[str, Callable[[int], WriteResult]] = {
+        ways: dict[str, Callable[[int], PersistResult]] = {
             "copy_to_s3": lambda turn: self.export(versions[turn % 2]),
             "persist_shard": lambda turn: self.persist(versions[(turn + 1) % 2], "diff", encoding),
         }
         seconds: dict[str, list[float]] = {way: [] for way in ways}
-        results: dict[str, WriteResult] = {}
+        results: dict[str, PersistResult] = {}
         for turn in range(rounds + 1):  # the first one warms up
             for way, run in ways.items():
                 started = time.perf_counter()
@@ -96,7 +95,7 @@ class Bench(Session):
             f"{some / everything:.1%} of the {everything:,} of all"
         )
 
-    def export(self, query: str) -> WriteResult:
+    def export(self, query: str) -> PersistResult:
         """A full export as Parquet."""
         self.exports += 1
         return copy_to_s3(
@@ -108,7 +107,7 @@ class Bench(Session):
             as_of=0,
         )
 
-    def persist(self, query: str, name: str, encoding: str) -> WriteResult:
+    def persist(self, query: str, name: str, encoding: str) -> PersistResult:
         """A run of a model into the shard of this name."""
         self.runs += 1
         return persist_shard(

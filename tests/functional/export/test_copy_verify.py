@@ -9,12 +9,12 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 from faulty_s3 import FaultyS3, Flaky, Request, connection_to
 
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.verify_copy import Verification, verify_copy
 from dbt.adapters.mzs3.formats.registry import FORMATS
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 
 # Newlines, quotes, NULLs and empty texts, in several files.
 ROWS = """

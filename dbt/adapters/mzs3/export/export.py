@@ -36,6 +36,18 @@ _MAX_OBJECT = 5 << 40
 
 
 @dataclass(frozen=True)
+class CopyResult:
+    """A committed export: its files are visible by way of the `manifest`."""
+
+    rows: int
+    location: str
+    manifest: str
+    files: int
+    bytes: int
+    as_of: int
+
+
+@dataclass(frozen=True)
 class Export:
     """What is the same for the whole of one export; `options.parts` is set."""
 
