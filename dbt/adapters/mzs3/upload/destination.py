@@ -59,32 +59,26 @@ def _probe_key(prefix: Prefix) -> str:
 
 @contextmanager
 def proof_of_writing(prefix: Prefix) -> Iterator[str]:
-    """Opens an upload, sends a part and aborts it: nothing is left. Its id while it is open.
+    """The id of an upload that is open, with a part, while the block runs, and then aborted.
 
     Raises S3Error, which names the missing permission.
     """
     key = _probe_key(prefix)
+    doing = f"opening an upload at {prefix.uri}"
+    upload_id = None
     try:
-        create: Any = prefix.client.create_multipart_upload
-        # As files are made: what a KMS key or an ACL denies is found here.
-        opened = create(Bucket=prefix.location.bucket, Key=key, **prefix.properties)
-    except AwsFailure as exc:
-        doing = f"opening an upload at {prefix.uri}"
-        raise S3Error(describe(exc, doing, prefix.permissions)) from exc
-    try:
-        _send_a_part(prefix, key, opened["UploadId"])
-        yield opened["UploadId"]
+        try:
+            # As files are made: what a KMS key or an ACL denies is found here.
+            upload_id = prefix.begin_upload(key, prefix.properties)
+            # A bucket may take the upload and refuse its parts.
+            doing = f"sending a part of an upload at {prefix.uri}"
+            Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
+        except AwsFailure as exc:
+            raise S3Error(describe(exc, doing, prefix.permissions)) from exc
+        yield upload_id
     finally:
-        _abort_probe(prefix, key, opened["UploadId"])
-
-
-def _send_a_part(prefix: Prefix, key: str, upload_id: str) -> None:
-    """A bucket may take the upload and refuse its parts, for want of a right to a key or else."""
-    try:
-        Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
-    except AwsFailure as exc:
-        doing = f"sending a part of an upload at {prefix.uri}"
-        raise S3Error(describe(exc, doing, prefix.permissions)) from exc
+        if upload_id is not None:
+            _abort_probe(prefix, key, upload_id)
 
 
 def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:

@@ -146,20 +146,13 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
 
 def _parts_of(prefix: Prefix, key: str, upload_id: str) -> OpenUpload | None:
     """What S3 has of an upload; None if it is gone by now."""
-    pages = prefix.client.get_paginator("list_parts").paginate(
-        Bucket=prefix.location.bucket, Key=key, UploadId=upload_id
-    )
-    parts: dict[int, tuple[str, int]] = {}
     try:
-        for page in pages:
-            for part in page.get("Parts", []):
-                parts[part["PartNumber"]] = (part["ETag"], part["Size"])
+        return OpenUpload(upload_id, prefix.parts_of(key, upload_id))
     except AwsFailure as exc:
         if is_missing(exc):
             return None
         doing = f"listing what is uploaded of {prefix.uri_of(key)}"
         raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
-    return OpenUpload(upload_id, parts)
 
 
 @dataclass(frozen=True)
