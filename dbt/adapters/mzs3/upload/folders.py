@@ -71,16 +71,8 @@ def _value(name: str, text: str | None) -> str:
 
 def _starts(keys: Sequence[pa.Array]) -> list[int]:
     """Where a row differs from the one before it in any key; 0 first, for a batch with rows."""
-    length = len(keys[0])
-    if length == 0:
-        return []
-    changed = pa.repeat(pa.scalar(False), length - 1)
-    for key in keys:
-        before, after = key.slice(0, length - 1), key.slice(1)
-        differ = pc.fill_null(pc.not_equal(before, after), False)
-        nulls = pc.not_equal(before.is_null(), after.is_null())
-        changed = pc.or_(changed, pc.or_(differ, nulls))
-    return [0, *[index + 1 for index in pc.indices_nonzero(changed).to_pylist()]]
+    ends = (pc.run_end_encode(key).run_ends.to_pylist() for key in keys)
+    return sorted({0}.union(*ends) - {len(keys[0])})
 
 
 def _folder_text(values: pa.Array) -> pa.Array:
