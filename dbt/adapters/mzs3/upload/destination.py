@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
@@ -64,21 +64,16 @@ def proof_of_writing(prefix: Prefix) -> Iterator[str]:
     Raises S3Error, which names the missing permission.
     """
     key = _probe_key(prefix)
-    doing = f"opening an upload at {prefix.uri}"
-    upload_id = None
+    with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
+        # As files are made: what a KMS key or an ACL denies is found here.
+        upload_id = prefix.begin_upload(key, prefix.properties)
     try:
-        try:
-            # As files are made: what a KMS key or an ACL denies is found here.
-            upload_id = prefix.begin_upload(key, prefix.properties)
-            # A bucket may take the upload and refuse its parts.
-            doing = f"sending a part of an upload at {prefix.uri}"
+        # A bucket may take the upload and refuse its parts.
+        with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
             Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
-        except AwsFailure as exc:
-            raise S3Error(describe(exc, doing, prefix.permissions)) from exc
         yield upload_id
     finally:
-        if upload_id is not None:
-            _abort_probe(prefix, key, upload_id)
+        _abort_probe(prefix, key, upload_id)
 
 
 def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
@@ -98,8 +93,6 @@ def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
 
 def prove_deleting(prefix: Prefix) -> None:
     """Deletes an object that is not there; raises S3Error where that is denied."""
-    try:
+    doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
+    with explained(doing, "s3:DeleteObject"):
         prefix.delete(_probe_key(prefix))
-    except AwsFailure as exc:
-        doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
-        raise S3Error(describe(exc, doing, "s3:DeleteObject")) from exc

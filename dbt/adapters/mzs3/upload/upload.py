@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
@@ -141,24 +141,18 @@ class FileUpload:
     def _open(self) -> str:
         if self._known is not None:
             return self._known.upload_id
-        try:
+        with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
             return self._uploader.prefix.begin_upload(self.key, self._properties)
-        except AwsFailure as exc:
-            doing = f"opening an upload of {self.uri}"
-            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
 
     def _upload(self, upload_id: str, number: int, body: _Bytes) -> str:
         etag = self._known.etag_if_equal(number, body) if self._known else None
         if etag is not None:
             return etag
         put = self._uploader.parts.put
-        try:
+        with explained(f"uploading part {number} of {self.uri}", "s3:PutObject", ExecutorError):
             if number == 2 and self._spec.resumable and self._known is None:
                 put(self.key, upload_id, NOTE_PART, note_of(self._properties))
             return put(self.key, upload_id, number, body)
-        except AwsFailure as exc:
-            doing = f"uploading part {number} of {self.uri}"
-            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
 
 
 class Uploader:

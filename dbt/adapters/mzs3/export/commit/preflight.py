@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.existing import (
     Existing,
@@ -172,10 +172,8 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
     Forward if that is possible, else back. Raises CopyError if neither could be done, S3Error if
     the location can't be listed, LocationError if other runs keep committing there.
     """
-    try:
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         there = prefix.find(prefix.key(COMMITTING))
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     if there is None:
         return Recovered()
     finished: str | None = None
