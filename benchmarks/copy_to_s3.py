@@ -22,7 +22,7 @@ from session import BUCKET, Session, median_seconds
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
 
 from dbt.adapters.mzs3.config.values import parse_size
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.export.export import CopyResult
 
 
 def main() -> None:
@@ -117,7 +117,7 @@ class Bench(Session):
                 f"{memory.peak / 1e6:,.0f} MB in a worker"
             )
 
-    def export(self, query: str, **options: object) -> WriteResult:
+    def export(self, query: str, **options: object) -> CopyResult:
         """One export, to a location of its own, as the server remembers what was in a folder."""
         shutil.rmtree(self.s3_folder / BUCKET / str(self.exports), ignore_errors=True)
         self.exports += 1

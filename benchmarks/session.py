@@ -10,9 +10,9 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 BUCKET = "bench"
 
@@ -41,7 +41,7 @@ class Session:
             }
         )
 
-    def copy(self, query: str, prefix: str, **options: object) -> WriteResult:
+    def copy(self, query: str, prefix: str, **options: object) -> CopyResult:
         """An export of the query below a prefix of the bucket."""
         return copy_to_s3(
             self.spark,

@@ -23,10 +23,10 @@ from session import BUCKET, Session, median_seconds
 from table import TABLE
 
 from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write.job import persist_shard
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 
 UPDATED = "pmod(hash(id, 9), 1000) < {}"
 WIDE, FETCHED = 40, ["c7", "c31"]
@@ -60,7 +60,7 @@ class Bench(Session):
         """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
         versions = self._versions(rows)
         first = self.persist(versions[0], "diff", encoding)
-        results: dict[str, WriteResult] = {}
+        results: dict[str, CopyResult | PersistResult] = {}
 
         def export(turn: int) -> None:
             results["copy_to_s3"] = self.export(versions[turn % 2])
@@ -88,12 +88,12 @@ class Bench(Session):
             f"{some / everything:.1%} of the {everything:,} of all"
         )
 
-    def export(self, query: str) -> WriteResult:
+    def export(self, query: str) -> CopyResult:
         """A full export as Parquet."""
         self.exports += 1
         return self.copy(query, f"export{self.exports}", format="parquet")
 
-    def persist(self, query: str, name: str, encoding: str) -> WriteResult:
+    def persist(self, query: str, name: str, encoding: str) -> PersistResult:
         """A run of a model into the shard of this name."""
         self.runs += 1
         return persist_shard(

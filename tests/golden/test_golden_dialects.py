@@ -9,7 +9,8 @@ import pytest
 from psycopg import sql
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.format import in_pieces
 
 pytestmark = pytest.mark.postgres
 
@@ -83,8 +84,9 @@ def test_dialect_is_written_as_postgres_writes_it(postgres, table, name, forced)
 
 
 def test_pieces_of_a_large_batch_are_written_as_postgres_writes_them(postgres, table, monkeypatch):
-    monkeypatch.setattr("dbt.adapters.mzs3.formats.csv.file.PIECE_BYTES", 10_000)
-    pieces = list(CsvEncoder(table.schema, CsvDialect()).encode_in_pieces(table))
+    monkeypatch.setattr("dbt.adapters.mzs3.formats.format.PIECE_BYTES", 10_000)
+    encoder = CsvEncoder(table.schema, CsvDialect())
+    pieces = [encoder.encode(rows) for rows in in_pieces(table)]
     assert len(pieces) > 100
     text = b"".join(line.as_buffer().to_pybytes() for piece in pieces for line in piece)
     g.assert_same(text, postgres.csv())

@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 
 pytestmark = pytest.mark.postgres
 

@@ -9,7 +9,7 @@ import pytest
 from test_golden_values import SCALARS, check
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 pytestmark = pytest.mark.postgres

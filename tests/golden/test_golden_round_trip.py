@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from test_golden_dialects import COLUMNS, DIALECTS
 
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 
 pytestmark = pytest.mark.postgres
 

@@ -21,14 +21,14 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import preflight
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, Recovered, prepare, recover
-from dbt.adapters.mzs3.export.export import Export
+from dbt.adapters.mzs3.export.export import CopyResult, Export
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects import concurrently
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload import reaper as upload_reaper
-from dbt.adapters.mzs3.upload.parts import Uploads, WriteResult
+from dbt.adapters.mzs3.upload.parts import Uploads
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
@@ -54,7 +54,7 @@ class Run:
     ids: str = ""
     same: tuple[str, ...] = ()
 
-    def __call__(self, ask: Ask) -> WriteResult:
+    def __call__(self, ask: Ask) -> CopyResult:
         prefix, export = _prefix(ask), self._export()
         _Ids.of(self.ids or self.name)
         preflight = self._prepared(prefix, export)
@@ -107,7 +107,7 @@ class Committing:
     preflight: Preflight
     files: tuple[PendingFile, ...]
 
-    def __call__(self, ask: Ask) -> WriteResult:
+    def __call__(self, ask: Ask) -> CopyResult:
         prefix = _prefix(ask)
         _Ids.of(f"{self.run.ids or self.run.name}-")
         reaper = copy.copy(self.preflight.reaper)
@@ -146,7 +146,7 @@ class _Quiet:
     target = None
     is_cancelled = False
 
-    def committed(self, result: WriteResult) -> WriteResult:
+    def committed(self, result: CopyResult) -> CopyResult:
         return result
 
     def __getattr__(self, name: str) -> Any:

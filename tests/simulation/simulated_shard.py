@@ -32,9 +32,9 @@ from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shar
 from dbt.adapters.mzs3.shard.state.store import from_document
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.write import job as write_job
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.shard.write.parts import Uploaded
 from dbt.adapters.mzs3.upload import reaper
-from dbt.adapters.mzs3.upload.parts import WriteResult
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
@@ -89,7 +89,7 @@ class Write:
     mode: str = "append"
     late: bool = False
 
-    def __call__(self, ask: Ask) -> WriteResult:
+    def __call__(self, ask: Ask) -> PersistResult:
         client = ShardClient(ask, late=self.late)
 
         def parts(_: Any, state: ShardState, __: int) -> Any:

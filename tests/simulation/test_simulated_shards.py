@@ -24,7 +24,7 @@ from simulated_shard import (
 )
 
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 
 KEEP_MS = 24 * HOUR_MS
 EIGHT_DAYS = Pass(192 * HOUR_MS)
@@ -44,7 +44,7 @@ class Ends:
 
     def check(self, shard: Shard, outcomes: tuple[Any, ...]) -> None:
         for actor, outcome in enumerate(outcomes):
-            if isinstance(outcome, WriteResult):
+            if isinstance(outcome, PersistResult):
                 assert actor in shard.wrote, "says that it wrote"
             elif isinstance(outcome, Exception) and not isinstance(outcome, UnknownWriteError):
                 assert actor not in shard.wrote, f"says that it did not write: {outcome}"

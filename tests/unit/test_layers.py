@@ -27,6 +27,7 @@ DOORS = {
 SHIPPED = (
     "arrow",
     "aws",
+    "config/values.py",
     "objects",
     "formats",
     "upload/folders.py",

@@ -1,11 +1,11 @@
 from dbt.adapters.contracts.connection import AdapterResponse
 
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.python_job import job_response, run_started_ms
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 
 def test_an_export_is_reported_as_documented():
-    result = WriteResult(
+    result = CopyResult(
         rows=12,
         location="s3://b/p/",
         manifest="s3://b/p/_manifest.json",

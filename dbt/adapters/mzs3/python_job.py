@@ -27,9 +27,10 @@ from dbt.adapters.mzs3.connections import as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
+from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 if TYPE_CHECKING:
     from dbt.adapters.mzs3.connections import Mzs3ConnectionManager
@@ -160,7 +161,7 @@ def job_response(result: Any) -> AdapterResponse:
     """dbt's response for the `result` of a job."""
     if isinstance(result, AdapterResponse):
         return result
-    if isinstance(result, WriteResult):
+    if isinstance(result, CopyResult | PersistResult):
         return CopyResponse(
             _message=f"COPY {result.rows}",
             code="COPY",

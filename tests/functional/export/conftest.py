@@ -11,10 +11,10 @@ import pytest
 from faulty_s3 import FaultyS3, connection_to
 from real_stores import keys_in, objects_in
 
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 _numbers = itertools.count()
 
@@ -47,7 +47,7 @@ def faulty(proxy: FaultyS3) -> FaultyS3:
 
 
 @pytest.fixture
-def copy(spark: Any, faulty: FaultyS3) -> Callable[..., WriteResult]:
+def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
     """`copy(query, location, **options)` through the server that can be made to refuse."""
 
     def run(
@@ -57,7 +57,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., WriteResult]:
         full_refresh: bool = False,
         context: RunContext = RunContext(),  # noqa: B008 - frozen
         **options: Any,
-    ) -> WriteResult:
+    ) -> CopyResult:
         return copy_to_s3(
             spark,
             query,

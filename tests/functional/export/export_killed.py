@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 # About 1 kB a row; 5 MB is the smallest upload part there is.
 QUERY = "select id, repeat(md5(concat('{text}', id)), 31) as filler from range({rows})"
@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {"parts": 3, "part_size": "5MB", "max_file_size": "12M
 
 def export(
     spark: SparkSession, endpoint: str, location: str, on_existing: str, megabytes: int, text: str
-) -> WriteResult:
+) -> CopyResult:
     """What the process does; the same arguments give the same bytes."""
     connection = AwsConnection(
         endpoint=endpoint,

@@ -14,13 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, unmeasured_batches
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 NARROW = Assumptions(narrow_rows=True)
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 PARTS = {"/part-0000-0001.csv", "/part-0001-0001.csv"}

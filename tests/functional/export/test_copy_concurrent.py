@@ -15,7 +15,7 @@ from faulty_s3 import FaultyS3, Request
 from onlooker import MANIFEST, Location
 
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.export.export import CopyResult
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +30,7 @@ class Run:
     def __init__(self, spark: Any, s3: FaultyS3, uri: str, mode: str, text: str) -> None:
         self.s3 = s3
         self.text = text
-        self.result: WriteResult | None = None
+        self.result: CopyResult | None = None
         self.error = ""
         self.ended = threading.Event()
         self._arguments = (spark, s3.endpoint, uri, mode, MEGABYTES, text)

@@ -13,12 +13,12 @@ from real_stores import STORE
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.upload import parts as upload_parts
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 Objects = Callable[[str], dict[str, bytes]]
 
 # About 30 MB in two parts: several upload parts of 5 MB in each.

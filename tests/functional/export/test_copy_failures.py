@@ -18,12 +18,12 @@ from dbt.adapters.mzs3.errors import CopyError, LocationError, Mzs3Error, S3Erro
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.upload import parts as upload_parts
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 Check = Callable[[str], None]
 
 # About 30 MB in two parts: several upload parts of 5 MB in each.

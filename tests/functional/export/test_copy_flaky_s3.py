@@ -11,10 +11,10 @@ from faulty_s3 import Fault, FaultyS3, Flaky, Request
 from onlooker import without_run_id
 from real_stores import STORE, objects_in
 
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.export.export import CopyResult
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 
 WIDE = "select id, repeat('x', 1000) as filler from range(50000)"
 # About 50 MB in seven files, most of two upload parts; and about 7 MB in 32 files.

@@ -10,10 +10,10 @@ import pytest
 from real_stores import objects_in
 
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.export.export import CopyResult
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 
 
 def test_rows_manifest_and_result_agree(copy: Copy, s3: Any, bucket: str) -> None:
@@ -24,7 +24,7 @@ def test_rows_manifest_and_result_agree(copy: Copy, s3: Any, bucket: str) -> Non
     assert sorted(found) == [f"orders/part-000{part}-0001.csv" for part in range(4)]
     lines = [line for body in found.values() for line in body.decode().splitlines()]
     assert sorted(lines) == sorted(["id,text"] * 4 + [f"{i},{i}" for i in range(1000)])
-    assert result == WriteResult(
+    assert result == CopyResult(
         rows=1000,
         location=f"s3://{bucket}/orders/",
         manifest=f"s3://{bucket}/orders/_manifest.json",

@@ -19,8 +19,8 @@ from faulty_s3 import FaultyS3, Request
 from standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 
@@ -161,7 +161,7 @@ def test_a_diff_of_unknown_size_has_each_row_once(
 
 
 def test_rows_that_are_computed_anew_make_an_export_begin_again(
-    copy: Callable[..., WriteResult],
+    copy: Callable[..., CopyResult],
     faulty: FaultyS3,
     spark_parameters: dict[str, str],
     s3: Any,

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
 
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.rows.columns import canonical_columns, exported_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 pytestmark = pytest.mark.spark
 
@@ -151,7 +151,7 @@ def test_every_type_is_written_whatever_the_zone_of_the_session(spark: Any) -> N
     assert by_expression(line) == CASES
 
 
-def test_every_type_is_exported(copy: Callable[..., WriteResult], s3: Any, bucket: str) -> None:
+def test_every_type_is_exported(copy: Callable[..., CopyResult], s3: Any, bucket: str) -> None:
     copy(QUERY, f"s3://{bucket}/e", parts=1, delimiter="|")
     (key,) = [
         entry["Key"]
@@ -163,7 +163,7 @@ def test_every_type_is_exported(copy: Callable[..., WriteResult], s3: Any, bucke
 
 
 def test_an_export_without_rows_has_every_type(
-    copy: Callable[..., WriteResult], bucket: str
+    copy: Callable[..., CopyResult], bucket: str
 ) -> None:
     assert copy(f"select * from ({QUERY}) where false", f"s3://{bucket}/e").rows == 0
 

@@ -9,11 +9,12 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 from faulty_s3 import FaultyS3, Flaky, Request, connection_to
 
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.verify_copy import Verification, verify_copy
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.formats.registry import FORMATS
 
 pytestmark = pytest.mark.spark
-Copy = Callable[..., WriteResult]
+Copy = Callable[..., CopyResult]
 
 # Newlines, quotes, NULLs and empty texts, in several files.
 ROWS = """
@@ -97,8 +98,11 @@ def verified(faulty: FaultyS3) -> Callable[[str], Verification]:
         {"header": True, "compression": "gzip", "max_file_size": "20kB"},
         {"compression": "zstd", "partition_by": ["kind"]},
         {"single_file": "orders.txt", "compression": "gzip"},
-        {"format": "parquet"},
-        {"format": "parquet", "partition_by": ["kind"], "compression": "zstd"},
+        *({"format": name} for name in FORMATS),
+        *(
+            {"format": name, "partition_by": ["kind"], "compression": [*each.stored_as][-1]}
+            for name, each in FORMATS.items()
+        ),
     ],
     ids=str,
 )
@@ -112,13 +116,12 @@ def test_every_kind_of_export(
 
 
 def test_an_empty_export(copy: Copy, bucket: str, verified: Any) -> None:
-    for name, options in {
-        "csv": {},
-        "gz": {"compression": "gzip"},
-        "p": {"format": "parquet"},
-    }.items():
-        location = copy("select 1 as a where false", f"s3://{bucket}/{name}", **options).location
-        assert verified(location).summary.endswith("all as the manifest says")
+    for name, each in FORMATS.items():
+        for compression in each.stored_as:
+            location = f"s3://{bucket}/{name}/{compression}"
+            how = {"format": name, "compression": compression}
+            location = copy("select 1 as a where false", location, **how).location
+            assert verified(location).summary.endswith("all as the manifest says")
 
 
 def test_faults_that_pass_are_no_problems(

@@ -14,9 +14,8 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.compact.job import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
-from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 _numbers = itertools.count()
 
@@ -41,10 +40,10 @@ def connection(aws_connection: dict[str, str]) -> AwsConnection:
 
 
 @pytest.fixture
-def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., WriteResult]:
+def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., PersistResult]:
     """`persist(query, as_of, **options)`."""
 
-    def run(query: str, as_of: int, **options: Any) -> WriteResult:
+    def run(query: str, as_of: int, **options: Any) -> PersistResult:
         return persist_shard(
             spark,
             query,

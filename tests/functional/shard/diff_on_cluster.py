@@ -13,8 +13,7 @@ from typing import Any
 import export_on_cluster
 
 from dbt.adapters.mzs3.shard.write import parts
-from dbt.adapters.mzs3.shard.write.job import persist_shard
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 
 BEFORE = f"select id as k, -1D as x from range({export_on_cluster.GROUPS})"
 OTHER_EACH_TIME = """
@@ -24,7 +23,7 @@ select k, x + cast(java_method('java.lang.System', 'nanoTime') as bigint) % 1000
 
 def diff(
     spark: Any, query: str, *, options: dict[str, Any], as_of: int, **run: Any
-) -> WriteResult:
+) -> PersistResult:
     """Stands for `persist_shard`: the query's rows are the second batch."""
     persist_shard(spark, BEFORE, options={**options, "parts": 1}, as_of=as_of, **run)
     unknown = {"location": options["location"]}

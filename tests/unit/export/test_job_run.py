@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import _Run, _with_remains
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
@@ -25,7 +25,7 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
         raise StaleFilesError("files of the one before it are still there")
 
     nothing: Any = None
-    committed: list[WriteResult] = []
+    committed: list[CopyResult] = []
     monitor: Any = SimpleNamespace(committed=committed.append)
     run = _Run(EXPORT, nothing, nothing, nothing, nothing, monitor)
     file: Any = SimpleNamespace(rows=12, bytes=45)
@@ -34,7 +34,7 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
     with pytest.raises(CopyError, match=r"^model\.shop\.orders: files of the one before it"):
         run.to_the_end()
     assert committed == [
-        WriteResult(
+        CopyResult(
             rows=12,
             location="s3://b/p/",
             manifest="s3://b/p/_manifest.json",

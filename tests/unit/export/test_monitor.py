@@ -12,20 +12,21 @@ import pytest
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import monitor as export_monitor
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.history_table import HistoryRow
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.export.progress import Snapshot
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.batches import RestartReason
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders",
     location=SimpleNamespace(uri="s3://b/p/"),
-    options=CopyOptions("s3://b/p", parts=4, format="parquet", on_existing="overwrite"),
+    options=CopyOptions("s3://b/p", FORMATS["parquet"].of({}), parts=4, on_existing="overwrite"),
     as_of=17,
 )
-RESULT = WriteResult(
+RESULT = CopyResult(
     rows=12, location="s3://b/p/", manifest="s3://b/p/_manifest.json", files=3, bytes=45, as_of=17
 )
 

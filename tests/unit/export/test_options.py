@@ -6,7 +6,8 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
-from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.format import CsvFormat
+from dbt.adapters.mzs3.formats.registry import FORMATS
 
 
 def parse(**config: Any) -> CopyOptions:
@@ -21,12 +22,11 @@ def problems(**config: Any) -> tuple[str, ...]:
 
 def test_defaults_are_those_of_postgresql_and_the_docs() -> None:
     options = parse()
-    assert options == CopyOptions("s3://b/p")
+    assert options == CopyOptions("s3://b/p", CsvFormat("none"))
     assert options.max_file_size == 256 * 1024 * 1024
     assert options.part_size == 8 * 1024 * 1024
-    assert options.dialect == CsvDialect(",", '"', '"', "")
+    assert options.format == CsvFormat("none", False, ",", '"', '"', "")
     assert options.parts is None
-    assert not options.header
 
 
 def test_every_option_is_read() -> None:
@@ -52,7 +52,7 @@ def test_every_option_is_read() -> None:
         object_tags={"team": "a&b"},
         acl="bucket-owner-full-control",
     )
-    assert (options.compression, options.on_existing) == ("gzip", "overwrite")
+    assert options.on_existing == "overwrite"
     assert options.partition_by == ("c", "d")
     assert options.properties.for_files() == {
         "ServerSideEncryption": "aws:kms",
@@ -62,19 +62,18 @@ def test_every_option_is_read() -> None:
         "ACL": "bucket-owner-full-control",
     }
     assert "StorageClass" not in options.properties.for_notes()
-    assert options.dialect == CsvDialect(";", "'", "\\", "\\N")
-    assert (options.aws_connection, options.parts, options.header) == ("lake", 7, True)
+    assert options.format == CsvFormat("gzip", True, ";", "'", "\\", "\\N", ("a", "b"))
+    assert (options.aws_connection, options.parts) == ("lake", 7)
     assert (options.max_file_size, options.part_size) == (1 << 30, 16 << 20)
-    assert options.force_quote == ("a", "b")
 
 
 def test_escape_follows_quote_as_in_postgresql() -> None:
-    assert parse(quote="'").dialect.escape == "'"
+    assert parse(quote="'").format.escape == "'"
 
 
 def test_force_quote_takes_one_name_or_a_star() -> None:
-    assert parse(force_quote="*").force_quote == ("*",)
-    assert parse(force_quote="id").force_quote == ("id",)
+    assert parse(force_quote="*").format.force_quote == ("*",)
+    assert parse(force_quote="id").format.force_quote == ("id",)
 
 
 def test_options_read_back_from_what_the_manifest_records() -> None:
@@ -87,8 +86,8 @@ def test_options_read_back_from_what_the_manifest_records() -> None:
 
 
 def test_parquet_is_compressed_unless_it_is_told_not_to() -> None:
-    assert parse(format="parquet").compression == "snappy"
-    assert parse(format="parquet", compression="none").compression == "none"
+    assert parse(format="parquet").format.compression == "snappy"
+    assert parse(format="parquet", compression="none").format.compression == "none"
 
 
 def test_configs_of_spark_models_are_no_options() -> None:
@@ -117,7 +116,7 @@ def test_all_problems_are_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({"format": "json"}, "format must be one of csv, parquet, not 'json'"),
+        ({"format": "json"}, f"format must be one of {', '.join(FORMATS)}, not 'json'"),
         ({"compression": "lz4"}, "compression must be one of none, gzip, zstd, not 'lz4'"),
         (
             {"format": "parquet", "header": True},

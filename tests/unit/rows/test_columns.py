@@ -3,12 +3,13 @@
 import pytest
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, LogicalType
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.rows.columns import (
     SIGNED,
     column_problems,
     exported_columns,
-    parquet_problems,
     view_problems,
 )
 
@@ -41,17 +42,17 @@ def columns(**kinds):
 )
 def test_shape_of_a_type(kind, logical_type):
     assert exported_columns(columns(x=kind)) == (ExportedColumn("x", logical_type),)
-    assert column_problems(columns(x=kind), []) == []
+    assert column_problems(columns(x=kind)) == []
 
 
 def test_columns_of_one_name_are_columns():
     schema = T.StructType([T.StructField("a", LONG), T.StructField("a", TEXT)])
     assert exported_columns(schema) == (ExportedColumn("a"), ExportedColumn("a"))
-    assert column_problems(schema, ["a"]) == []
+    assert column_problems(schema) == []
 
 
 def test_a_query_without_columns_is_a_problem():
-    assert column_problems(columns(), []) == ["the query has no columns"]
+    assert column_problems(columns()) == ["the query has no columns"]
 
 
 def test_every_problem_is_listed_with_its_place():
@@ -62,7 +63,7 @@ def test_every_problem_is_listed_with_its_place():
         deep=columns(b=T.ArrayType(columns(c=PLACE, fine=LONG))),
         map=T.MapType(TEXT, T.GeometryType(0)),
     )
-    assert column_problems(schema, ["fine", "x", "y", "*"]) == [
+    assert column_problems(schema, CsvFormat("none", force_quote=("fine", "x", "y", "*"))) == [
         *(
             f"column {path} has the type {kind}, which an export can't write; "
             "select it as another type, such as string or binary"
@@ -79,9 +80,9 @@ def test_every_problem_is_listed_with_its_place():
 
 def test_a_column_with_a_dot_in_its_name_is_no_field_of_another():
     schema = columns(**{"a.b": PLACE, "c-d": columns(**{"e.f": PLACE}), "": columns()})
-    told = [problem.split(" has ")[0] for problem in column_problems(schema, [])]
+    told = [problem.split(" has ")[0] for problem in column_problems(schema)]
     assert told == ["column `a.b`", "column `c-d`.`e.f`"]
-    (problem,) = parquet_problems(schema)
+    *_, problem = column_problems(schema, ParquetFormat("snappy"))
     assert problem.startswith("column `` is a struct without fields")
 
 
@@ -94,7 +95,7 @@ def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():
         deep=columns(b=T.ArrayType(columns(c=time))),
         map=T.MapType(time, T.MapType(TEXT, time)),
     )
-    assert column_problems(schema, []) == [
+    assert column_problems(schema) == [
         f"column {path} has the type {kind}, of which an export can't write the digits behind the "
         "microsecond; select it as a string, or as time(6)"
         for path, kind in [
@@ -110,7 +111,7 @@ def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():
 def test_fields_of_a_struct_must_have_names_of_their_own():
     names = ("a", "A", "b", "ss", "\u017fs")
     twice = T.StructType([T.StructField(name, LONG) for name in names])
-    assert column_problems(columns(s=T.ArrayType(twice)), []) == [
+    assert column_problems(columns(s=T.ArrayType(twice))) == [
         f"column s[] is a struct with fields {both}, which are one name to Spark; rename one"
         for both in ("a and A", "ss and \u017fs")
     ]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.format import CsvSpec, ExportedColumn
+from dbt.adapters.mzs3.formats.csv.format import CsvFormat
+from dbt.adapters.mzs3.formats.format import ExportedColumn
 from dbt.adapters.mzs3.upload import upload as upload_upload
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note_of
 from dbt.adapters.mzs3.upload.task import write_empty_part, write_parts
@@ -67,7 +67,7 @@ def spec(*, header: bool = False, **changes: Any) -> WriteSpec:
         "bucket": "bucket",
         "prefix": "exports/",
         "columns": (ExportedColumn("text"),),
-        "format": CsvSpec(CsvDialect(), header),
+        "format": CsvFormat("none", header),
         "max_file_size": 1 << 20,
         "part_size": 64,
         "max_bytes_in_memory": 1 << 20,

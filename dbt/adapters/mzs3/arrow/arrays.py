@@ -98,6 +98,11 @@ def is_binary(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
 
 
+def is_list(data_type: pa.DataType) -> bool:
+    """Whether the type is a list of either offset width."""
+    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
+
+
 def list_offsets(lists: pa.Array) -> pa.Array:
     """The n + 1 offsets of lists in what `flatten` gives, NULL for a NULL list.
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from botocore.exceptions import BotoCoreError, ClientError
+
+from dbt.adapters.mzs3.errors import S3Error
 
 DENIED_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
@@ -184,3 +189,14 @@ def _region_advice(exc: Exception) -> str:
         region = named or headers.get("x-amz-bucket-region")
     where = f"in {region}" if region else "in another region"
     return f"; the bucket is {where}: set region under aws_connections in the profile"
+
+
+@contextlib.contextmanager
+def explained(
+    doing: str, permission: str | None = None, error: type[Exception] = S3Error
+) -> Iterator[None]:
+    """Raises failures of requests in the block as an `error`, whose text is `describe`'s."""
+    try:
+        yield
+    except AwsFailure as exc:
+        raise error(describe(exc, doing, permission)) from exc

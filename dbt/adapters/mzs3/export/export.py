@@ -22,14 +22,8 @@ from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, schema_of
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.formats.format import CsvSpec, ParquetSpec
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.rows.columns import (
-    column_problems,
-    exported_columns,
-    parquet_problems,
-    view_problems,
-)
+from dbt.adapters.mzs3.rows.columns import column_problems, exported_columns, view_problems
 from dbt.adapters.mzs3.rows.plan import is_ordered, partition_indexes, partition_problems
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.upload.names import first_number_of
@@ -39,6 +33,18 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 # What S3 takes as one object.
 _MAX_OBJECT = 5 << 40
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """A committed export: its files are visible by way of the `manifest`."""
+
+    rows: int
+    location: str
+    manifest: str
+    files: int
+    bytes: int
+    as_of: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class Export:
             bucket=self.location.bucket,
             prefix=self.location.prefix,
             columns=exported_columns(self.schema),
-            format=self._format(),
+            format=options.format,
             max_file_size=options.max_file_size if options.single_file is None else _MAX_OBJECT,
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
@@ -132,12 +138,6 @@ class Export:
             everything=self.full_refresh,
         )
 
-    def _format(self) -> CsvSpec | ParquetSpec:
-        options = self.options
-        if options.format == "parquet":
-            return ParquetSpec(options.compression)
-        return CsvSpec(options.dialect, options.header, options.force_quote, options.compression)
-
 
 def _etag(prefix: Prefix, key: str) -> str | None:
     found = prefix.find(key)
@@ -151,11 +151,9 @@ def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptio
     """
     try:
         frame = spark.sql(query)
-        problems = column_problems(frame.schema, options.force_quote)
+        problems = column_problems(frame.schema, options.format)
         problems += view_problems(frame.schema)
         problems += partition_problems(frame.schema, options.partition_by)
-        if options.format == "parquet":
-            problems += parquet_problems(frame.schema)
         if is_ordered(spark, query):
             problems.append(
                 "the query ends in ORDER BY, which would cost a sort and promise nothing: within "

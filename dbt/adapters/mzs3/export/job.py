@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.export.export import Export, checked_frame
+from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.export.progress import Progress
@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.parts import WriteResult, upload_parts
+from dbt.adapters.mzs3.upload.parts import upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
@@ -47,7 +47,7 @@ def copy_to_s3(
     full_refresh: bool = False,
     cancelled: threading.Event | None = None,
     context: RunContext = RunContext(),  # noqa: B008 - frozen
-) -> WriteResult:
+) -> CopyResult:
     """The rows of `query` in S3, all visible at once, or not at all.
 
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
@@ -114,7 +114,7 @@ class _Run:
         self._monitor = monitor
         self._files: list[PendingFile] = []
 
-    def to_the_end(self) -> WriteResult:
+    def to_the_end(self) -> CopyResult:
         """What was committed, of which the monitor hears as soon as it is visible.
 
         Raises what a user is to read.
@@ -135,7 +135,7 @@ class _Run:
         self._preflight.reaper.abort_after_commit(speculative=self._is_speculative())
         return result
 
-    def compared_with(self, existing: Existing) -> WriteResult:
+    def compared_with(self, existing: Existing) -> CopyResult:
         """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
         spec = self._export.write_spec(self._preflight, dry=True, progress=self._progress.target)
         uploads = upload_parts(
@@ -188,12 +188,12 @@ class _Run:
     def _is_speculative(self) -> bool:
         return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
 
-    def _committed(self) -> WriteResult:
+    def _committed(self) -> CopyResult:
         return self._monitor.committed(_result(self._export, self._files, self._export.as_of))
 
 
-def _result(export: Export, files: list[PendingFile], as_of: int) -> WriteResult:
-    return WriteResult(
+def _result(export: Export, files: list[PendingFile], as_of: int) -> CopyResult:
+    return CopyResult(
         rows=sum(file.rows for file in files),
         location=export.location.uri,
         manifest=export.location.uri + MANIFEST,

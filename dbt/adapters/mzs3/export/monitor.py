@@ -30,12 +30,11 @@ from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.export.resumed import TakenOver
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dbt.adapters.mzs3.export.export import Export
+    from dbt.adapters.mzs3.export.export import CopyResult, Export
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class RunMonitor:
         self._context = context
         self._cancelled = cancelled
         self._parts = export.options.parts or 1
-        self._result: WriteResult | None = None
+        self._result: CopyResult | None = None
         self._history: History | None = None
         self._started = time.time()
         self._clock = time.monotonic()
@@ -122,7 +121,7 @@ class RunMonitor:
             )
         )
 
-    def committed(self, result: WriteResult) -> WriteResult:
+    def committed(self, result: CopyResult) -> CopyResult:
         """The run's result, which is visible from now on, whatever the run still fails with.
 
         A failure after it is recorded beside the result: as what is left to be done.
@@ -194,7 +193,7 @@ class RunMonitor:
             files=result.files if result else None,
             error=(self._context.scrub(str(failure)) or None) if failure else None,
             invocation_id=self._context.invocation_id,
-            format=options.format,
+            format=options.format.name,
             on_existing=options.on_existing,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dbt.adapters.mzs3.aws.location import SCHEME, literal_problems, unknown_connection
@@ -12,10 +12,8 @@ from dbt.adapters.mzs3.config.values import (
     ConfigReader,
     choice,
     file_name,
-    flag,
     format_size,
     names,
-    names_or_all,
     parse_size,
     text,
     unknown_keys,
@@ -29,8 +27,8 @@ from dbt.adapters.mzs3.export.object_properties import (
     ObjectProperties,
     tag_mapping,
 )
-from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.format import FORMATS
+from dbt.adapters.mzs3.formats.format import ExportFormat
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.upload.names import is_numbered
 from dbt.adapters.mzs3.upload.upload import MAX_UPLOAD_PARTS
@@ -52,7 +50,7 @@ KNOWN = (
     "partition_by",
     "single_file",
     "on_existing",
-    *(key for kind in FORMATS.values() for key in kind.own_options),
+    *(key for each in FORMATS.values() for key in each.options),
     "encryption",
     "kms_key_id",
     "storage_class",
@@ -66,14 +64,12 @@ class CopyOptions:
     """What a model's config asks for, checked; sizes in bytes.
 
     `location` is a literal `s3://…` or a SQL expression; `parts` is None for the cluster's
-    default parallelism; `force_quote` holds column names, or `*` for all; `compression` is one of
-    the format's.
+    default parallelism.
     """
 
     location: str
+    format: ExportFormat
     aws_connection: str = "default"
-    format: Literal["csv", "parquet"] = "csv"
-    compression: Any = "none"
     max_file_size: int = 256 << 20
     part_size: int = 8 << 20
     max_multi_part_bytes_in_memory: int = 100 << 20
@@ -81,18 +77,15 @@ class CopyOptions:
     partition_by: tuple[str, ...] = ()
     single_file: str | None = None
     on_existing: Literal["fail", "overwrite", "resume"] = "fail"
-    header: bool = False
-    dialect: CsvDialect = field(default_factory=CsvDialect)
-    force_quote: tuple[str, ...] = ()
     properties: ObjectProperties = field(default_factory=ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
         """The options as a model's config would spell them, those that shape files included."""
-        shared = {
+        shared: dict[str, Any] = {
             "location": self.location,
             "aws_connection": self.aws_connection,
-            "format": self.format,
-            "compression": self.compression,
+            "format": self.format.name,
+            "compression": self.format.compression,
             **{name: format_size(getattr(self, name)) for name in _SIZES},
             "on_existing": self.on_existing,
         }
@@ -101,14 +94,7 @@ class CopyOptions:
             shared["single_file"] = self.single_file
         else:
             shared |= {"parts": self.parts, "partition_by": list(self.partition_by)}
-        if self.format == "parquet":
-            return shared
-        csv = {
-            "header": self.header,
-            **asdict(self.dialect),
-            "force_quote": list(self.force_quote),
-        }
-        return {**shared, **csv}
+        return {**shared, **self.format.own_config()}
 
 
 def parse_options(
@@ -121,21 +107,16 @@ def parse_options(
     given = {key: value for key, value in config.items() if key not in IGNORED}
     problems = unknown_keys(given, KNOWN, "copy_to_s3")
     read = ConfigReader(given, problems)
-    kind = read("format", choice(tuple(FORMATS))) or "csv"
-    compressions = FORMATS[kind].compressions
+    kinds = tuple(FORMATS)
     options: dict[str, Any] = {
         "location": read("location", text),
         "aws_connection": read("aws_connection", text),
-        "format": kind,
-        "compression": read("compression", choice(compressions)) or compressions[0],
         **{size: read(size, parse_size) for size in _SIZES},
         "parts": read("parts", whole_number(1, MAX_PARTS)),
         "partition_by": read("partition_by", names),
         "single_file": read("single_file", file_name),
         "on_existing": read("on_existing", choice(("fail", "overwrite", "resume"))),
-        "header": read("header", flag),
-        "force_quote": read("force_quote", names_or_all),
-        "dialect": _dialect(read),
+        "format": FORMATS[read("format", choice(kinds)) or kinds[0]].read(read),
         "properties": _properties(read),
     }
     known = {key: value for key, value in options.items() if value is not None}
@@ -144,14 +125,6 @@ def parse_options(
     if problems:
         raise ConfigError(node, problems)
     return parsed
-
-
-def _dialect(read: ConfigReader) -> CsvDialect:
-    given = {key: read(key, text) for key in ("delimiter", "quote", "escape", "null")}
-    known = {key: value for key, value in given.items() if value is not None}
-    if "quote" in known:
-        known.setdefault("escape", known["quote"])  # as in PostgreSQL: the same as QUOTE
-    return CsvDialect(**known)
 
 
 def _properties(read: ConfigReader) -> ObjectProperties:
@@ -235,12 +208,11 @@ def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
-    if options.format == "csv":
-        yield from options.dialect.problems()
-    for name, kind in FORMATS.items():
-        for key in kind.own_options if name != options.format else ():
-            if given.get(key) is not None:
+    yield from options.format.problems()
+    for other in FORMATS.values():
+        for key in other.options:
+            if key not in options.format.options and given.get(key) is not None:
                 yield (
-                    f"{key} is an option of {name.upper()}; format is {options.format}, so leave "
-                    "it out"
+                    f"{key} is an option of {other.title}; format is {options.format.name}, so "
+                    "leave it out"
                 )

@@ -10,13 +10,16 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, explained, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location, named_target
-from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.config.values import ConfigReader
+from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.export.object_content import FileLayout, ObjectFile, content_of
+from dbt.adapters.mzs3.export.object_content import ObjectFile, content_of
+from dbt.adapters.mzs3.formats.format import ExportFormat
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.objects.reader import ReplacedError
 from dbt.adapters.mzs3.text import counted, shown_bytes
@@ -67,24 +70,30 @@ def verify_copy(
 def verify(prefix: Prefix) -> Verification:
     """As `verify_copy`; each object is read once, streamed, some at a time."""
     existing = _export_at(prefix)
-    layout, entries = _told(prefix, existing)
+    entries = _entries(prefix, existing)
     listed, strangers = _listed(prefix, existing)
+
+    def check(entry: Entry) -> list[str]:
+        uri = prefix.uri_of(prefix.key(entry.name))
+        found = _differences(prefix, entry, listed.get(entry.name))
+        return [f"{uri}: {problem}" for problem in found]
+
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
-            found = pool.map(
-                lambda e: check_object(prefix, layout, e, listed.get(e.name)), entries
-            )
-            problems = [problem for one in found for problem in one]
+            problems = [problem for found in pool.map(check, entries) for problem in found]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    _require_unchanged(prefix, existing)
+    uri = prefix.uri_of(prefix.key(MANIFEST))
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
+        manifest = prefix.find(prefix.key(MANIFEST))
+    if manifest is None or manifest.etag != existing.etag:
+        raise LocationError(f"{uri} was replaced while its files were read; verify again")
     rows, size = sum(e.rows for e in entries), sum(e.bytes for e in entries)
     totals = {"content_length": size, "record_count": rows}
     if existing.manifest.get("meta") != totals:
         problems.append(
-            f"{prefix.uri_of(prefix.key(MANIFEST))}: totals: its files add up to {totals}, "
-            f"it says {existing.manifest.get('meta')}"
+            f"{uri}: totals: its files add up to {totals}, it says {existing.manifest.get('meta')}"
         )
     return Verification(prefix.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
 
@@ -107,14 +116,12 @@ def _export_at(prefix: Prefix) -> Existing:
     if existing is not None:
         return existing
     begun = ""
-    try:
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         if prefix.find(prefix.key(COMMITTING)) is not None and not _is_closed(prefix):
             begun = (
                 f" {COMMITTING} is there: an export is being committed, or was cut off while it "
                 "was; then its next run finishes it"
             )
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     raise LocationError(
         f"there is no {uri}: no export to {prefix.uri} has been committed.{begun}".rstrip(".")
     )
@@ -128,17 +135,35 @@ def _is_closed(prefix: Prefix) -> bool:
     return False
 
 
-def _told(prefix: Prefix, existing: Existing) -> tuple[FileLayout, list[Entry]]:
+def _entries(prefix: Prefix, existing: Existing) -> list[Entry]:
     try:
-        layout = FileLayout.of(existing.manifest.get("options", {}))
-        entries = [Entry.of(name, entry["meta"]) for name, entry in existing.entries.items()]
+        options = existing.manifest.get("options", {})
+        written = _format_of(options)
+        return [
+            # By its name: partitions that an overwrite has kept may be compressed otherwise.
+            Entry.of(
+                name,
+                entry["meta"],
+                written if name == options.get("single_file") else written.of_file(name),
+            )
+            for name, entry in existing.entries.items()
+        ]
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
         uri = prefix.uri_of(prefix.key(MANIFEST))
         raise LocationError(
             f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
             "changed it. Export again"
         ) from exc
-    return layout, entries
+
+
+def _format_of(options: Mapping[str, Any]) -> ExportFormat:
+    """The format that a manifest's options tell; raises KeyError or ValueError if they don't."""
+    problems: list[str] = []
+    kind = FORMATS[options.get("format", next(iter(FORMATS)))]
+    written = kind.read(ConfigReader(options, problems))
+    if problems:
+        raise ValueError("; ".join(problems))
+    return written
 
 
 def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject], list[str]]:
@@ -146,29 +171,14 @@ def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject]
     names = existing.entries.keys()
     files: dict[str, ListedObject] = {}
     strangers = []
-    try:
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         for found in prefix.objects():
             name = found.key.removeprefix(prefix.location.prefix)
             if name in names:
                 files[name] = found
             elif not name.endswith("/") and not name.split("/")[-1].startswith(("_", ".")):
                 strangers.append(prefix.uri_of(found.key))
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     return files, strangers
-
-
-def _require_unchanged(prefix: Prefix, existing: Existing) -> None:
-    """Raises LocationError if another export has taken this one's place meanwhile."""
-    key = prefix.key(MANIFEST)
-    try:
-        found = prefix.find(key)
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
-    if found is None or found.etag != existing.etag:
-        raise LocationError(
-            f"{prefix.uri_of(key)} was replaced while its files were read; verify again"
-        )
 
 
 @dataclass(frozen=True)
@@ -176,38 +186,28 @@ class Entry:
     """What the manifest says of a file; `name` is relative to the location."""
 
     name: str
+    format: ExportFormat
     bytes: int
     rows: int
     sha256: str
 
     @classmethod
-    def of(cls, name: str, meta: Mapping[str, Any]) -> Entry:
+    def of(cls, name: str, meta: Mapping[str, Any], file_format: ExportFormat) -> Entry:
         """From a manifest's `meta`; raises KeyError, TypeError or ValueError for another's."""
         size, rows = int(meta["content_length"]), int(meta["record_count"])
-        return cls(name, size, rows, str(meta["sha256"]))
+        return cls(name, file_format, size, rows, str(meta["sha256"]))
 
 
-def check_object(
-    prefix: Prefix, layout: FileLayout, entry: Entry, listed: ListedObject | None
-) -> list[str]:
-    """The problems of the object, a line each; `listed` is None where there is none.
-
-    A request that fails is one of them.
-    """
-    uri = prefix.uri_of(prefix.key(entry.name))
+def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> Iterator[str]:
+    """The problems of an object; a request that fails is one of them."""
     if listed is None:
-        return [f"{uri}: expected {entry.bytes} bytes, {entry.rows} rows; found no object"]
-    return [f"{uri}: {problem}" for problem in _differences(prefix, layout, entry, listed)]
-
-
-def _differences(
-    prefix: Prefix, layout: FileLayout, entry: Entry, listed: ListedObject
-) -> Iterator[str]:
+        yield f"expected {entry.bytes} bytes, {entry.rows} rows; found no object"
+        return
     if listed.size != entry.bytes:
         yield f"size: expected {entry.bytes} bytes, found {listed.size}"
     file = ObjectFile(prefix, listed)
     try:
-        content = content_of(file, entry.name, layout)
+        content = content_of(file, entry.format)
     except ReplacedError:
         yield _REPLACED
         return

@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+import io
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.config.values import choice
 
-Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.config.values import ConfigReader
 
-EVERY_COLUMN = "*"
+# Large enough for Arrow's speed, small enough for a worker's memory.
+PIECE_BYTES = 8 << 20
+
 # Columns that travel with the rows to workers, and are no content.
 PART_COLUMN = "_mz_part"
 HASH_COLUMN = "_mz_hash"
 
+Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
+
 
 @dataclass(frozen=True)
-class ExportFormat:
-    """A format that exports write: its options, and what its files are called.
+class LogicalType:
+    """One column's, or one nested value's, meaning; the wire is what Spark sends.
 
-    `compressions` are the values of the option `compression`, the default first. `suffixes` are
-    the ends of files' names, by the compression around the whole file; one inside shows in none.
-    `own_options` are those that other formats do not have.
+    plain: as the Arrow type says. list: a list, `children` is its element. struct: a struct,
+    `children` are its fields. map: a list of structs `(key, value)`, sorted by key, `children`
+    are key and value. interval: a struct `(months int32, days int32, micros int64)`. variant: a
+    string that holds JSON.
     """
 
-    compressions: tuple[str, ...]
-    suffixes: Mapping[str, str]
-    own_options: tuple[str, ...] = ()
+    kind: Kind = "plain"
+    children: tuple[LogicalType, ...] = ()
+
+    def of_children(self, count: int) -> tuple[LogicalType, ...]:
+        """The meanings of so many nested values, which are plain where nothing else is said."""
+        return self.children or (PLAIN,) * count
 
 
-FORMATS: Mapping[str, ExportFormat] = {
-    "csv": ExportFormat(
-        ("none", "gzip", "zstd"),
-        {"none": ".csv", "gzip": ".csv.gz", "zstd": ".csv.zst"},
-        ("header", "delimiter", "quote", "escape", "null", "force_quote"),
-    ),
-    "parquet": ExportFormat(("snappy", "none", "gzip", "zstd", "lz4"), {"none": ".parquet"}),
-}
-"""By the value of the option `format`, the default first."""
+PLAIN = LogicalType()
+
+
+@dataclass(frozen=True)
+class ExportedColumn:
+    """A column of the query: its name, and what its values mean."""
+
+    name: str
+    logical_type: LogicalType = field(default_factory=LogicalType)
 
 
 class Sink(Protocol):
@@ -52,6 +64,30 @@ class Sink(Protocol):
 
     def append(self, data: memoryview) -> None:
         """Take `data`, whose buffer must not change afterwards."""
+
+
+class SinkFile(io.RawIOBase):
+    """A file to Arrow that passes on what is written, until it is given up."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._sink = sink
+        self.is_given_up = False
+
+    def write(self, data: Any, /) -> int:
+        """Take bytes, or a buffer that the writer may use again."""
+        taken = bytes(data)
+        if not self.is_given_up:
+            self._sink.append(memoryview(taken))
+        return len(taken)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._sink.bytes
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
 
 
 class OpenFile(Protocol):
@@ -68,11 +104,21 @@ class OpenFile(Protocol):
         """Write what is still held back, and the file's end."""
 
 
-class FileFormat(Protocol):
-    """Turns rows of one schema into files; the bytes depend on the rows alone.
+class FileWriter(Protocol):
+    """Writes rows of one schema to files, whose bytes depend on the rows alone.
 
     In particular they do not depend on how the rows were cut into batches.
     """
+
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
+        """The rows, prepared, in pieces small enough for a worker's memory; each has a length."""
+
+    def open(self, sink: Sink) -> OpenFile:
+        """Begin a file."""
+
+
+class Format(Protocol):
+    """A file format with its options; it travels to the workers."""
 
     @property
     def suffix(self) -> str:
@@ -82,67 +128,119 @@ class FileFormat(Protocol):
     def content_type(self) -> str:
         """The media type of the objects."""
 
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
-        """The rows, prepared, in pieces small enough for a worker's memory; each has a length."""
+    def writer(
+        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
+    ) -> FileWriter:
+        """What writes rows of `schema`, under the columns' real names; sizes in bytes.
 
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file."""
+        Raises ExecutorError with every column that the format has no type for.
+        """
+
+
+class StoredAs(NamedTuple):
+    """What files are called, and the media type of their objects."""
+
+    suffix: str
+    content_type: str
 
 
 @dataclass(frozen=True)
-class LogicalType:
-    """One column's, or one nested value's, meaning; the wire is what Spark sends.
+class ExportFormat(ABC):
+    """A format of `copy_to_s3` with its options, as `Format`; `registry.FORMATS` has them all.
 
-    plain: as the Arrow type says. list: a list, `children` is its element. struct: a struct,
-    `children` are its fields. map: a list of structs `(key, value)`, sorted by key, `children`
-    are key and value. interval: a struct `(months int32, days int32, micros int64)`. variant: a
-    string that holds JSON.
+    Its fields are the options of models under the names that users give them, and hold texts,
+    flags, numbers and tuples of texts.
     """
 
-    kind: Kind = "plain"
-    children: tuple[LogicalType, ...] = ()
+    name: ClassVar[str]
+    """The value of the option `format`."""
+    title: ClassVar[str]
+    """What people call it."""
+    stored_as: ClassVar[Mapping[str, StoredAs]]
+    """By the value of the option `compression`, the default first."""
+    options: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """The options of this format alone, with what converts their values or raises ValueError."""
+    reading_options: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a reader has to know."""
 
+    compression: str
 
-PLAIN = LogicalType()
+    @classmethod
+    def read(cls, config: ConfigReader) -> ExportFormat:
+        """The format as a config asks for it; values that are wrong are noted and left out."""
+        converters = {"compression": choice(tuple(cls.stored_as)), **cls.options}
+        given = {key: config(key, convert) for key, convert in converters.items()}
+        return cls.of({key: value for key, value in given.items() if value is not None})
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ExportFormat:
+        """The format with these options; the others have their defaults."""
+        return cls(**{"compression": next(iter(cls.stored_as)), **given})
 
-@dataclass(frozen=True)
-class ExportedColumn:
-    """A column of the query: its name, and what its values mean."""
-
-    name: str
-    logical_type: LogicalType = field(default_factory=LogicalType)
-
-
-@dataclass(frozen=True)
-class CsvSpec:
-    """How CSV files are written; `force_quote` holds column names, or `*` for all."""
-
-    dialect: CsvDialect
-    header: bool = False
-    force_quote: tuple[str, ...] = ()
-    compression: Literal["none", "gzip", "zstd"] = "none"
+    def own_config(self) -> dict[str, Any]:
+        """The options of this format alone, as a config spells them; `read` reads them back."""
+        values = ((key, getattr(self, key)) for key in self.options)
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in values}
 
     @property
-    def quoted_columns(self) -> frozenset[str] | Literal["*"]:
-        """The columns whose values are quoted whatever they are."""
-        return "*" if EVERY_COLUMN in self.force_quote else frozenset(self.force_quote)
+    def suffix(self) -> str:
+        """The end of a file's name."""
+        return self.stored_as[self.compression].suffix
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the objects."""
+        return self.stored_as[self.compression].content_type
+
+    def of_file(self, name: str) -> ExportFormat:
+        """The format with the compression that the end of a file's name tells, if it does."""
+        for compression, stored in self.stored_as.items():
+            if name.endswith(stored.suffix):
+                return replace(self, compression=compression)
+        return self
+
+    def problems(self) -> Iterable[str]:
+        """What is wrong with the options, beside what `options` have found in each."""
+        return ()
+
+    def column_problems(
+        self, names: Sequence[str], parts: Iterable[tuple[str, str]]
+    ) -> Iterable[str]:
+        """What is wrong with a query's columns, whose names are given.
+
+        `parts` are the columns and all that is nested in them, as path and Spark type, such as
+        `a.b[]` and `time(6)`.
+        """
+        return ()
+
+    @abstractmethod
+    def writer(
+        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
+    ) -> FileWriter:
+        """As `Format.writer`."""
+
+    @abstractmethod
+    def count_rows(self, file: pa.NativeFile) -> int:
+        """The rows of a file, which can be read from any byte; memory does not grow with it.
+
+        Raises OSError, ArrowException or ValueError for what is no file of the format. A file
+        that is read in order is fetched from S3 once, as its hash is made of what is read.
+        """
 
 
-@dataclass(frozen=True)
-class ParquetSpec:
-    """How Parquet files are written."""
+def rows_within(ends: memoryview, start: int, room: int) -> int:
+    """Where the rows from `start` on that fit into so many bytes end, by bisection.
 
-    compression: Literal["none", "snappy", "gzip", "zstd", "lz4"] = "snappy"
-
-
-@runtime_checkable
-class FormatMaker(Protocol):
-    """A format that is none of an export's own, as those of a shard's batches."""
-
-    def file_format(self, schema: pa.Schema, max_file_size: int) -> FileFormat:
-        """What writes rows of a schema; sizes in bytes."""
+    `ends[i]:ends[i + 1]` are the bytes of row i.
+    """
+    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
 
 
-Spec = CsvSpec | ParquetSpec | FormatMaker
-"""Any format."""
+def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
+    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
+        half = rows.num_rows // 2
+        yield from in_pieces(rows.slice(0, half))
+        yield from in_pieces(rows.slice(half))
+    else:
+        yield rows

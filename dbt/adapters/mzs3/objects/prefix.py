@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -130,6 +130,33 @@ class Prefix:
         """Delete an object; without a condition it need not exist."""
         delete: Any = self.client.delete_object
         _tried_again(lambda: delete(Bucket=self.location.bucket, Key=key, **condition))
+
+    def begin_upload(self, key: str, properties: Mapping[str, str]) -> str:
+        """Open a multipart upload of an object that is to have these properties; its id."""
+        create: Any = self.client.create_multipart_upload
+        return str(create(Bucket=self.location.bucket, Key=key, **properties)["UploadId"])
+
+    def parts_of(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
+        """The parts that S3 has of an open upload: number to ETag and size in bytes."""
+        pages = self.client.get_paginator("list_parts").paginate(
+            Bucket=self.location.bucket, Key=key, UploadId=upload_id
+        )
+        return {
+            part["PartNumber"]: (part["ETag"], part["Size"])
+            for page in pages
+            for part in page.get("Parts", [])
+        }
+
+    def complete(self, key: str, upload_id: str, etags: Sequence[str]) -> str:
+        """Make an object of a multipart upload's parts, given in order; its ETag."""
+        parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
+        answer = self.client.complete_multipart_upload(
+            Bucket=self.location.bucket,
+            Key=key,
+            UploadId=upload_id,
+            MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+        )
+        return answer.get("ETag", "")
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.formats.format import EVERY_COLUMN, PLAIN, ExportedColumn, LogicalType
+from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, ExportFormat, LogicalType
 from dbt.adapters.mzs3.names import namesakes
 from dbt.adapters.mzs3.spark.sql import shown_name
 
@@ -160,22 +160,15 @@ def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
     )
 
 
-def column_problems(schema: T.StructType, force_quote: Sequence[str]) -> list[str]:
-    """Everything in the columns that can't be exported, and unknown names in force_quote."""
+def column_problems(schema: T.StructType, file_format: ExportFormat | None = None) -> list[str]:
+    """Everything in the columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
-    problems = [
-        problem
-        for field in schema.fields
-        for path, kind in _with_inner(shown_name(field.name), field.dataType)
-        for problem in _problems(path, kind)
-    ]
-    unknown = [n for n in force_quote if n != EVERY_COLUMN and n not in schema.fieldNames()]
-    if unknown:
-        problems.append(
-            f"force_quote names {', '.join(unknown)}, but the columns are "
-            f"{', '.join(schema.fieldNames())}"
-        )
+    parts = [part for f in schema.fields for part in _with_inner(shown_name(f.name), f.dataType)]
+    problems = [problem for path, kind in parts for problem in _problems(path, kind)]
+    if file_format is not None:
+        types = [(path, kind.simpleString()) for path, kind in parts]
+        problems += file_format.column_problems(schema.fieldNames(), types)
     return problems
 
 
@@ -188,16 +181,6 @@ def view_problems(schema: T.StructType) -> list[str]:
         for first, place in namesakes(names)
         # Of two whose small letters are the same it makes none.
         if names[first].lower() != names[place].lower()
-    ]
-
-
-def parquet_problems(schema: T.StructType) -> list[str]:
-    """Everything in the columns that Parquet can't hold, though CSV can."""
-    return [
-        f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
-        for field in schema.fields
-        for path, kind in _with_inner(shown_name(field.name), field.dataType)
-        if isinstance(kind, T.StructType) and not kind.fields
     ]
 
 

@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 EXECUTOR_PACKAGES = (
     "dbt.adapters.mzs3.arrow",
     "dbt.adapters.mzs3.aws",
+    "dbt.adapters.mzs3.config",
     "dbt.adapters.mzs3.objects",
     "dbt.adapters.mzs3.formats",
     "dbt.adapters.mzs3.upload",

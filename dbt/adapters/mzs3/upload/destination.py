@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
@@ -59,32 +59,21 @@ def _probe_key(prefix: Prefix) -> str:
 
 @contextmanager
 def proof_of_writing(prefix: Prefix) -> Iterator[str]:
-    """Opens an upload, sends a part and aborts it: nothing is left. Its id while it is open.
+    """The id of an upload that is open, with a part, while the block runs, and then aborted.
 
     Raises S3Error, which names the missing permission.
     """
     key = _probe_key(prefix)
-    try:
-        create: Any = prefix.client.create_multipart_upload
+    with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # As files are made: what a KMS key or an ACL denies is found here.
-        opened = create(Bucket=prefix.location.bucket, Key=key, **prefix.properties)
-    except AwsFailure as exc:
-        doing = f"opening an upload at {prefix.uri}"
-        raise S3Error(describe(exc, doing, prefix.permissions)) from exc
+        upload_id = prefix.begin_upload(key, prefix.properties)
     try:
-        _send_a_part(prefix, key, opened["UploadId"])
-        yield opened["UploadId"]
+        # A bucket may take the upload and refuse its parts.
+        with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
+            Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
+        yield upload_id
     finally:
-        _abort_probe(prefix, key, opened["UploadId"])
-
-
-def _send_a_part(prefix: Prefix, key: str, upload_id: str) -> None:
-    """A bucket may take the upload and refuse its parts, for want of a right to a key or else."""
-    try:
-        Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
-    except AwsFailure as exc:
-        doing = f"sending a part of an upload at {prefix.uri}"
-        raise S3Error(describe(exc, doing, prefix.permissions)) from exc
+        _abort_probe(prefix, key, upload_id)
 
 
 def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
@@ -104,8 +93,6 @@ def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
 
 def prove_deleting(prefix: Prefix) -> None:
     """Deletes an object that is not there; raises S3Error where that is denied."""
-    try:
+    doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
+    with explained(doing, "s3:DeleteObject"):
         prefix.delete(_probe_key(prefix))
-    except AwsFailure as exc:
-        doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
-        raise S3Error(describe(exc, doing, "s3:DeleteObject")) from exc

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.values import NotUtf8, value_text
+from dbt.adapters.mzs3.formats.csv.scalars import NotUtf8
+from dbt.adapters.mzs3.formats.csv.values import value_text
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # What stands in a folder's name as it is, beside letters, digits and all that is not ASCII: Hive
@@ -70,16 +71,8 @@ def _value(name: str, text: str | None) -> str:
 
 def _starts(keys: Sequence[pa.Array]) -> list[int]:
     """Where a row differs from the one before it in any key; 0 first, for a batch with rows."""
-    length = len(keys[0])
-    if length == 0:
-        return []
-    changed = pa.repeat(pa.scalar(False), length - 1)
-    for key in keys:
-        before, after = key.slice(0, length - 1), key.slice(1)
-        differ = pc.fill_null(pc.not_equal(before, after), False)
-        nulls = pc.not_equal(before.is_null(), after.is_null())
-        changed = pc.or_(changed, pc.or_(differ, nulls))
-    return [0, *[index + 1 for index in pc.indices_nonzero(changed).to_pylist()]]
+    ends = (pc.run_end_encode(key).run_ends.to_pylist() for key in keys)
+    return sorted({0}.union(*ends) - {len(keys[0])})
 
 
 def _folder_text(values: pa.Array) -> pa.Array:

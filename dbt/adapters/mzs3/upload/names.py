@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.formats.format import FORMATS
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.upload.folders import escaped
 
-_SUFFIXES = "|".join(re.escape(s) for kind in FORMATS.values() for s in kind.suffixes.values())
-_FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_SUFFIXES})")
+_SUFFIXES = {stored.suffix for each in FORMATS.values() for stored in each.stored_as.values()}
+_ENDS = "|".join(map(re.escape, _SUFFIXES))
+_FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_ENDS})")
 
 
 @dataclass(frozen=True)

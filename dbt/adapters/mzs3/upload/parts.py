@@ -1,10 +1,10 @@
-"""The part of an export that runs on the cluster, and what is known of its files then."""
+"""Uploading the rows of a DataFrame as files, on the cluster."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,10 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
 
 if TYPE_CHECKING:
-    from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
 BeforeAgain = Callable[[RestartReason, list[tuple[str, str]]], object]
-"""Told why the query runs once more, and of the uploads, by key and id, that were in vain."""
+"""Takes why the query runs once more, and the uploads, as key and id, that are not used."""
 
 _OF_TASK = ("stage", "tied")
 
@@ -71,7 +70,7 @@ COMPUTED_TWICE = (
 
 @dataclass(frozen=True)
 class Uploads:
-    """The open uploads of all files; whether they are the query's rows is for `check` to say."""
+    """The open uploads of all files; `check` tells whether they have the query's rows."""
 
     files: list[PendingFile]
     counted: int
@@ -94,53 +93,46 @@ def upload_parts(
 ) -> Uploads:
     """The open uploads of all files, and the rows that Spark counted on their way to them.
 
-    Without rows there is one file nevertheless, unless `empty_file` is false. Where rows are not
-    what the fastest way takes them for, or some were computed anew while others were written, the
-    query runs once more, of which `before_again` is told first. Raises what Spark raises; tasks
-    may then still be opening uploads for some seconds.
+    Without rows there is one file all the same, unless `empty_file` is false. The query runs once
+    more, after `before_again`, where an assumption about its rows was wrong, or where Spark
+    computed some anew while others were written. Raises what Spark raises; tasks may then still
+    be opening uploads for some seconds.
     """
     ship_executor_code()
     rows = canonical_columns(frame)
-    attempt = _upload_rows(rows, spec, parts, before_again)
-    reports = attempt.files
-    if not reports and empty_file and attempt.refuted is None:
-        reports = files_in(write_empty_part(spec, rows.limit(0).toArrow().schema))
-    return Uploads(
-        [PendingFile.from_dict(report) for report in reports],
-        attempt.counted,
-        computed_twice=attempt.refuted is not None,
-    )
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """Reports of files, and the count of their rows; in vain if something was `refuted`."""
-
-    files: list[dict[str, Any]]
-    counted: int = 0
-    refuted: RestartReason | None = None
-
-
-def _upload_rows(
-    rows: DataFrame, spec: WriteSpec, parts: int, before_again: BeforeAgain
-) -> _Attempt:
-    """The first attempt that nothing refutes, or the second whose rows were computed anew."""
     assumed = assumptions_for(rows.schema, spec.partition_by)
     found: set[RestartReason] = set()
     while True:
         attempt = _attempt(rows, spec, parts, assumed)
-        if attempt.refuted is None or attempt.refuted in found:
-            return attempt
-        found.add(attempt.refuted)
-        uploads = [(report["key"], report["upload_id"]) for report in attempt.files]
-        before_again(attempt.refuted, uploads)
-        assumed = assumed.without(attempt.refuted)
-        if attempt.refuted != "wide rows":
+        reason, reports = attempt.refuted, attempt.files
+        if reason is None or reason in found:
+            break
+        found.add(reason)
+        before_again(reason, [(report["key"], report["upload_id"]) for report in reports])
+        assumed = assumed.without(reason)
+        if reason != "wide rows":
             # The uploads of an interrupted run may be among them.
             spec = replace(spec, reusable={})
+    if not reports and empty_file and reason is None:
+        reports = _of_files(write_empty_part(spec, rows.limit(0).toArrow().schema))
+    files = [PendingFile.from_dict(report) for report in reports]
+    return Uploads(files, attempt.counted, computed_twice=reason is not None)
 
 
-def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> _Attempt:
+@dataclass(frozen=True)
+class Reports:
+    """A report of each file that was uploaded; `refuted` says why they can't be used, if so.
+
+    Of a job that failed there are none, and its tasks may have uploads open that nobody knows.
+    `counted` is the number of rows that Spark observed, if it was asked.
+    """
+
+    files: list[dict[str, Any]]
+    refuted: RestartReason | None = None
+    counted: int = 0
+
+
+def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> Reports:
     counted = Observation()
     ordered = in_parts(rows, parts, spec.partition_by, assumed)
     ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
@@ -150,15 +142,15 @@ def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions)
             found = reported(ordered, replace(spec, sorted_by_hash=assumed.distinct_hashes))
     except SPARK_FAILURES as exc:
         if assumed.narrow_rows and WIDE_ROW in str(exc):
-            return _Attempt([], refuted="wide rows")
+            return Reports([], "wide rows")
         raise
     if found.refuted is not None:
-        return _Attempt(found.files, refuted=found.refuted)
-    return _Attempt(found.files, int(observed(counted)["rows"]))
+        return found
+    return replace(found, counted=int(observed(counted)["rows"]))
 
 
 def check_count(written: int, counted: int) -> None:
-    """Workers count what they write, Spark counts what it hands them: raises if they differ."""
+    """Raises CopyError if workers wrote another number of rows than Spark counted."""
     if written != counted:
         raise CopyError(
             f"workers wrote {written} rows, but Spark counted {counted}; "
@@ -166,43 +158,24 @@ def check_count(written: int, counted: int) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Reports:
-    """A report of each file that was uploaded; in vain if something was `refuted`.
-
-    Of a job that failed there are none, and its tasks may have uploads open that nobody knows.
-    """
-
-    files: list[dict[str, Any]]
-    refuted: RestartReason | None = None
-
-
-def files_in(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The reports that are of files, without what a task says of itself."""
-    return [
-        {name: value for name, value in report.items() if name not in _OF_TASK}
-        for report in reports
-        if report["key"] is not None
-    ]
-
-
 def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
-    """Every row of `parts`, as `in_parts` makes them, is in one of the files, unless `refuted`.
+    """Uploads the rows of `parts`, as `in_parts` makes them; a report of each file.
 
-    Raises what Spark raises.
+    While it runs, Spark fails the job if it computes other rows than before. Raises what Spark
+    raises for other failures.
     """
     spark = parts.sparkSession
     # What a task knows of itself is pyspark's, which workers have.
     write = write_parts(spec, TaskContext.get)
     try:
-        with compared_shuffles(spark):
+        with settings(spark, _COMPARED):
             found = [row.asDict() for row in parts.mapInArrow(write, REPORT_DDL).collect()]
     except SPARK_FAILURES as exc:
         if has_computed_other_rows(exc):
             return Reports([], "rows computed anew")
         raise
     tasks = [report for report in found if report["key"] is None]
-    files = files_in(found)
+    files = _of_files(found)
     if any(task["tied"] for task in tasks):
         return Reports(files, "equal hashes")
     if not written_at_once(spark, {task["stage"] for task in tasks}, len(tasks)):
@@ -210,13 +183,17 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
     return Reports(files)
 
 
-def compared_shuffles(spark: SparkSession) -> AbstractContextManager[None]:
-    """While it lasts, a job of this session fails once Spark computes other rows than before."""
-    return settings(spark, _COMPARED)
+def _of_files(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The reports of files, without the columns that tell of tasks."""
+    return [
+        {name: value for name, value in report.items() if name not in _OF_TASK}
+        for report in reports
+        if report["key"] is not None
+    ]
 
 
 def has_computed_other_rows(failure: Exception) -> bool:
-    """Whether that is why the job failed."""
+    """Whether the job failed because Spark computed other rows than before."""
     return any(text in str(failure) for text in _OTHER_ROWS)
 
 
@@ -225,19 +202,16 @@ def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) ->
 
     Spark makes another attempt only where rows that the stage reads were lost: then not all of
     its tasks have read the same. Yes where the scheduler is in another process, which can't be
-    asked: `compared_shuffles` has to do. Raises SparkJobError if the scheduler does not tell.
+    asked: then what `reported` has Spark compare has to do. Raises SparkJobError if the scheduler
+    does not tell.
     """
     tracker = status_tracker(spark)
     if tracker is None or not stages:
         return True
     [stage] = stages
-    return _first_attempt(tracker.getStageInfo, stage, tasks)
-
-
-def _first_attempt(look: Callable[[int], SparkStageInfo | None], stage: int, tasks: int) -> bool:
     deadline = time.monotonic() + _LATE_S
     while True:
-        info = look(stage)
+        info = tracker.getStageInfo(stage)
         if info is not None and info.currentAttemptId > 0:
             return False
         if info is not None and info.numCompletedTasks >= tasks:
@@ -245,15 +219,3 @@ def _first_attempt(look: Callable[[int], SparkStageInfo | None], stage: int, tas
         if time.monotonic() > deadline:
             raise SparkJobError(_UNTOLD.format(stage))
         time.sleep(_LOOK_S)
-
-
-@dataclass(frozen=True)
-class WriteResult:
-    """A committed export, or a shard's batch: its files are visible by way of the `manifest`."""
-
-    rows: int
-    location: str
-    manifest: str
-    files: int
-    bytes: int
-    as_of: int

@@ -39,25 +39,19 @@ class PendingFile:
 
 
 def complete(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> str | None:
-    """The ETag of what the upload is now; empty if it was that before; None if it is gone.
+    """Complete the upload, idempotently: the object's ETag, or None if the upload is gone.
 
-    An earlier completion is known by the object's size, and where it takes the place of an
-    object, whose ETag is `instead_of`, by another ETag too. Raises AwsFailure.
+    The ETag is empty if the upload was completed before, which is known by the object's size, and
+    where it replaces an object, whose ETag is `instead_of`, by another ETag too. Raises
+    AwsFailure.
     """
-    parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(file.etags, start=1)]
     try:
-        answer = prefix.client.complete_multipart_upload(
-            Bucket=prefix.location.bucket,
-            Key=file.key,
-            UploadId=file.upload_id,
-            MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
-        )
+        return prefix.complete(file.key, file.upload_id, file.etags)
     except AwsFailure as exc:
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
         return "" if is_completed(prefix, file, instead_of=instead_of) else None
-    return answer.get("ETag", "")
 
 
 def is_completed(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> bool:

@@ -22,32 +22,32 @@ _MAX_S = 30.0
 
 
 Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
-"""The ids of uploads that a commit may be about to complete; the ids that are kept are given.
+"""Gives the ids of uploads that a commit may be about to complete; takes the ids that are kept.
 
 Raises UnknownClaimError, AwsFailure.
 """
 
 
 class UnknownClaimError(Exception):
-    """There is a claim, and it can't be told what it names."""
+    """There is a claim, but which uploads it names can't be told."""
 
 
 def nothing_claimed(_: Prefix, __: Collection[str]) -> frozenset[str]:
-    """Where nobody claims anything."""
+    """For prefixes where no commit claims uploads."""
     return frozenset()
 
 
 class UploadReaper:
-    """Aborts open uploads of an export's files, but for those that others had open before it.
+    """Aborts open uploads of an export's files, but not those that others had open before it.
 
-    With `take_over`, those of interrupted runs are the export's too. `found` are all that were
-    open when it began: key and id. What is `claimed` is never aborted here, whosever it is: of two
+    With `take_over`, those of interrupted runs are aborted too. `found` are the key and id of all
+    that were open when it began. What is `claimed` is never aborted here, whosever it is: of two
     runs to one location, the one that claims it comes through.
 
-    Looking for uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
+    Listing uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
     store that lists them, by prefix or all of a bucket, which not all do: `probe` is the id of an
-    upload that is open and must be seen. Without, it says what may be left. It raises
-    nothing, as it runs while another error is on its way.
+    open upload that must be seen. If it is not, methods return what may be left. They raise
+    nothing, as they run while another error is on its way.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class UploadReaper:
                 self.found = tuple(self._open())
         except AwsFailure as exc:
             self.found = ()
-            self._blind = self._remains(_describe(exc))
+            self._blind = self._remains(_reason(exc))
             return
         seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
@@ -90,7 +90,7 @@ class UploadReaper:
 
     @property
     def is_blind(self) -> bool:
-        """Whether open uploads can't be seen."""
+        """Whether open uploads can't be listed."""
         return self._blind is not None
 
     def is_ours(self, key: str) -> bool:
@@ -100,51 +100,47 @@ class UploadReaper:
 
     def abort_stale(self, keep: Collection[str] = ()) -> str | None:
         """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
-        if self._blind is not None:
-            return self._blind
-        try:
-            self._abort_open(keep)
-        except AwsFailure as exc:
-            return self._remains(_describe(exc))
-        except UnknownClaimError as exc:
-            return self._remains(str(exc))
-        return None
+        return self._abort_for(None, keep)
 
     def abort_after_commit(self, *, speculative: bool) -> str | None:
-        """As `abort_stale`, for tasks that Spark has given up and that may not know it yet.
+        """As `abort_stale`, where tasks that Spark has given up may not know it yet.
 
-        Where there were any, or Spark is free to start some, until no upload has appeared for
-        some seconds.
+        If there were any, or Spark is free to start some, it goes on until no upload has appeared
+        for some seconds.
         """
         if speculative or self._attempts_were_lost:
-            return self.abort_until_idle(_LOST_QUIET_S)
+            return self._abort_for(_LOST_QUIET_S)
         return self.abort_stale()
 
-    def abort_until_idle(self, quiet_s: float | None = None) -> str | None:
+    def abort_until_idle(self) -> str | None:
         """As `abort_stale`, until no new upload has appeared for some seconds.
 
         A task that has just been cancelled may still be opening one.
         """
-        quiet_s = _QUIET_S if quiet_s is None else quiet_s
+        return self._abort_for(_QUIET_S)
+
+    def _abort_for(self, quiet_s: float | None, keep: Collection[str] = ()) -> str | None:
+        """Once, or until there was nothing to abort for so many seconds."""
         if self._blind is not None:
             return self._blind
         started = quiet_since = time.monotonic()
         pause = Event()
         try:
             while time.monotonic() - started < _MAX_S:
-                if self._abort_open():
+                aborted = self._abort_open(keep)
+                if quiet_s is None:
+                    return None
+                if aborted:
                     quiet_since = time.monotonic()
                 elif time.monotonic() - quiet_since >= quiet_s:
                     return None
                 pause.wait(_PAUSE_S)
-        except AwsFailure as exc:
-            return self._remains(_describe(exc))
-        except UnknownClaimError as exc:
-            return self._remains(str(exc))
+        except (UnknownClaimError, *AwsFailure) as exc:
+            return self._remains(_reason(exc))
         return self._remains("tasks of the export are still opening uploads")
 
-    def _abort_open(self, keep: Collection[str] = ()) -> int:
-        """How many uploads it aborted."""
+    def _abort_open(self, keep: Collection[str]) -> int:
+        """Abort what is open now; how many uploads that were."""
         found = [
             (key, upload_id)
             for key, upload_id in self._open()
@@ -178,9 +174,8 @@ class UploadReaper:
         )
 
 
-def _describe(exc: Exception) -> str:
-    return describe(
-        exc,
-        "looking for open uploads to abort",
-        "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload",
-    )
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, UnknownClaimError):
+        return str(exc)
+    permissions = "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload"
+    return describe(exc, "looking for open uploads to abort", permissions)

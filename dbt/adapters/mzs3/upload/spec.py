@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.formats.format import ExportedColumn, Spec
+from dbt.adapters.mzs3.formats.format import ExportedColumn, Format
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 _MAX_PARTS_IN_FLIGHT = 4
@@ -34,7 +34,7 @@ class WriteSpec:
     bucket: str
     prefix: str
     columns: tuple[ExportedColumn, ...]
-    format: Spec
+    format: Format
     max_file_size: int
     part_size: int
     max_bytes_in_memory: int

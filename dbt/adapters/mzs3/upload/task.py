@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.format import FileFormat, OpenFile
-from dbt.adapters.mzs3.formats.registry import format_of
+from dbt.adapters.mzs3.formats.format import OpenFile
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
 from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.upload import FileUpload, Uploader
 
-REPORT_DDL = (
-    "part int, number int, folder string, key string, upload_id string, etags array<string>, "
-    "rows bigint, bytes bigint, sha256 string, stage int, tied boolean"
-)
-_REPORT_SCHEMA = pa.schema(
-    [
-        ("part", pa.int32()),
-        ("number", pa.int32()),
-        ("folder", pa.string()),
-        ("key", pa.string()),
-        ("upload_id", pa.string()),
-        ("etags", pa.list_(pa.string())),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("sha256", pa.string()),
-        ("stage", pa.int32()),
-        ("tied", pa.bool_()),
-    ]
-)
+# The columns of reports: their types in Spark, and in Arrow.
+_COLUMNS = {
+    "part": ("int", pa.int32()),
+    "number": ("int", pa.int32()),
+    "folder": ("string", pa.string()),
+    "key": ("string", pa.string()),
+    "upload_id": ("string", pa.string()),
+    "etags": ("array<string>", pa.list_(pa.string())),
+    "rows": ("bigint", pa.int64()),
+    "bytes": ("bigint", pa.int64()),
+    "sha256": ("string", pa.string()),
+    "stage": ("int", pa.int32()),
+    "tied": ("boolean", pa.bool_()),
+}
+REPORT_DDL = ", ".join(f"{name} {sql_type}" for name, (sql_type, _) in _COLUMNS.items())
+_REPORT_SCHEMA = pa.schema([(name, arrow_type) for name, (_, arrow_type) in _COLUMNS.items()])
 # So many closed files may wait for S3 before the oldest is reported.
 _CLOSED = 64
 
@@ -80,65 +77,68 @@ def write_parts(
 
 def _written(spec: WriteSpec, batches: Batches) -> Batches:
     with Uploader(spec) as uploader:
-        writer = _Writer(spec, uploader)
+        writer = None
         for batch in batches:
             for run in runs(batch, spec.partition_by):
+                writer = writer or _Writer(spec, uploader, run)
                 writer.write(run)
                 yield from writer.reports(keep=_CLOSED)
-        writer.finish()
-        yield from writer.reports(keep=0)
+        if writer is not None:
+            writer.finish()
+            yield from writer.reports(keep=0)
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The one file of an export without rows: a header, a schema, or nothing at all.
+    """The report of the one file of an export without rows, as `write_parts` gives them.
 
-    `schema` is that of the query's columns; the file is in no folder. Reports as `write_parts`.
+    The file has a header, a schema, or nothing at all, and is in no folder; `schema` is that of
+    the query's columns.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
-    rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
+    run = Run(part=0, folder=(), rows=pa.RecordBatch.from_pylist([], schema=pa.schema(content)))
     with Uploader(spec) as uploader:
-        writer = _Writer(spec, uploader)
-        writer.write(Run(part=0, folder=(), rows=rows))
+        writer = _Writer(spec, uploader, run)
+        writer.write(run)
         writer.finish()
         return [report for batch in writer.reports(keep=0) for report in batch.to_pylist()]
 
 
 class _Writer:
-    """Writes runs of rows one after the other, each part's folder into files of its own."""
+    """Writes runs of rows one after the other, each part's folder to files of its own."""
 
-    def __init__(self, spec: WriteSpec, uploader: Uploader) -> None:
+    def __init__(self, spec: WriteSpec, uploader: Uploader, first: Run) -> None:
         self._spec = spec
         self._uploader = uploader
-        self._names = [c.name for i, c in enumerate(spec.columns) if i not in spec.partition_by]
+        self._names = [column.name for column in spec.content]
         self._folders = [spec.columns[i].name for i in spec.partition_by]
-        self._format: FileFormat | None = None
-        self._reporter: ProgressReporter | None = None
-        self._place: tuple[int, tuple[Any, ...]] | None = None
+        self._files = spec.format.writer(
+            first.rows.rename_columns(self._names).schema,
+            [column.logical_type for column in spec.content],
+            spec.max_file_size,
+        )
+        self._reporter = ProgressReporter(spec.progress, first.part)
         self._open: _NumberedFile | None = None
         self._closed: deque[_NumberedFile] = deque()
 
     def write(self, run: Run) -> None:
         """Append a run of rows; where the part or the folder changes, a new file begins."""
-        rows = run.rows.rename_columns(self._names)
-        if self._format is None:
-            self._format = format_of(
-                self._spec.format, self._spec.content, rows.schema, self._spec.max_file_size
-            )
-        if self._reporter is None:
-            self._reporter = ProgressReporter(self._spec.progress, run.part)
-        place = (run.part, run.folder)
-        if self._open is None or place != self._place:
-            self._close()
-            self._place = place
-            self._begin(run.part, folder_of(self._folders, run.folder), self._spec.first_number)
-        for piece in self._format.pieces(rows):
-            self._append(piece)
+        file, folder = self._open, folder_of(self._folders, run.folder)
+        if file is None or (file.part, file.folder) != (run.part, folder):
+            file = self._begin(run.part, folder, self._spec.first_number)
+        for piece in self._files.pieces(run.rows.rename_columns(self._names)):
+            row = 0
+            while row < len(piece):
+                before = file.upload.bytes
+                end = file.take(piece, row)
+                self._reporter.add(end - row, file.upload.bytes - before)
+                row = end
+                if row < len(piece):
+                    file = self._next(file)
 
     def finish(self) -> None:
         """Close the last file."""
         self._close()
-        if self._reporter is not None:
-            self._reporter.finish()
+        self._reporter.finish()
 
     def reports(self, keep: int) -> Batches:
         """Reports of closed files, but for the `keep` newest, which S3 may still be taking."""
@@ -148,76 +148,54 @@ class _Writer:
         if ready:
             yield pa.RecordBatch.from_pylist(ready, schema=_REPORT_SCHEMA)
 
-    def _append(self, piece: Any) -> None:
-        row, rows = 0, len(piece)
-        while row < rows:
-            file = self._current()
-            before = file.upload.bytes
-            end = file.take(piece, row)
-            if self._reporter is not None:
-                self._reporter.add(end - row, file.upload.bytes - before)
-            row = end
-            if row < rows:
-                self._roll()
-
-    def _current(self) -> _NumberedFile:
-        if self._open is None:
-            raise RuntimeError("no file is open")
-        return self._open
-
-    def _roll(self) -> None:
-        file = self._current()
+    def _next(self, full: _NumberedFile) -> _NumberedFile:
         if self._spec.single_file is not None:
             raise ExecutorError(
-                f"{file.upload.uri} would pass the size that S3 takes as one object; leave out "
+                f"{full.upload.uri} would pass the size that S3 takes as one object; leave out "
                 "single_file, and set max_file_size"
             )
-        self._close()
-        self._begin(file.part, file.folder, file.number + 1)
+        return self._begin(full.part, full.folder, full.number + 1)
 
-    def _begin(self, part: int, folder: str, number: int) -> None:
-        if self._format is None:
-            raise RuntimeError("no rows have been seen")
-        name = self._spec.single_file or f"part-{part:04d}-{number:04d}{self._format.suffix}"
-        key = f"{self._spec.prefix}{folder}{name}"
-        upload = self._uploader.open(key, self._format.content_type)
-        self._open = _NumberedFile(part, number, folder, upload, self._format.open(upload))
+    def _begin(self, part: int, folder: str, number: int) -> _NumberedFile:
+        self._close()
+        kind = self._spec.format
+        name = self._spec.single_file or f"part-{part:04d}-{number:04d}{kind.suffix}"
+        upload = self._uploader.open(f"{self._spec.prefix}{folder}{name}", kind.content_type)
+        self._open = _NumberedFile(part, number, folder, upload, self._files.open(upload))
+        return self._open
 
     def _close(self) -> None:
         if self._open is not None:
             file, self._open = self._open, None
             before = file.upload.bytes
             file.close()
-            file.upload.finish()
-            if self._reporter is not None:
-                self._reporter.add(0, file.upload.bytes - before)
+            self._reporter.add(0, file.upload.bytes - before)
             self._closed.append(file)
 
 
+@dataclass
 class _NumberedFile:
-    def __init__(
-        self, part: int, number: int, folder: str, upload: FileUpload, content: OpenFile
-    ) -> None:
-        self.part = part
-        self.number = number
-        self.folder = folder
-        self.upload = upload
-        self._content: OpenFile | None = content
-        self.rows = 0
+    part: int
+    number: int
+    folder: str
+    upload: FileUpload
+    content: OpenFile | None
+    rows: int = 0
 
     def take(self, piece: Any, start: int) -> int:
         """As `OpenFile.take`; counts the rows."""
-        if self._content is None:
+        if self.content is None:
             raise RuntimeError("the file is closed")
-        end = self._content.take(piece, start)
+        end = self.content.take(piece, start)
         self.rows += end - start
         return end
 
     def close(self) -> None:
         """No more rows; lets go of what a compressor holds, as many closed files may wait."""
-        if self._content is not None:
-            self._content.close()
-            self._content = None
+        if self.content is not None:
+            self.content.close()
+            self.content = None
+            self.upload.finish()
 
     def report(self) -> dict[str, object]:
         """A row of the reports; waits until S3 has the file."""
@@ -261,18 +239,11 @@ def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
 
 
 def _all_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
+    """Whether all values have the same bits, but for NaNs, which are alike, as in files."""
     return all(
-        _bits(mine).equals(_bits(other))
+        float_bits(mine).equals(float_bits(other))
         for mine, other in zip(left.columns, right.columns, strict=True)
     )
-
-
-def _bits(column: pa.Array) -> pa.Array:
-    """Floats as what is stored of them: 0.0 is unlike -0.0. All NaNs are alike, as in files."""
-    if not pa.types.is_floating(column.type):
-        return column
-    one_nan = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
-    return one_nan.view(pa.int64() if pa.types.is_float64(column.type) else pa.int32())
 
 
 _GATHERED_ROWS = 8_192

@@ -7,19 +7,18 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
+from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import Parts
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
-from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note_of
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
 MAX_UPLOAD_PARTS = 10_000
-_Body = bytes
+_Bytes = bytes  # in a class that has an attribute of that name
 # A single file's parts double in size after each so many.
 _PARTS_OF_ONE_SIZE = 2_000
 
@@ -27,11 +26,11 @@ _THREADS = 16
 
 
 class FileUpload:
-    """Appends bytes to one multipart upload in parts of exactly `part_size`, the last shorter.
+    """Appends bytes to a multipart upload in parts of exactly `part_size`, the last shorter.
 
-    An upload that an interrupted run left open for the same key, with the same properties, is
-    continued: parts that S3 has already, byte for byte, are not sent again. The upload stays open;
-    completing it is the driver's decision.
+    It continues an upload that an interrupted run left open for the same key with the same
+    properties: parts that S3 has already, byte for byte, are not sent again. The upload stays
+    open; completing it is the driver's decision.
     """
 
     def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
@@ -46,12 +45,7 @@ class FileUpload:
         self._buffered = 0
         self._etags: list[Future[str]] = []
         self._sha256 = hashlib.sha256()
-        self._bytes = 0
-
-    @property
-    def bytes(self) -> int:
-        """How many have been appended."""
-        return self._bytes
+        self.bytes = 0
 
     @property
     def uri(self) -> str:
@@ -59,12 +53,9 @@ class FileUpload:
         return f"s3://{self._spec.bucket}/{self.key}"
 
     def append(self, data: memoryview) -> None:
-        """Take `data`, sending full parts; waits while too many are under way.
-
-        The buffer behind `data` must not change afterwards.
-        """
+        """As `Sink.append`; sends full parts, and waits while too many are under way."""
         self._sha256.update(data)
-        self._bytes += len(data)
+        self.bytes += len(data)
         if self._spec.dry:
             return
         self._chunks.append(data)
@@ -88,7 +79,7 @@ class FileUpload:
             "key": self.key,
             "upload_id": upload_id,
             "etags": etags,
-            "bytes": self._bytes,
+            "bytes": self.bytes,
             "sha256": self._sha256.hexdigest(),
         }
 
@@ -99,9 +90,9 @@ class FileUpload:
                 future.cancel()
 
     def abort(self) -> None:
-        """Give the upload up, after `cancel`; one of an interrupted run stays open.
+        """Abort the upload, after `cancel`; one of an interrupted run stays open.
 
-        The task's next attempt, or one that runs beside this, continues the same upload.
+        The task's next attempt, or one that runs beside this, continues that one.
         """
         for future in self._etags:
             if not future.cancelled():
@@ -119,7 +110,7 @@ class FileUpload:
         doubled = size << (len(self._etags) // _PARTS_OF_ONE_SIZE)
         return max(size, min(doubled, self._spec.max_bytes_in_memory // 4))
 
-    def _take(self, size: int) -> _Body:
+    def _take(self, size: int) -> _Bytes:
         """Exactly `size` buffered bytes, in one copy."""
         pieces: list[memoryview] = []
         missing = size
@@ -133,7 +124,7 @@ class FileUpload:
         self._buffered -= size
         return b"".join(pieces)
 
-    def _send(self, body: _Body) -> None:
+    def _send(self, body: _Bytes) -> None:
         number = len(self._etags) + 1
         if number > MAX_UPLOAD_PARTS:
             raise ExecutorError(
@@ -150,46 +141,25 @@ class FileUpload:
     def _open(self) -> str:
         if self._known is not None:
             return self._known.upload_id
-        try:
-            return self._s3().create_multipart_upload(
-                Bucket=self._spec.bucket,
-                Key=self.key,
-                **self._properties,  # type: ignore[arg-type]
-            )["UploadId"]
-        except AwsFailure as exc:
-            doing = f"opening an upload of {self.uri}"
-            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
+        with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
+            return self._uploader.prefix.begin_upload(self.key, self._properties)
 
-    def _upload(self, upload_id: str, number: int, body: _Body) -> str:
-        known = self._known or OpenUpload(upload_id)
-        etag = known.etag_if_equal(number, body)
+    def _upload(self, upload_id: str, number: int, body: _Bytes) -> str:
+        etag = self._known.etag_if_equal(number, body) if self._known else None
         if etag is not None:
             return etag
-        try:
-            parts = self._parts()
+        put = self._uploader.parts.put
+        with explained(f"uploading part {number} of {self.uri}", "s3:PutObject", ExecutorError):
             if number == 2 and self._spec.resumable and self._known is None:
-                parts.put(self.key, upload_id, NOTE_PART, note_of(self._properties))
-            return parts.put(self.key, upload_id, number, body)
-        except AwsFailure as exc:
-            doing = f"uploading part {number} of {self.uri}"
-            raise ExecutorError(describe(exc, doing, "s3:PutObject")) from exc
-
-    def _s3(self) -> S3Client:
-        if self._uploader.client is None:
-            raise RuntimeError("a dry run sends nothing")
-        return self._uploader.client
-
-    def _parts(self) -> Parts:
-        if self._uploader.parts is None:
-            raise RuntimeError("a dry run sends nothing")
-        return self._uploader.parts
+                put(self.key, upload_id, NOTE_PART, note_of(self._properties))
+            return put(self.key, upload_id, number, body)
 
 
 class Uploader:
-    """The uploads of one task: whatever their number, they share one bound on memory.
+    """The uploads of one task, which share one bound on memory.
 
     At most `spec.bytes_in_flight` bytes wait for S3 at a time, but always one upload part. On a
-    failure, whatever was opened here is aborted; what isn't aborted here, the driver sweeps.
+    failure, whatever was opened here is aborted; what can't be, the driver's reaper aborts.
     """
 
     def __init__(self, spec: WriteSpec) -> None:
@@ -199,8 +169,12 @@ class Uploader:
         self._in_flight = 0
         self._files: dict[str, FileUpload] = {}
         self._reported: list[tuple[str, str]] = []
-        self.client = None if spec.dry else _client(spec)
-        self.parts = None if self.client is None else Parts(self.client, spec.bucket)
+        try:
+            client = s3_client(spec.connection)
+        except S3Error as exc:
+            raise ExecutorError(f"on an executor, {exc}") from exc
+        self.prefix = Prefix(client, S3Location(spec.bucket, spec.prefix))
+        self.parts = Parts(client, spec.bucket)
 
     def __enter__(self) -> Uploader:
         return self
@@ -228,12 +202,9 @@ class Uploader:
             self._reported.append((key, upload_id))
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Give an upload up, as far as S3 lets us."""
-        if self.client is not None:
-            with contextlib.suppress(*AwsFailure):
-                self.client.abort_multipart_upload(
-                    Bucket=self.spec.bucket, Key=key, UploadId=upload_id
-                )
+        """Abort an upload, as far as S3 lets us."""
+        with contextlib.suppress(*AwsFailure):
+            self.prefix.abort(key, upload_id)
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
         """Have `work` done by a thread; waits while too many bytes are under way."""
@@ -246,10 +217,3 @@ class Uploader:
         self._waiting.append((future, size))
         self._in_flight += size
         return future
-
-
-def _client(spec: WriteSpec) -> S3Client:
-    try:
-        return s3_client(spec.connection)
-    except S3Error as exc:
-        raise ExecutorError(f"on an executor, {exc}") from exc

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 
 TEXT = st.text(
     st.one_of(

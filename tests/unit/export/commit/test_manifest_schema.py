@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
-from dbt.adapters.mzs3.export.options import CopyOptions
+from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 # A type, a pattern, a set of values, a list of one form, or a mapping; `?` marks optional keys.
@@ -110,11 +110,11 @@ SCHEMA = T.StructType(
 EXPORTS: dict[str, tuple[str, dict[str, Any]]] = {
     "CSV": ("part-{:04d}-0001.csv", {"header": True}),
     "gzip": ("part-{:04d}-0001.csv.gz", {"compression": "gzip"}),
-    "partitioned CSV": ("c={}/d=%C3%A9 x/part-0000-0001.csv", {"partition_by": ("c", "d")}),
+    "partitioned CSV": ("c={}/d=%C3%A9 x/part-0000-0001.csv", {"partition_by": ["c", "d"]}),
     "Parquet": ("part-{:04d}-0001.parquet", {"format": "parquet"}),
     "partitioned Parquet": (
         "c=__HIVE_DEFAULT_PARTITION__/part-{:04d}-0001.parquet",
-        {"format": "parquet", "partition_by": ("c",)},
+        {"format": "parquet", "partition_by": ["c"]},
     ),
     "a single file": ("all.csv", {"single_file": "all.csv"}),
 }
@@ -128,12 +128,13 @@ def manifest(name: str, files: int = 3) -> dict[str, Any]:
         PendingFile(i, 1, key, "id", ("etag",), 10 * i, 100 * i, "f" * 64)
         for i, key in enumerate(keys)
     ]
+    config = {"location": "s3://acme/exports/é", **options}
     built = build_manifest(
         S3Location("acme", "exports/é/"),
         pending,
         node="model.p.m",
         schema=SCHEMA,
-        options=CopyOptions(location="s3://acme/exports/é", **options).as_config(),
+        options=parse_options("model.p.m", config, ["default"]).as_config(),
         run_id="r",
         as_of=7,
     )

@@ -11,7 +11,7 @@ from memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
-from dbt.adapters.mzs3.export.options import CopyOptions
+from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
@@ -84,13 +84,14 @@ class ReadableS3(MemoryS3):
             pending.append(
                 PendingFile(0, number, PREFIX + name, "id", (), rows, len(content), digest)
             )
+        config = {"location": "s3://b/exports/orders", **options}
         self.objects[PREFIX + "_manifest.json"] = to_json(
             build_manifest(
                 S3Location("b", PREFIX),
                 pending,
                 node="model.p.m",
                 schema=_NO_SCHEMA,
-                options=CopyOptions(location="s3://b/exports/orders", **options).as_config(),
+                options=parse_options("m", config, ["default"]).as_config(),
                 as_of=7,
                 run_id="r",
             )

@@ -1,5 +1,6 @@
 """A location against its manifest: every problem, each with its object."""
 
+import gzip
 import hashlib
 import re
 import threading
@@ -40,6 +41,25 @@ def test_sizes_are_readable():
     s3 = ReadableS3()
     s3.export({"part-0000-0001.csv": (b"x\n" * 750_000, 750_000)})
     assert "1 file, 750000 rows, 1.4 MB: all" in verify(s3.prefix).summary
+
+
+def test_a_single_file_has_the_compression_of_the_options():
+    s3 = ReadableS3()
+    content = gzip.compress(b"1,x\n2,y\n")
+    s3.export({"orders.csv": (content, 2)}, single_file="orders.csv", compression="gzip")
+    assert verify(s3.prefix).problems == ()
+
+
+def test_partitions_that_were_kept_have_the_compression_that_their_names_tell():
+    s3 = ReadableS3()
+    text = b"1,x\n2,y\n"
+    kept = {"c=a/part-0000-0001.csv": (text, 2), "c=b/part-0000-0001.csv.zst": (b"?", 0)}
+    new = {"c=c/part-0000-0002.csv.gz": (gzip.compress(text), 2)}
+    s3.export({**kept, **new}, partition_by=["c"], compression="gzip")
+    [problem] = verify(s3.prefix).problems
+    assert problem.startswith(
+        f"s3://b/{PREFIX}c=b/part-0000-0001.csv.zst: rows: expected 0, found"
+    )
 
 
 def test_every_problem_is_listed_with_its_object(s3):
@@ -158,6 +178,8 @@ def test_a_commit_under_way():
         lambda m: m["entries"][0]["meta"].pop("sha256"),
         lambda m: m["entries"][0]["meta"].update(record_count="many"),
         lambda m: m.update(options=[]),
+        lambda m: m["options"].update(format="yaml"),
+        lambda m: m["options"].update(quote=7),
     ],
 )
 def test_a_manifest_that_is_not_ours(s3, change):

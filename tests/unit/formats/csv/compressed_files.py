@@ -4,8 +4,7 @@ import random
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.csv.compress import CompressedCsvFile
-from dbt.adapters.mzs3.formats.csv.values import Lines
+from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile, Lines
 
 
 class Bytes:

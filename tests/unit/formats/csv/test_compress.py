@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from dbt.adapters.mzs3.formats.csv import compress
+from dbt.adapters.mzs3.formats.csv import files
 
 CODECS = ["gzip", "zstd"]
 
@@ -66,7 +66,7 @@ def test_limit_holds_and_bytes_do_not_depend_on_the_cuts(data):
     texts = ["".join(chance.choices(letters, k=length)) + "\n" for length in lengths]
     size = data.draw(st.integers(1, 7))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compress, "CHUNK_BYTES", 1000)
+        patch.setattr(files, "CHUNK_BYTES", 1000)
         whole = files_of([lines_of(texts)], codec, limit, header)
         assert files_of(cut(texts, size), codec, limit, header) == whole
     if texts:
@@ -102,7 +102,7 @@ def test_flushing_costs_less_than_a_hundredth(codec):
     texts = flights(150_000)
     [(data, _)] = files_of(cut(texts, 10_000), codec, 256 << 20)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compress, "CHUNK_BYTES", 1 << 30)
+        patch.setattr(files, "CHUNK_BYTES", 1 << 30)
         [(at_once, _)] = files_of([lines_of(texts)], codec, 1 << 30)
     assert len(data) < 1.01 * len(at_once)
 

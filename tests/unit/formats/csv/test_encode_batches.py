@@ -8,8 +8,8 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
-from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType, in_pieces
 
 
 def encoder_of(batch):
@@ -63,20 +63,20 @@ def test_text_that_is_not_utf8_is_an_error_that_names_the_column(listed):
 
 
 def test_pieces_are_the_lines_of_the_whole_in_order(monkeypatch):
-    monkeypatch.setattr("dbt.adapters.mzs3.formats.csv.file.PIECE_BYTES", 100)
+    monkeypatch.setattr("dbt.adapters.mzs3.formats.format.PIECE_BYTES", 100)
     texts = ["x" * (i % 40) for i in range(200)]
     batch = pa.record_batch([pa.array(range(200)), pa.array(texts)], names=["n", "t"])
     encoder = encoder_of(batch)
-    pieces = list(encoder.encode_in_pieces(batch))
+    pieces = [encoder.encode(rows) for rows in in_pieces(batch)]
     assert max(piece.get_total_buffer_size() for piece in pieces) < 1000
     lines = [line for piece in pieces for line in piece.to_pylist()]
     assert lines == encoder.encode(batch).to_pylist()
 
 
 def test_row_larger_than_a_piece_stays_whole(monkeypatch):
-    monkeypatch.setattr("dbt.adapters.mzs3.formats.csv.file.PIECE_BYTES", 10)
+    monkeypatch.setattr("dbt.adapters.mzs3.formats.format.PIECE_BYTES", 10)
     batch = pa.record_batch([pa.array(["a" * 100, "b" * 100])], names=["t"])
-    pieces = [piece.to_pylist() for piece in encoder_of(batch).encode_in_pieces(batch)]
+    pieces = [encoder_of(batch).encode(rows).to_pylist() for rows in in_pieces(batch)]
     assert pieces == [["a" * 100 + "\n"], ["b" * 100 + "\n"]]
 
 

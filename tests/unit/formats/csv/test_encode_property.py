@@ -10,7 +10,7 @@ from plain_encoder import plain_line
 from support.examples import examples
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 LONG = st.integers(-(2**63), 2**63 - 1)

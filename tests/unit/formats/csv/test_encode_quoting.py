@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 
 
 def lines(*columns, dialect=None, force_quote=frozenset()):

@@ -20,7 +20,7 @@ from support.examples import examples
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.parquet.file import ROW_GROUPS_PER_FILE
+from dbt.adapters.mzs3.formats.columnar import GROUPS_PER_FILE
 from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, ReadColumn, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,
@@ -345,7 +345,7 @@ def test_a_row_group_is_bounded_in_memory_whatever_is_made_of_rows(
     files = written(BatchLayout(tagged(kind), encoding), [rows_of([kind], [values])], limit)
     for file in map(opened, files):
         for number in range(file.num_row_groups):
-            assert file.read_row_group(number).nbytes < 1.25 * limit / ROW_GROUPS_PER_FILE
+            assert file.read_row_group(number).nbytes < 1.25 * limit / GROUPS_PER_FILE
 
 
 def test_text_that_is_not_utf_8_is_an_error_that_names_the_column() -> None:

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
-from dbt.adapters.mzs3.upload.parts import WriteResult
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 
 LOCATION = parse_location("s3://acme/orders")
 
@@ -44,7 +44,7 @@ def written(_: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
     return batch(state.upper, moment + 1, f"batches/{moment}")
 
 
-def run(**how: Any) -> WriteResult:
+def run(**how: Any) -> PersistResult:
     return job.persist_shard(
         None,  # type: ignore[arg-type]
         "select 1",

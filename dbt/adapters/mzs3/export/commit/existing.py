@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
+from dbt.adapters.mzs3.aws.failures import explained
+from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -20,7 +21,11 @@ from dbt.adapters.mzs3.upload.pending import PendingFile
 _COUNTED = 1000
 
 # The options that tell a reader how to read the files.
-_READING = ("format", "partition_by", "header", "delimiter", "quote", "escape", "null")
+_READING = (
+    "format",
+    "partition_by",
+    *(key for each in FORMATS.values() for key in each.reading_options),
+)
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,9 @@ class Existing:
 def read_existing(prefix: Prefix) -> Existing | None:
     """The export that stands at the location, or None; raises S3Error or LocationError."""
     key = prefix.key(MANIFEST)
-    try:
+    with explained(f"reading {prefix.uri_of(key)}", "s3:ListBucket and s3:GetObject"):
         found = prefix.find(key)
         content = prefix.read(MANIFEST) if found is not None else None
-    except AwsFailure as exc:
-        doing = f"reading {prefix.uri_of(key)}"
-        raise S3Error(describe(exc, doing, "s3:ListBucket and s3:GetObject")) from exc
     if found is None or content is None:
         return None
     try:
@@ -76,10 +78,8 @@ def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
     Markers of folders and probes are nothing.
     """
     there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
-    try:
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         keys = list(islice((key for key in there if key not in ignoring), _COUNTED))
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     if keys:
         more = " or more" if len(keys) == _COUNTED else ""
         count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.existing import (
     Existing,
@@ -146,20 +146,13 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
 
 def _parts_of(prefix: Prefix, key: str, upload_id: str) -> OpenUpload | None:
     """What S3 has of an upload; None if it is gone by now."""
-    pages = prefix.client.get_paginator("list_parts").paginate(
-        Bucket=prefix.location.bucket, Key=key, UploadId=upload_id
-    )
-    parts: dict[int, tuple[str, int]] = {}
     try:
-        for page in pages:
-            for part in page.get("Parts", []):
-                parts[part["PartNumber"]] = (part["ETag"], part["Size"])
+        return OpenUpload(upload_id, prefix.parts_of(key, upload_id))
     except AwsFailure as exc:
         if is_missing(exc):
             return None
         doing = f"listing what is uploaded of {prefix.uri_of(key)}"
         raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
-    return OpenUpload(upload_id, parts)
 
 
 @dataclass(frozen=True)
@@ -179,10 +172,8 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
     Forward if that is possible, else back. Raises CopyError if neither could be done, S3Error if
     the location can't be listed, LocationError if other runs keep committing there.
     """
-    try:
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         there = prefix.find(prefix.key(COMMITTING))
-    except AwsFailure as exc:
-        raise S3Error(describe(exc, f"listing {prefix.uri}", "s3:ListBucket")) from exc
     if there is None:
         return Recovered()
     finished: str | None = None

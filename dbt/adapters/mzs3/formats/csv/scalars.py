@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import binascii
+import contextlib
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
+from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.floats import float_text
 from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
@@ -127,6 +129,29 @@ class NotUtf8(ValueError):
     """A text column holds bytes that are not UTF-8; Spark does not check its strings."""
 
 
+@contextlib.contextmanager
+def require_utf8(name: str, carrier: str) -> Iterator[None]:
+    """Raises ExecutorError, which names the column, for NotUtf8; put around its conversion."""
+    try:
+        yield
+    except NotUtf8 as error:
+        raise ExecutorError(
+            f"column {name} holds text that is not valid UTF-8, which {carrier} can't carry. "
+            "Select make_valid_utf8() of it, or cast it to binary."
+        ) from error
+
+
+def utf8_text(values: pa.Array) -> pa.Array:
+    """Text of either offset width as `large_string`; raises NotUtf8."""
+    known = TextBytes(pc.cast(values, pa.large_string()))
+    if not known.is_ascii():
+        try:
+            known.values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise NotUtf8 from error
+    return known.values
+
+
 @dataclass(frozen=True)
 class Formatter:
     """How one type is written: NULL stays NULL, the result is `large_string`."""
@@ -158,16 +183,6 @@ def _plain_text(values: pa.Array) -> pa.Array:
 
 def _boolean_text(values: pa.Array) -> pa.Array:
     return pc.if_else(values, text_scalar("t"), text_scalar("f"))
-
-
-def _string_text(values: pa.Array) -> pa.Array:
-    known = TextBytes(pc.cast(values, pa.large_string()))
-    if not known.is_ascii():
-        try:
-            known.values.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise NotUtf8 from error
-    return known.values
 
 
 def _binary_text(values: pa.Array) -> pa.Array:
@@ -215,7 +230,7 @@ def _is_timestamp(data_type: pa.DataType) -> bool:
 _NUMBER = string.digits + "-"
 _DATE = _NUMBER + " BC"
 _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
-    (is_string, Formatter(_string_text, None)),
+    (is_string, Formatter(utf8_text, None)),
     (pa.types.is_signed_integer, Formatter(_plain_text, _NUMBER)),
     (_is_decimal, Formatter(_decimal_text, _NUMBER + ".")),
     (_is_float, Formatter(float_text, _NUMBER + ".+eNaInfity")),

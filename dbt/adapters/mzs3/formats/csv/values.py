@@ -1,4 +1,4 @@
-"""The text of any values, nested ones included: how types and shapes become forms."""
+"""The text of any values, nested ones included."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.arrow.arrays import is_list, running_total
 from dbt.adapters.mzs3.formats.csv.quoting import (
     WHITESPACE,
     TextBytes,
@@ -19,13 +20,10 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
 from dbt.adapters.mzs3.formats.csv.scalars import (
     INTERVAL_ALPHABET,
     Formatter,
-    NotUtf8,
     interval_text,
     scalar_formatter,
 )
-from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
-
-__all__ = ["NotUtf8", "formatter_of", "value_text"]
+from dbt.adapters.mzs3.formats.format import PLAIN, Kind, LogicalType
 
 # What makes PostgreSQL put quotes around an element, beside the empty text and the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
@@ -38,93 +36,63 @@ RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
 def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
-    """The form of a type that Spark sends, which means what `logical_type` says.
+    """How values of a type that Spark sends are written, which mean what `logical_type` says.
 
-    None if it, or something nested in it, has no form, or is not of that shape.
+    None if it, or something nested in it, has no text, or is not of that shape.
     """
-    if logical_type.kind in ("plain", "variant"):
-        return _form_of_type(data_type)
-    if logical_type.kind == "list":
-        return _list_formatter(data_type, *logical_type.children)
-    if logical_type.kind == "struct":
-        return _struct_formatter(data_type, logical_type.children)
-    if logical_type.kind == "map":
-        return _map_formatter(data_type, *logical_type.children)
-    if _field_types(data_type) == [pa.int32(), pa.int32(), pa.int64()]:
-        return Formatter(interval_text, INTERVAL_ALPHABET)
-    return None
+    kind = logical_type.kind
+    if kind == "interval":
+        is_interval = _field_types(data_type) == [pa.int32(), pa.int32(), pa.int64()]
+        return Formatter(interval_text, INTERVAL_ALPHABET) if is_interval else None
+    if kind in ("plain", "variant"):
+        if is_list(data_type):
+            kind = "list"
+        elif pa.types.is_struct(data_type):
+            kind = "struct"
+        else:
+            return scalar_formatter(data_type)
+    types = _nested_types(kind, data_type)
+    children = logical_type.of_children(len(types or ()))
+    if types is None or len(types) != len(children):
+        return None
+    described = zip(types, children, strict=True)
+    found = [formatter_of(inner, child) for inner, child in described]
+    formatters = [formatter for formatter in found if formatter is not None]
+    if len(formatters) < len(found):
+        return None
+    write = {"list": array_text, "map": map_text, "struct": record_text}[kind]
+    return Formatter(lambda values: write(values, formatters), None, nests=kind != "struct")
 
 
 def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
-    """The values' text; TypeError for a type without a form."""
+    """The values' text; TypeError for a type without one."""
     formatter = formatter_of(values.type, logical_type)
     if formatter is None:
         raise TypeError(f"no text for values of type {values.type}")
     return formatter.write(values)
 
 
-def _form_of_type(data_type: pa.DataType) -> Formatter | None:
-    """The form of values that are what their type says."""
-    if _is_list(data_type):
-        return _list_formatter(data_type, PLAIN)
-    if pa.types.is_struct(data_type):
-        return _struct_formatter(data_type, (PLAIN,) * data_type.num_fields)
-    return scalar_formatter(data_type)
-
-
-def _list_formatter(data_type: pa.DataType, element_type: LogicalType) -> Formatter | None:
-    element = formatter_of(data_type.value_type, element_type) if _is_list(data_type) else None
-    if element is None:
+def _nested_types(kind: Kind, data_type: pa.DataType) -> list[pa.DataType] | None:
+    """The types of elements, of keys and values, or of fields; None for another kind of type."""
+    if kind == "struct":
+        return _field_types(data_type)
+    if not is_list(data_type):
         return None
-    return Formatter(lambda lists: array_text(lists, element), None, nests=True)
-
-
-def _struct_formatter(
-    data_type: pa.DataType, logical_types: tuple[LogicalType, ...]
-) -> Formatter | None:
-    types = _field_types(data_type)
-    if types is None or len(types) != len(logical_types):
-        return None
-    fields = [
-        formatter_of(kind, logical_type)
-        for kind, logical_type in zip(types, logical_types, strict=True)
-    ]
-    formatters = [formatter for formatter in fields if formatter is not None]
-    if len(formatters) < len(fields):
-        return None
-    return Formatter(lambda structs: record_text(structs, formatters), None)
-
-
-def _map_formatter(
-    data_type: pa.DataType, key_type: LogicalType, value_type: LogicalType
-) -> Formatter | None:
-    types = _field_types(data_type.value_type) if _is_list(data_type) else None
-    if types is None or len(types) != 2:
-        return None
-    key, value = formatter_of(types[0], key_type), formatter_of(types[1], value_type)
-    if key is None or value is None:
-        return None
-    return Formatter(lambda maps: map_text(maps, key, value), None, nests=True)
+    return [data_type.value_type] if kind == "list" else _field_types(data_type.value_type)
 
 
 def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
     """The types of a struct's fields; None for what is no struct."""
-    if not pa.types.is_struct(data_type):
-        return None
-    return [data_type.field(i).type for i in range(data_type.num_fields)]
+    return [field.type for field in data_type] if pa.types.is_struct(data_type) else None
 
 
-def _is_list(data_type: pa.DataType) -> bool:
-    """Whether the type is a list of either offset width."""
-    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
-
-
-def array_text(lists: pa.Array, element: Formatter) -> pa.Array:
-    """A list array as `large_string`; `element` is the form of what is in the lists.
+def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """A list array as `large_string`; the one formatter is that of what is in the lists.
 
     PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
     are written by the same rules, `{{1},{2,3},NULL}`.
     """
+    (element,) = formatters
     elements = lists.flatten()  # of this slice, and nothing from under NULL lists
     return in_braces(lists, element_text(elements, element, ARRAY_SPECIAL))
 
@@ -144,9 +112,9 @@ def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Arr
 def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
     """`{a,b}` for each list; `texts` are those of the elements of all lists that are not NULL."""
     lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), 0)
-    ends = pc.cumulative_sum(lengths)
-    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
-    joined = pc.binary_join(pa.LargeListArray.from_arrays(offsets, texts), text_scalar(","))
+    joined = pc.binary_join(
+        pa.LargeListArray.from_arrays(running_total(lengths), texts), text_scalar(",")
+    )
     # A NULL list became an empty one.
     return pc.if_else(
         lists.is_valid(), concatenated("{", joined, "}"), pa.scalar(None, joined.type)
@@ -161,12 +129,13 @@ def _quoted_elements(texts: pa.Array, special: str) -> pa.Array:
     return texts if mask is None else quoted(texts, mask, '"', "\\")
 
 
-def map_text(maps: pa.Array, key: Formatter, value: Formatter) -> pa.Array:
+def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
     """Lists of structs `(key, value)` as `large_string`, the entries in the order they are in.
 
     Keys and values are quoted as the elements of arrays are, and if they hold `=` or `>`. Arrays
     and maps among them stay as they are: `{a=>{1,2}}`.
     """
+    key, value = formatters
     keys, values = maps.flatten().flatten()
     entries = concatenated(
         element_text(keys, key, MAP_SPECIAL), "=>", element_text(values, value, MAP_SPECIAL)
@@ -197,15 +166,3 @@ def _quoted_field(texts: pa.Array) -> pa.Array:
     known = TextBytes(texts)
     mask = either(known.holding(RECORD_SPECIAL), known.equal_to(""))
     return texts if mask is None else quoted_doubling(texts, mask, '"\\')
-
-
-class Lines:
-    """`data[offsets[i]:offsets[i + 1]]` is line i, its newline included."""
-
-    def __init__(self, lines: pa.Array) -> None:
-        _, offsets, data = lines.buffers()
-        self.offsets = memoryview(offsets).cast("q")[: len(lines) + 1]
-        self.data = memoryview(data) if data is not None else memoryview(b"")
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1

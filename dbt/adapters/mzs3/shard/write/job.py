@@ -46,12 +46,23 @@ from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.parts import WriteResult
 
 # A compaction at the same time changes the state twice.
 _ATTEMPTS = 8
 
 MOST_AHEAD_MS = 10 * 60_000
+
+
+@dataclass(frozen=True)
+class PersistResult:
+    """A batch that is in the shard, whose state is the `manifest`; `rows` are its changes."""
+
+    rows: int
+    location: str
+    manifest: str
+    files: int
+    bytes: int
+    as_of: int
 
 
 def persist_shard(
@@ -64,7 +75,7 @@ def persist_shard(
     as_of: int,
     cancelled: threading.Event | None = None,
     tell: EventSink = ignore_event,
-) -> WriteResult:
+) -> PersistResult:
     """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
 
     The changes are of the time `as_of`, in ms since the epoch, or the first one after the shard's
@@ -117,7 +128,7 @@ class _Run:
     cancelled: threading.Event | None
     tell: EventSink
 
-    def once(self, *, first: bool) -> WriteResult:
+    def once(self, *, first: bool) -> PersistResult:
         """One attempt; raises LostRaceError if another run was faster."""
         prefix = Prefix(s3_client(self.shard.connection), self.shard.location)
         store = StateStore(prefix.client, self.shard.location)
@@ -131,7 +142,7 @@ class _Run:
         with committing(prefix, store, batch.files):
             _write(store, before, state.appended(batch))
         self._tell_if_cancelled(batch)
-        return WriteResult(
+        return PersistResult(
             rows=batch.additions + batch.retractions,
             location=prefix.uri,
             manifest=store.uri,

@@ -95,7 +95,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
         schema = frame.schema
     except PySparkException as exc:
         raise explain(exc) from exc
-    problems = column_problems(schema, ())
+    problems = column_problems(schema)
     names = schema.fieldNames()
     problems += [
         f"the query has columns {names[first]} and {names[place]}, which are one name to Spark; "

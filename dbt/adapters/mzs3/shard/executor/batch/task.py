@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,6 +10,8 @@ import pyarrow as pa
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.format import LogicalType
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.shard.executor.batch.read import (
     COMPARED,
     BatchError,
@@ -31,7 +33,9 @@ class BatchSpec:
     layout: BatchLayout
     names: tuple[str, ...]
 
-    def file_format(self, _: pa.Schema, max_file_size: int) -> BatchFormat:
+    suffix, content_type = ParquetFormat.stored_as["none"]
+
+    def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> BatchFormat:
         """What writes the files."""
         return BatchFormat(self.layout, self.names, max_file_size)
 

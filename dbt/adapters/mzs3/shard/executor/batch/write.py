@@ -11,14 +11,9 @@ from typing import Literal
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.format import OpenFile, Sink
-from dbt.adapters.mzs3.formats.parquet.file import (
-    PIECE_BYTES,
-    ParquetFile,
-    RowBlock,
-    limits_of,
-    row_ends,
-)
+from dbt.adapters.mzs3.formats.columnar import RowBlock, row_ends
+from dbt.adapters.mzs3.formats.format import OpenFile, Sink, in_pieces
+from dbt.adapters.mzs3.formats.parquet import ParquetFile, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured.encode import stored
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
@@ -47,9 +42,6 @@ class BatchFormat:
     page has a checksum. The same rows give the same bytes, with the same version of pyarrow.
     """
 
-    suffix = ".parquet"
-    content_type = "application/vnd.apache.parquet"
-
     def __init__(self, layout: BatchLayout, names: Sequence[str], max_file_size: int) -> None:
         self._layout = layout
         self._names = tuple(names)
@@ -61,12 +53,8 @@ class BatchFormat:
 
         Raises ExecutorError, which names the column, for a value that is none of its type.
         """
-        if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
-            half = rows.num_rows // 2
-            yield from self.pieces(rows.slice(0, half))
-            yield from self.pieces(rows.slice(half))
-        else:
-            columns = self._file_columns(rows)
+        for piece in in_pieces(rows):
+            columns = self._file_columns(piece)
             # In both encodings a row may be several times as large as it came.
             ends = row_ends(pa.RecordBatch.from_arrays(columns, self._schema.names))
             yield RowBlock(columns, ends)

@@ -12,9 +12,9 @@ from parquet_files import cut, files_of, read
 from support.examples import examples
 
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.columnar import row_ends
 from dbt.adapters.mzs3.formats.csv.scalars import interval_text
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
-from dbt.adapters.mzs3.formats.parquet.file import row_ends
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 SMALL = st.integers(-100, 100)

@@ -6,10 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from dbt.adapters.mzs3.export import object_content
-from dbt.adapters.mzs3.export.object_content import RecordCounter
+from dbt.adapters.mzs3.formats.csv import records
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.csv.file import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.csv.records import RecordCounter
 
 DIALECTS = {
     "default": CsvDialect(),
@@ -57,7 +57,7 @@ def test_any_rows(name, data):
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_text_larger_than_a_block(name, monkeypatch):
-    monkeypatch.setattr(object_content, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(records, "BLOCK_BYTES", 7)
     dialect = DIALECTS[name]
     value = dialect.quote * 3 + dialect.escape * 5 + "\n\n" + dialect.delimiter
     text = written([(value, "b"), (None, value)] * 20, dialect)

@@ -5,8 +5,8 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.formats.format import PLAIN, ParquetSpec
-from dbt.adapters.mzs3.formats.parquet.file import ParquetFormat
+from dbt.adapters.mzs3.formats.format import PLAIN
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 
 
 class Bytes:
@@ -25,18 +25,18 @@ class Bytes:
         self._data.write(data)
 
 
-def format_of(schema, logical_types=None, limit=256 << 20, compression="snappy"):
+def writer_of(schema, logical_types=None, limit=256 << 20, compression="snappy"):
     logical_types = logical_types or (PLAIN,) * len(schema)
-    return ParquetFormat(schema, tuple(logical_types), ParquetSpec(compression), limit)
+    return ParquetFormat(compression).writer(schema, logical_types, limit)
 
 
 def files_of(schema, batches, logical_types=None, limit=256 << 20, compression="snappy"):
     """Every file's bytes; the loop is the writer's."""
-    file_format = format_of(schema, logical_types, limit, compression)
+    writer = writer_of(schema, logical_types, limit, compression)
     sink, files = Bytes(), []
-    file = file_format.open(sink)
+    file = writer.open(sink)
     for batch in batches:
-        for piece in file_format.pieces(batch):
+        for piece in writer.pieces(batch):
             start = 0
             while start < len(piece):
                 start = file.take(piece, start)
@@ -44,7 +44,7 @@ def files_of(schema, batches, logical_types=None, limit=256 << 20, compression="
                     file.close()
                     files.append(sink.data)
                     sink = Bytes()
-                    file = file_format.open(sink)
+                    file = writer.open(sink)
     file.close()
     return [*files, sink.data]
 

@@ -6,16 +6,21 @@ lacks, is for structs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string, list_offsets, with_one_nan
+from dbt.adapters.mzs3.arrow.arrays import (
+    is_binary,
+    is_list,
+    is_string,
+    list_offsets,
+    with_one_nan,
+)
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.quoting import TextBytes
-from dbt.adapters.mzs3.formats.csv.scalars import NotUtf8, interval_text
-from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
+from dbt.adapters.mzs3.formats.csv.scalars import interval_text, require_utf8, utf8_text
+from dbt.adapters.mzs3.formats.format import LogicalType
 
 EXTENSION_KEY = "ARROW:extension:name"
 _NAMESPACE = "materialize.v1."
@@ -23,8 +28,8 @@ _DECIMAL_DIGITS = 38
 _UTC = "+00:00"
 
 
-def file_schema(schema: pa.Schema, logical_types: tuple[LogicalType, ...]) -> pa.Schema:
-    """The schema of the files; ExecutorError with every column that Parquet has no type for.
+def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: str) -> pa.Schema:
+    """The schema of the files; ExecutorError with every column that the format has no type for.
 
     All fields may be NULL, as in Spark's own files, but for the keys of maps. A name that an
     earlier column has gets a number: `a`, `a2`, `a3`.
@@ -37,7 +42,7 @@ def file_schema(schema: pa.Schema, logical_types: tuple[LogicalType, ...]) -> pa
             fields.append(file_field(name, column.type, logical_type))
         except TypeError as error:
             problems.append(
-                f"column {name}: Parquet has no type for {error}; leave it out, or select it as "
+                f"column {name}: {title} has no type for {error}; leave it out, or select it as "
                 "another type, such as string"
             )
     if problems:
@@ -70,25 +75,20 @@ def distinct(names: Iterable[str]) -> list[str]:
     return result
 
 
-def child_types(logical_type: LogicalType, count: int) -> tuple[LogicalType, ...]:
-    """The meanings of nested values, which are plain where nothing else is said."""
-    return logical_type.children or (PLAIN,) * count
-
-
-def is_list(data_type: pa.DataType) -> bool:
-    """Whether the type is a list of either offset width."""
-    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
-
-
 def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str, pa.DataType]:
     if logical_type.kind == "variant":
         return "jsonb", pa.large_string()
     if logical_type.kind == "interval":
         return "interval", pa.large_string()
     if logical_type.kind == "map":
-        return "map", _map_type(data_type, logical_type)
+        key_type, value_type = logical_type.children
+        key, value = data_type.value_type
+        return "map", pa.map_(
+            file_field("key", key.type, key_type, nullable=False),
+            file_field("value", value.type, value_type),
+        )
     if is_list(data_type):
-        (element,) = child_types(logical_type, 1)
+        (element,) = logical_type.of_children(1)
         return "list", pa.list_(file_field("item", data_type.value_type, element))
     if pa.types.is_struct(data_type):
         return "record", _struct_type(data_type, logical_type)
@@ -102,22 +102,12 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
     raise TypeError(f"values of type {data_type}")
 
 
-def _map_type(data_type: pa.DataType, logical_type: LogicalType) -> pa.DataType:
-    key_type, value_type = child_types(logical_type, 2)
-    key, value = data_type.value_type
-    return pa.map_(
-        file_field("key", key.type, key_type, nullable=False),
-        file_field("value", value.type, value_type),
-    )
-
-
 def _struct_type(data_type: pa.DataType, logical_type: LogicalType) -> pa.DataType:
     fields = list(data_type)
     if not fields:
         raise TypeError("structs without fields")
     names = distinct(field.name for field in fields)
-    children = child_types(logical_type, len(fields))
-    described = zip(names, fields, children, strict=True)
+    described = zip(names, fields, logical_type.of_children(len(fields)), strict=True)
     return pa.struct([file_field(name, field.type, child) for name, field, child in described])
 
 
@@ -142,71 +132,43 @@ _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType], ...] = (
 
 
 def file_columns(
-    rows: pa.RecordBatch, schema: pa.Schema, logical_types: tuple[LogicalType, ...]
+    rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType], title: str
 ) -> list[pa.Array]:
     """The columns in the types of `schema`, which `file_schema` made for both.
 
     Values stay what they are: what is cast is their width, their zone's name, their unit. All
     NaNs get the same bits. Raises ExecutorError if a text is not UTF-8.
     """
-    described = zip(rows.columns, schema, logical_types, strict=True)
-    return [_file_column(values, field, logical_type) for values, field, logical_type in described]
-
-
-def _file_column(values: pa.Array, field: pa.Field, logical_type: LogicalType) -> pa.Array:
-    try:
-        return _cast(values, field.type, logical_type)
-    except NotUtf8 as error:
-        raise ExecutorError(
-            f"column {field.name} holds text that is not valid UTF-8, which Parquet's text can't "
-            "carry. Select make_valid_utf8() of it, or cast it to binary."
-        ) from error
+    columns = []
+    for values, field, logical_type in zip(rows.columns, schema, logical_types, strict=True):
+        with require_utf8(field.name, f"{title}'s text"):
+            columns.append(_cast(values, field.type, logical_type))
+    return columns
 
 
 def _cast(values: pa.Array, target: pa.DataType, logical_type: LogicalType) -> pa.Array:
     if logical_type.kind == "interval":
         return interval_text(values)
     if pa.types.is_map(target):
-        return _map(values, target, logical_type)
+        key_type, value_type = logical_type.children
+        keys, items = values.flatten().flatten()
+        keys = _cast(keys, target.key_type, key_type)
+        items = _cast(items, target.item_type, value_type)
+        return pa.MapArray.from_arrays(list_offsets(values), keys, items, type=target)
     if pa.types.is_list(target):
-        (element,) = child_types(logical_type, 1)
+        (element,) = logical_type.of_children(1)
         elements = _cast(values.flatten(), target.value_type, element)
         return pa.ListArray.from_arrays(list_offsets(values), elements, type=target)
     if pa.types.is_struct(target):
-        return _struct(values, target, logical_type)
+        children = logical_type.of_children(target.num_fields)
+        fields = zip(values.flatten(), target, children, strict=True)
+        return pa.StructArray.from_arrays(
+            [_cast(inner, field.type, child) for inner, field, child in fields],
+            fields=list(target),
+            mask=values.is_null(),
+        )
     if pa.types.is_large_string(target):
-        return _text(values)
+        return utf8_text(values)
     if pa.types.is_floating(target):
         return with_one_nan(pc.cast(values, target))
     return pc.cast(values, target)
-
-
-def _map(lists: pa.Array, target: pa.DataType, logical_type: LogicalType) -> pa.Array:
-    key_type, value_type = child_types(logical_type, 2)
-    keys, values = lists.flatten().flatten()
-    return pa.MapArray.from_arrays(
-        list_offsets(lists),
-        _cast(keys, target.key_type, key_type),
-        _cast(values, target.item_type, value_type),
-        type=target,
-    )
-
-
-def _struct(structs: pa.Array, target: pa.DataType, logical_type: LogicalType) -> pa.Array:
-    children = child_types(logical_type, target.num_fields)
-    described = zip(structs.flatten(), target, children, strict=True)
-    return pa.StructArray.from_arrays(
-        [_cast(values, field.type, child) for values, field, child in described],
-        fields=list(target),
-        mask=structs.is_null(),
-    )
-
-
-def _text(values: pa.Array) -> pa.Array:
-    known = TextBytes(pc.cast(values, pa.large_string()))
-    if not known.is_ascii():
-        try:
-            known.values.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise NotUtf8 from error
-    return known.values

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parquet_files import Bytes, cut, files_of, format_of, opened, orders, read
+from parquet_files import Bytes, cut, files_of, opened, orders, read, writer_of
 from support.examples import examples
 
-from dbt.adapters.mzs3.formats.parquet import file as parquet_file
-from dbt.adapters.mzs3.formats.parquet.file import row_ends
+from dbt.adapters.mzs3.formats import columnar
+from dbt.adapters.mzs3.formats import format as formats
+from dbt.adapters.mzs3.formats.columnar import row_ends
 
 # What Parquet adds to a row group's values: page headers, levels, statistics, its part of the
 # footer; and the dictionaries of values that turned out not to repeat.
@@ -52,7 +53,7 @@ def test_row_groups_end_before_they_pass_a_fifth_of_the_file():
 
 
 def test_row_groups_are_no_larger_than_a_worker_can_hold(monkeypatch):
-    monkeypatch.setattr(parquet_file, "MAX_ROW_GROUP_BYTES", 10_000)
+    monkeypatch.setattr(columnar, "MAX_GROUP_BYTES", 10_000)
     batch = random_rows(1000, 100)
     [data] = files_of(batch.schema, [batch], limit=1 << 30)
     assert max(size for _, size in group_sizes(data)) < 10_000 * DICTIONARIES + GROUP_OVERHEAD
@@ -140,7 +141,7 @@ def test_bytes_do_not_depend_on_the_cuts_where_a_row_group_has_many_pages(monkey
     [whole] = files_of(batch.schema, [batch], limit=1 << 30)
     assert len(whole) > 4 << 20
     assert files_of(batch.schema, cut(batch, 777), limit=1 << 30) == [whole]
-    monkeypatch.setattr(parquet_file, "PIECE_BYTES", 100_000)
+    monkeypatch.setattr(formats, "PIECE_BYTES", 100_000)
     assert files_of(batch.schema, [batch], limit=1 << 30) == [whole]
 
 
@@ -163,9 +164,9 @@ def test_another_process_writes_the_same_bytes():
 def test_a_file_that_is_given_up_writes_nothing_more():
     batch = orders(10)
     sink = Bytes()
-    file_format = format_of(batch.schema)
-    file = file_format.open(sink)
-    (piece,) = file_format.pieces(batch)
+    writer = writer_of(batch.schema)
+    file = writer.open(sink)
+    (piece,) = writer.pieces(batch)
     assert file.take(piece, 0) == 10
     written = sink.bytes
     del file

@@ -1,16 +1,14 @@
 """The file's types and names: Materialize's, with what Spark has beside them."""
 
-import pickle
-
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from parquet_files import files_of, format_of, opened, read
+from parquet_files import files_of, opened, read, writer_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.columnar_types import distinct, file_columns, file_schema
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
-from dbt.adapters.mzs3.formats.parquet.types import distinct, file_columns, file_schema
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.int8())]))
@@ -47,7 +45,7 @@ def extension(field):
 
 
 def only_field(wire, logical_type=PLAIN):
-    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,))
+    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,), "Parquet")
     return field
 
 
@@ -95,7 +93,7 @@ def test_schema_is_in_the_file():
     logical_types = [logical_type for _, logical_type, *_ in TYPES]
     [data] = files_of(wire, [], logical_types)
     assert opened(data).schema_arrow.equals(
-        file_schema(wire, tuple(logical_types)), check_metadata=True
+        file_schema(wire, tuple(logical_types), "Parquet"), check_metadata=True
     )
 
 
@@ -147,15 +145,10 @@ def test_repeated_columns_and_fields_are_read_by_name():
 def test_every_column_without_a_type_is_named():
     schema = pa.schema([("u", pa.uint8()), ("ok", pa.int8()), ("e", pa.list_(pa.struct([])))])
     with pytest.raises(ExecutorError) as caught:
-        format_of(schema)
+        writer_of(schema)
     assert "column u: Parquet has no type for values of type uint8" in caught.value.message
     assert "column e: Parquet has no type for structs without fields" in caught.value.message
     assert "ok" not in caught.value.message
-
-
-def test_format_travels_by_pickle():
-    file_format = format_of(pa.schema([("a", pa.string())]))
-    assert pickle.loads(pickle.dumps(file_format)).suffix == ".parquet"
 
 
 def test_duckdb_reads_the_types(tmp_path):
@@ -189,8 +182,11 @@ def test_all_nans_have_the_same_bits():
     lists = pa.ListArray.from_arrays([0, 1, 2], doubles)
     columns = file_columns(
         pa.RecordBatch.from_arrays([doubles, lists], names=["d", "l"]),
-        file_schema(pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN)),
+        file_schema(
+            pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN), "Parquet"
+        ),
         (PLAIN, PLAIN),
+        "Parquet",
     )
     for values in (columns[0], columns[1].flatten()):
         written = pa.Array.from_buffers(pa.int64(), 2, values.buffers(), offset=values.offset)

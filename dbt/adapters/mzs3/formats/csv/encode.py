@@ -1,0 +1,102 @@
+"""Rows as the lines of CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.csv.quoting import (
+    TextBytes,
+    appended,
+    either,
+    nulls_as,
+    quoted,
+    text_scalar,
+)
+from dbt.adapters.mzs3.formats.csv.scalars import Formatter, require_utf8
+from dbt.adapters.mzs3.formats.csv.values import formatter_of
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
+
+EVERY_COLUMN = "*"
+# PostgreSQL before 18 takes a line of only this for the end of the data.
+END_OF_DATA = "\\."
+ANY_TEXT = Formatter(lambda values: values, None)
+
+
+@dataclass(frozen=True)
+class CsvEncoder:
+    """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
+
+    `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
+    names of columns whose values are always quoted, or `*` for all; NULL never is quoted.
+    `logical_types` are what the columns mean, in order; None: what their types
+    say. Can be pickled; has no state.
+    """
+
+    schema: pa.Schema
+    dialect: CsvDialect
+    force_quote: Collection[str] = ()
+    logical_types: tuple[LogicalType, ...] | None = None
+
+    def encode(self, batch: pa.RecordBatch) -> pa.Array:
+        """The lines of a batch, one `large_string` with its `\\n` per row, in order.
+
+        The array's data buffer is the text of the file; the array starts at offset 0 and has no
+        NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
+        times the text. Raises ExecutorError if a text is not UTF-8.
+        """
+        logical_types = (
+            (PLAIN,) * len(self.schema) if self.logical_types is None else self.logical_types
+        )
+        columns = zip(self.schema.names, batch.columns, logical_types, strict=True)
+        fields = [
+            self._field(name, values, logical_type) for name, values, logical_type in columns
+        ]
+        if not fields:
+            return pa.repeat(text_scalar("\n"), batch.num_rows)
+        texts = [nulls_as(field, self.dialect.null) for field in fields]
+        texts[-1] = appended(texts[-1], "\n")
+        # No text is NULL, so none is skipped: it is the fastest way that Arrow has to join.
+        delimiter = text_scalar(self.dialect.delimiter)
+        return pc.binary_join_element_wise(*texts, delimiter, null_handling="skip")
+
+    def header(self) -> bytes:
+        """The line of column names with its newline; quoted where needed, never by force."""
+        names = pa.array(self.schema.names, pa.large_string())
+        texts = self._quoted_where_needed(names, ANY_TEXT).to_pylist()
+        return (self.dialect.delimiter.join(texts) + "\n").encode()
+
+    def _field(self, name: str, values: pa.Array, logical_type: LogicalType) -> pa.Array:
+        formatter = formatter_of(values.type, logical_type)
+        if formatter is None:
+            raise ExecutorError(
+                f"column {name}: CSV has no text for values of type {values.type}; leave it out, "
+                "or select it as another type, such as string"
+            )
+        with require_utf8(name, "CSV"):
+            text = formatter.write(values)
+        if EVERY_COLUMN in self.force_quote or name in self.force_quote:
+            return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
+        return self._quoted_where_needed(text, formatter)
+
+    def _quoted_where_needed(self, text: pa.Array, formatter: Formatter) -> pa.Array:
+        dialect = self.dialect
+        if not (
+            formatter.may_hold(dialect.delimiter)
+            or formatter.may_hold(dialect.quote)
+            or formatter.may_be(dialect.null)
+        ):
+            return text
+        known = TextBytes(text)
+        mask = either(
+            known.holding(dialect.delimiter + dialect.quote + "\n\r"),
+            known.equal_to(dialect.null),
+        )
+        if len(self.schema) == 1:
+            mask = either(mask, known.equal_to(END_OF_DATA))
+        return text if mask is None else quoted(text, mask, dialect.quote, dialect.escape)

@@ -1,0 +1,92 @@
+"""Counting the records of CSV, without reading their fields."""
+
+from __future__ import annotations
+
+import re
+
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+
+# Cutting a block at its quotes takes many times its size if it is all quotes and newlines.
+BLOCK_BYTES = 256 << 10
+
+
+class RecordCounter:
+    """Counts the newlines outside of quotes, as PostgreSQL tells them, in text fed in pieces.
+
+    Exact for what exports write: a quote opens a field or is in quotes. Memory: a block.
+    """
+
+    def __init__(self, dialect: CsvDialect) -> None:
+        self.records = 0
+        self._quote = dialect.quote.encode()
+        self._escape = dialect.escape.encode()
+        self._inside = False
+        self._held = b""
+        self._others = bytes(byte for byte in range(256) if byte not in self._quote + b"\n")
+        # Then an escape in front of a quote may be one that ends a field or a record.
+        self._ambiguous = dialect.escape in (dialect.delimiter, "\n")
+        self._special = re.compile(b"[" + re.escape(self._quote + self._escape) + b"]")
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the text so far ends within quotes."""
+        return self._inside
+
+    def feed(self, text: bytes) -> None:
+        """Count the records that end in this piece."""
+        for start in range(0, len(text), BLOCK_BYTES):
+            block = text[start : start + BLOCK_BYTES]
+            if self._escape == self._quote:
+                self._count(block)
+            elif self._ambiguous:
+                self._walk(block)
+            else:
+                self._count(self._unescaped(block))
+
+    def _count(self, block: bytes) -> None:
+        """The newlines of every second stretch between quotes."""
+        if self._quote not in block:
+            self.records += 0 if self._inside else block.count(b"\n")
+            return
+        # Two quotes without a newline between them change nothing, and are most of them.
+        marks = block.translate(None, self._others).replace(self._quote * 2, b"")
+        stretches = marks.split(self._quote)
+        self.records += b"".join(stretches[int(self._inside) :: 2]).count(b"\n")
+        self._inside ^= len(stretches) % 2 == 0
+
+    def _unescaped(self, block: bytes) -> bytes:
+        """The block without escaped characters.
+
+        Outside of quotes an escape means nothing, and is never in front of a quote; so removing
+        them there too changes no record. A run of escapes at the end waits for what follows.
+        """
+        text = self._held + block
+        if self._escape not in text:
+            return text
+        run = len(text) - len(text.rstrip(self._escape))
+        self._held = self._escape * (run % 2)
+        if run:
+            text = text[:-run]
+        return text.replace(self._escape * 2, b"").replace(self._escape + self._quote, b"")
+
+    def _walk(self, block: bytes) -> None:
+        """From quote to quote and escape to escape, for dialects in which nothing less will do."""
+        text, at = self._held + block, 0
+        self._held = b""
+        while at < len(text):
+            if not self._inside:
+                end = text.find(self._quote, at)
+                end = len(text) if end < 0 else end
+                self.records += text.count(b"\n", at, end)
+                self._inside, at = end < len(text), end + 1
+                continue
+            found = self._special.search(text, at)
+            if found is None:
+                return
+            at = found.end()
+            if found.group() == self._quote:
+                self._inside = False
+            elif at == len(text):
+                self._held = self._escape
+            else:
+                at += 1

@@ -1,1 +1,0 @@
-"""Arrow batches as Parquet with Materialize's types."""
