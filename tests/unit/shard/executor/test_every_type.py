@@ -15,11 +15,9 @@ from dbt.adapters.mzs3.shard.executor.batch.read import ReadColumn
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
-from dbt.adapters.mzs3.shard.executor.structured.encode import stored
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.executor.structured import stored, unstored
+from dbt.adapters.mzs3.shard.types.kind import CONTAINERS, SCALARS, Type
 from dbt.adapters.mzs3.shard.types.storage import EXTENSION_KEY
-from dbt.adapters.mzs3.shard.types.table import CONTAINERS, SCALARS
 
 TYPES = list(every_type())
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.kind import SCALARS, Type
 from dbt.adapters.mzs3.shard.types.storage import wire_type
-from dbt.adapters.mzs3.shard.types.table import SCALARS
 
 
 def as_wire(values: pa.Array, kind: Type) -> pa.Array:

@@ -13,8 +13,7 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.rows.columns import INTERVALS
 from dbt.adapters.mzs3.shard.rows.wire import wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
-from dbt.adapters.mzs3.shard.types.kind import Type, is_wider, list_of, map_of, record_of
-from dbt.adapters.mzs3.shard.types.table import RECORDS
+from dbt.adapters.mzs3.shard.types.kind import RECORDS, Type, is_wider, list_of, map_of, record_of
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 _NAMES: dict[type[T.DataType], str] = {

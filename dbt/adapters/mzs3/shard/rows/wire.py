@@ -11,8 +11,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.rows.columns import INTERVALS, NestedTransform
 from dbt.adapters.mzs3.shard.executor.wire import with_times
 from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.table import RECORDS
+from dbt.adapters.mzs3.shard.types.kind import RECORDS, Type
 
 _INTERVAL = T.StructType(
     [

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.formats.parquet.file import (
     row_ends,
 )
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured.encode import stored
+from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.types.kind import Type, type_from_json
 from dbt.adapters.mzs3.shard.types.storage import storage_field
