@@ -12,7 +12,7 @@ from typing import Any
 
 import export_on_cluster
 
-from dbt.adapters.mzs3.shard.write import parts
+from dbt.adapters.mzs3.shard.rows import parts
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.upload.parts import WriteResult
 

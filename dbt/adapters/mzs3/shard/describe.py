@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dbt.adapters.mzs3.config.values import format_size
 from dbt.adapters.mzs3.shard.compact.job import Compacted
-from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.types.kind import Column
 from dbt.adapters.mzs3.text import counted, shown_at
 
 

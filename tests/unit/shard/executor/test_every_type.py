@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shard_files import batch_of, opened, read, tagged, written
+from shard_files import batch_of, opened, read, tagged, wanted, written
 from shard_values import every_type, extremes_of, nullable, same, wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.read import ReadColumn
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
@@ -36,7 +35,7 @@ def test_extremes_come_back_from_a_file(kind: Type, encoding: Encoding) -> None:
     values = wire_array(extremes_of(kind), kind)
     layout = BatchLayout(tagged(kind), encoding)
     [data] = written(layout, [batch_of([values], len(values))])
-    found = read(data, [ReadColumn(0, kind)], validate=encoding == "dual")
+    found = read(data, [wanted(0, kind)], validate=encoding == "dual")
     same(found.column("0").combine_chunks(), values)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -135,6 +135,14 @@ def column_names(value: Any) -> tuple[str, ...]:
     if namesakes(listed):
         raise ValueError(f"has a column twice: {', '.join(listed)}")
     return tuple(listed)
+
+
+def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> Iterator[str]:
+    """What is wrong with `sort_by` where a shard has the columns `known`."""
+    found = {folded(name) for name in known}
+    for name in sort_by:
+        if folded(name) not in found:
+            yield f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"
 
 
 def _names_by_name(value: Any) -> dict[str, str]:

@@ -6,11 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pyspark.sql import types as T
+
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.batch.read import widened_datum
-from dbt.adapters.mzs3.shard.state.schema import Column, differing_fields, holding_both, parsed
-from dbt.adapters.mzs3.shard.types.kind import Type, is_wider
+from dbt.adapters.mzs3.shard.state.spark_types import (
+    ddl_of,
+    differing_fields,
+    holding_both,
+    kind_of,
+)
+from dbt.adapters.mzs3.shard.types.kind import Column, Type, is_wider
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 POLICIES: tuple[OnSchemaChange, ...] = (
@@ -43,6 +50,21 @@ class Evolution:
     defaults: Mapping[str, bytes] = field(default_factory=dict)
 
 
+def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
+    """The columns of a query, in which there are no problems, as a shard takes them.
+
+    `types` has the types of columns, by names that are `folded`, that are not Spark's own.
+    """
+    return [
+        ModelColumn(
+            field.name,
+            types.get(folded(field.name)) or kind_of(field.dataType),
+            ddl_of(field.dataType),
+        )
+        for field in schema.fields
+    ]
+
+
 def first_columns(given: Sequence[ModelColumn]) -> tuple[Column, ...]:
     """The columns of a new shard, with tags from 0."""
     return tuple(
@@ -64,8 +86,11 @@ def evolved(
     that the policy or the types do not allow.
     """
     problems: list[str] = []
-    columns = _renamed(current, evolution.renames, problems)
-    columns = _widened(columns, given, evolution.policy, problems)
+    found = {folded(column.name): column for column in given}
+    columns = [
+        _widened(column, found.get(folded(column.name)), evolution.policy, problems)
+        for column in _renamed(current, evolution.renames, problems)
+    ]
     columns = _without_dropped(columns, given, evolution.policy, problems)
     columns = _with_added(columns, given, next_tag, evolution, problems)
     if problems:
@@ -109,32 +134,38 @@ def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
             )
 
 
+_DROP = (
+    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
+)
+
+
 def _widened(
-    columns: Sequence[Column],
-    given: Sequence[ModelColumn],
-    policy: OnSchemaChange,
-    problems: list[str],
-) -> list[Column]:
-    found = {folded(column.name): column for column in given}
-    return [
-        _with_type(column, found.get(folded(column.name)), policy, problems) for column in columns
-    ]
-
-
-def _with_type(
     column: Column, given: ModelColumn | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
-    if given is None:
+    if given is None or (given.kind, given.spark) == (column.kind, column.spark):
         return column
     # What is narrower in the model is widened as it is written.
     kind = column.kind if is_wider(column.kind, given.kind) else given.kind
-    spark = holding_both(parsed(column.spark), parsed(given.spark))
-    if not is_wider(kind, column.kind) or spark is None:
-        problems.append(_type_problem(column, given))
+    types = T.DataType.fromDDL(column.spark), T.DataType.fromDDL(given.spark)
+    both = holding_both(*types)
+    if not is_wider(kind, column.kind) or both is None:
+        problems.append(
+            f"column {column.name} is {column.spark} ({column.kind}) in the shard and "
+            f"{given.spark} ({given.kind}) in the model, which does not hold all of its values; "
+            f"cast it, or {_DROP}"
+        )
         return column
-    found = list(_field_problems(column, given))
-    problems += found
-    if found or (kind, spark.ddl) == (column.kind, column.spark):
+    # A shard knows the fields of a struct by their order; other names may be other values.
+    renamed = [
+        f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
+        "in the model, and a shard knows fields by their order; select them in the shard's "
+        "order and under its names, as named_struct does (a cast goes by the order too), or "
+        f"select the column under another name, or {_DROP}"
+        for path, before, now in differing_fields(column.name, *types, column.kind)
+    ]
+    problems += renamed
+    spark = ddl_of(both)
+    if renamed or (kind, spark) == (column.kind, column.spark):
         return column
     if policy in ("ignore", "fail"):
         problems.append(
@@ -144,31 +175,7 @@ def _with_type(
         )
         return column
     default = widened_datum(column.default, column.kind, kind)
-    return replace(column, kind=kind, spark=spark.ddl, default=default)
-
-
-_DROP = (
-    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
-)
-
-
-def _type_problem(column: Column, given: ModelColumn) -> str:
-    return (
-        f"column {column.name} is {column.spark} ({column.kind}) in the shard and {given.spark} "
-        f"({given.kind}) in the model, which does not hold all of its values; cast it, or {_DROP}"
-    )
-
-
-def _field_problems(column: Column, given: ModelColumn) -> Iterator[str]:
-    """A shard knows the fields of a struct by their order; other names may be other values."""
-    types = parsed(column.spark), parsed(given.spark)
-    for path, before, now in differing_fields(column.name, *types, column.kind):
-        yield (
-            f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
-            "in the model, and a shard knows fields by their order; select them in the shard's "
-            "order and under its names, as named_struct does (a cast goes by the order too), or "
-            f"select the column under another name, or {_DROP}"
-        )
+    return replace(column, kind=kind, spark=spark, default=default)
 
 
 def _without_dropped(

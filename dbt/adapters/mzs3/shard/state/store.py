@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -28,8 +27,8 @@ from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.objects.conditions import store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.state.schema import schema_from_json
-from dbt.adapters.mzs3.shard.state.state import ShardState, batch_from_json, retired_from_json
+from dbt.adapters.mzs3.shard.state.document import from_document, to_document
+from dbt.adapters.mzs3.shard.state.state import ShardState
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -39,8 +38,6 @@ ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
 _CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
 _LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -243,44 +240,3 @@ def pause(attempt: int) -> None:
     """Wait before a race is run again: longer each time, and not as long as others do."""
     longest = min(0.05 * 2.0**attempt, _LONGEST_WAIT_S)
     Event().wait(random.random() * longest)  # noqa: S311
-
-
-def to_document(state: ShardState, writer: str) -> bytes:
-    """The state as JSON: the same bytes for the same state and writer.
-
-    `writer` is an id of the one write, by which it is known again.
-    """
-    document = {
-        "format": FORMAT,
-        "writer": writer,
-        "schemas": [schema.as_json() for schema in state.schemas],
-        "next_tag": state.next_tag,
-        "batches": [batch.as_json() for batch in state.batches],
-        "since": state.since,
-        "upper": state.upper,
-        "retired": [file.as_json() for file in state.retired],
-        "sweeps": state.sweeps,
-        "writes": state.writes,
-        "recent": list(state.recent),
-    }
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-
-
-def from_document(data: bytes) -> ShardState:
-    """The state that `to_document` wrote; raises ValueError, which says what is wrong."""
-    try:
-        found: Any = json.loads(data)
-        if found["format"] != FORMAT:
-            raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
-        return ShardState(
-            tuple(map(schema_from_json, found["schemas"])),
-            int(found["next_tag"]),
-            tuple(map(batch_from_json, found["batches"])),
-            int(found["since"]),
-            tuple(map(retired_from_json, found["retired"])),
-            int(found["sweeps"]),
-            int(found.get("writes", 0)),  # which earlier versions lack
-            tuple(map(str, found.get("recent", ()))),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it lacks {error}") from error

@@ -1,8 +1,8 @@
-"""What a column of a shard holds: the table of types, and the types inside of one."""
+"""The columns of a shard, and what they hold: the table of types, and types inside of types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,8 @@ RECORDS: Mapping[str, tuple[str, ...] | None] = {
     "mz_acl_item": ("grantee", "grantor", "acl_mode"),
 }
 LISTS = ("list", "int2vector")
+LARGEST = {"uint4": 2**32 - 1, "uint8": 2**64 - 1, "mz_timestamp": 2**64 - 1}
+"""Of the types without a sign, whose wire forms have more numbers than they do."""
 CONTAINERS = (*LISTS, "map", *RECORDS)
 
 
@@ -105,6 +107,10 @@ class Type:
         if self.name in SCALARS:
             return self.name
         return f"{self.name}<{', '.join(map(str, self.children))}>"
+
+    def holds(self, names: Container[str]) -> bool:
+        """Whether its name, or that of a type inside of it, is one of these."""
+        return self.name in names or any(child.holds(names) for child in self.children)
 
     def as_json(self) -> Any:
         """Plain values that `type_from_json` reads back: a name, or a mapping."""
@@ -206,3 +212,18 @@ def _is_wider_numeric(target: Type, kind: Type) -> bool:
     if kind.name == "numeric":
         return whole >= kind.precision - kind.scale and target.scale >= kind.scale
     return kind.name in _INTEGER_DIGITS and whole >= _INTEGER_DIGITS[kind.name]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as users see it, and the tag by which files know it.
+
+    `spark` is its type in Spark's DDL, to which values are cast when they are read. `default` is
+    its value in batches that were written before it was added, a message `Datum`; empty for NULL.
+    """
+
+    tag: int
+    name: str
+    kind: Type
+    spark: str
+    default: bytes = b""

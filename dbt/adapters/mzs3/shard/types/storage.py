@@ -55,17 +55,6 @@ def wire_type(kind: Type) -> pa.DataType:
     return pa.list_(wire_type(kind.children[0]))
 
 
-def storage_fields_inside(stored: pa.DataType, kind: Type) -> list[tuple[pa.Field, Type]]:
-    """The fields inside of a stored type, each with its type; none that the type lacks."""
-    if kind.name in RECORDS:
-        fields = list(stored) if pa.types.is_struct(stored) else []
-    elif kind.name == "map":
-        fields = [stored.key_field, stored.item_field] if pa.types.is_map(stored) else []
-    else:
-        fields = [stored.value_field] if kind.children and pa.types.is_list(stored) else []
-    return list(zip(fields, kind.children, strict=False))
-
-
 NUMERIC_STORAGE = pa.struct(
     [storage_field("lossy", Type("double")), storage_field("actual", Type("bytea"))]
 )

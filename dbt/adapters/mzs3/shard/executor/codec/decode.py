@@ -23,6 +23,9 @@ from dbt.adapters.mzs3.shard.types.storage import wire_type
 _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31
 
+# What a field of fixed width holds, where that is not the type's wire form.
+_CONTENT = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
+
 
 def decoded_rows(
     rows: pa.Array, kinds: Sequence[Type], wanted: Collection[int] | None = None
@@ -74,8 +77,7 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
     if kind.name == "map":
         return _map(content, kind)
     if kind.name in LISTS:
-        (element,) = kind.children
-        offsets, elements = _list(content, element)
+        offsets, elements = _list(content, kind.children[0])
         return pa.ListArray.from_arrays(offsets, elements, type=wire_type(kind))
     if kind.name == "numeric":
         return _numeric(content, kind)
@@ -88,34 +90,21 @@ def _scalar(content: pa.Array, kind: Type) -> pa.Array:
         return _interval(content)
     if kind.name == "uuid":
         return fixed_width(content, 16).cast(data_type)
-    if codec == "bytes":
-        return content
-    if codec in ("string", "json"):
+    if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
-    if codec == "bool":
-        return _fixed(content, pa.uint8()).cast(data_type)
-    if codec == "int32":
-        return _fixed(content, pa.int32()).cast(data_type)
-    if codec == "uint64":
-        return _fixed(content, pa.uint64()).cast(data_type)
-    return _fixed(content, data_type)
+    return _fixed(content, _CONTENT.get(codec, data_type)).cast(data_type)
 
 
 def _numeric(content: pa.Array, kind: Type) -> pa.Array:
-    start = protobuf.NUMERIC_SCALE + protobuf.varint(kind.scale) + protobuf.NUMERIC_UNSCALED
     cursor = Cursor(content)
-    cursor.expect(start)
+    cursor.expect(protobuf.numeric_start(kind.scale))
     return _fixed(cursor.rest(), wire_type(kind))
 
 
 def _interval(content: pa.Array) -> pa.Array:
     cursor = Cursor(content)
     parts = []
-    for key, part in zip(
-        (protobuf.INTERVAL_MONTHS, protobuf.INTERVAL_DAYS, protobuf.INTERVAL_MICROS),
-        INTERVAL_PARTS,
-        strict=True,
-    ):
+    for key, part in zip(protobuf.INTERVAL_PARTS, INTERVAL_PARTS, strict=True):
         cursor.expect(key)
         width = pa.scalar(part.type.bit_width // 8, pa.int32())
         parts.append(_fixed(cursor.take(width), part.type))

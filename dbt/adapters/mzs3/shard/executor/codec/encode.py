@@ -110,20 +110,14 @@ def _scalar(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def _numeric(values: pa.Array) -> pa.Array:
-    scale = protobuf.NUMERIC_SCALE + varint(values.type.scale)
-    return joined(scale + protobuf.NUMERIC_UNSCALED, binary_of(values, 16))
+    return joined(protobuf.numeric_start(values.type.scale), binary_of(values, 16))
 
 
 def _interval(values: pa.Array) -> pa.Array:
-    months, days, micros = values.flatten()
-    return joined(
-        protobuf.INTERVAL_MONTHS,
-        binary_of(months, 4),
-        protobuf.INTERVAL_DAYS,
-        binary_of(days, 4),
-        protobuf.INTERVAL_MICROS,
-        binary_of(micros, 8),
-    )
+    pieces: list[pa.Array | bytes] = []
+    for key, part in zip(protobuf.INTERVAL_PARTS, values.flatten(), strict=True):
+        pieces += [key, binary_of(part, part.type.bit_width // 8)]
+    return joined(*pieces)
 
 
 def _record(values: pa.Array, kind: Type) -> pa.Array:

@@ -65,9 +65,12 @@ _FIELDS: Mapping[str, WireField] = {
 ROW_DATUM = _key(1, _DELIMITED)
 LIST_SIZES, LIST_DATUM = _key(1, _DELIMITED), _key(2, _DELIMITED)
 MAP_KEYS, MAP_VALUES = _key(1, _DELIMITED), _key(2, _DELIMITED)
-NUMERIC_SCALE, NUMERIC_UNSCALED = _key(1, _VARINT), _key(2, _DELIMITED) + varint(16)
-INTERVAL_MONTHS, INTERVAL_DAYS = _key(1, _FIXED_32), _key(2, _FIXED_32)
-INTERVAL_MICROS = _key(3, _FIXED_64)
+INTERVAL_PARTS = (_key(1, _FIXED_32), _key(2, _FIXED_32), _key(3, _FIXED_64))
+
+
+def numeric_start(scale: int) -> bytes:
+    """All of a message `Numeric` but the 16 bytes of its unscaled value, which is last."""
+    return _key(1, _VARINT) + varint(scale) + _key(2, _DELIMITED) + varint(16)
 
 
 def field_of(kind: Type) -> WireField:
