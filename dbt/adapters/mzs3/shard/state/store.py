@@ -23,7 +23,6 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.objects.conditions import store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
@@ -37,6 +36,7 @@ STATE = "_shard.json"
 ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
 _CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
+_MAY_BE_WRITTEN = ". It may have been written nevertheless, or may be yet"
 _LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
 
 
@@ -64,7 +64,7 @@ class UnknownWriteError(S3Error):
 
 
 class StateStore:
-    """Reads and changes the state of the shard at a location.
+    """Reads the state of the shard at a location, and changes it by compare-and-set.
 
     Of writers that have read the same state, one comes through; the others get LostRaceError.
     Every method raises S3Error where S3 refuses; those that write UnknownWriteError, which is
@@ -73,23 +73,28 @@ class StateStore:
     """
 
     def __init__(self, client: S3Client, location: S3Location) -> None:
-        self._client = client
-        self._location = location
+        self._prefix = Prefix(client, location)
         self.clock: int | None = None
 
     @property
     def uri(self) -> str:
         """The object's URI."""
-        return self._location.uri + STATE
+        return self._prefix.uri + STATE
 
     def read(self) -> Read | None:
         """The state, or None where there is no shard; ShardError if the object is none."""
-        found = self._get()
-        if found is None:
-            return None
-        data, etag = found
+        bucket, key = self._prefix.location.bucket, self._prefix.key(STATE)
         try:
-            return Read(from_document(data), etag)
+            found = self._prefix.client.get_object(Bucket=bucket, Key=key)
+            data = found["Body"].read()
+        except AwsFailure as exc:
+            if _is_no_object(exc):
+                self.clock = time_of(getattr(exc, "response", {}))
+                return None
+            raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
+        self.clock = time_of(found)
+        try:
+            return Read(from_document(data), found["ETag"])
         except ValueError as error:
             raise ShardError(
                 f"{self.uri} is not a shard's state that this version of dbt-mzs3 can read: "
@@ -102,7 +107,7 @@ class StateStore:
         found = self.read()
         if found is None:
             raise NoShardError(
-                f"there is no shard at {self._location.uri}; run the model that writes it first, "
+                f"there is no shard at {self._prefix.uri}; run the model that writes it first, "
                 "or correct the location"
             )
         return found
@@ -112,7 +117,7 @@ class StateStore:
 
         Nothing but a first look in a process asks the store.
         """
-        heeds = store_conditions(Prefix(self._client, self._location))
+        heeds = store_conditions(self._prefix)
         if not (heeds.creates and heeds.replaces):
             raise ShardError(
                 f"the store of {self.uri} does not heed the conditions of writes (If-None-Match, "
@@ -151,26 +156,14 @@ class StateStore:
             "again when fewer runs write to the shard"
         )
 
-    def _get(self) -> tuple[bytes, str] | None:
-        try:
-            found = self._client.get_object(
-                Bucket=self._location.bucket, Key=self._location.key(STATE)
-            )
-            self.clock = time_of(found)
-            return found["Body"].read(), found["ETag"]
-        except AwsFailure as exc:
-            if _is_no_object(exc):
-                self.clock = time_of(getattr(exc, "response", {}))
-                return None
-            raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
-
     def _write(
         self, before: ShardState | None, state: ShardState, condition: dict[str, str]
     ) -> Read:
         writer = uuid.uuid4().hex
         written = state.written_after(before, writer)
         try:
-            return Read(written, self._put(to_document(written, writer), condition))
+            document = to_document(written, writer)
+            return Read(written, self._prefix.write(STATE, document, **condition))
         except AwsFailure as exc:
             return self._after_failure(exc, writer, written.writes, condition)
 
@@ -186,7 +179,7 @@ class StateStore:
         try:
             found = self.read()
         except (S3Error, ShardError) as unread:
-            raise self._unknown(f"{text}, and {unread}") from exc
+            raise UnknownWriteError(f"{text}, and {unread}{_MAY_BE_WRITTEN}") from exc
         was_written = False if found is None else found.state.was_written(writer, number)
         if found is not None and was_written:
             return found
@@ -199,22 +192,7 @@ class StateStore:
             raise LostRaceError(
                 f"{self.uri} has been changed by another run since this one read it"
             ) from exc
-        raise self._unknown(text) from exc
-
-    def _unknown(self, text: str) -> UnknownWriteError:
-        return UnknownWriteError(f"{text}. It may have been written nevertheless, or may be yet")
-
-    def _put(self, document: bytes, condition: dict[str, str]) -> str:
-        put: Any = self._client.put_object
-        answer = put(
-            Bucket=self._location.bucket,
-            Key=self._location.key(STATE),
-            Body=document,
-            ContentType="application/json",
-            ContentMD5=content_md5(document),  # buckets with Object Lock refuse it otherwise
-            **condition,
-        )
-        return str(answer["ETag"])
+        raise UnknownWriteError(text + _MAY_BE_WRITTEN) from exc
 
 
 def _is_no_object(exc: Exception) -> bool:
