@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -179,13 +178,6 @@ class Swept:
     state: ShardState
 
 
-@dataclass(frozen=True)
-class _Found:
-    name: str
-    size: int
-    modified: int  # ms since the epoch
-
-
 def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
     """Remove files below the shard that no batch names, of crashed runs and of compacted batches.
 
@@ -193,43 +185,29 @@ def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
     may be at it. None of a run that still writes is ever taken, however long it takes: the state
     is changed before anything is removed, and so the run begins again. Raises S3Error, ShardError.
     """
-    before = store.existing()
+    state = store.existing().state
+    named, retired = state.file_names, {file.name: file.at for file in state.retired}
     try:
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
         oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
-        doomed = _doomed(before.state, list(_files(prefix)), oldest)
-        past = {file.name for file in before.state.retired if file.at <= oldest}
+        there = {
+            found.key.removeprefix(prefix.location.prefix): found
+            for found in prefix.objects(BATCHES)
+        }
+        doomed = {
+            name: found
+            for name, found in there.items()
+            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest
+        }
+        past = {name for name, at in retired.items() if at <= oldest}
         if not doomed and not past:
-            return Swept(0, 0, before.state)
-        names = past | {file.name for file in doomed}
-        after = store.change(lambda state: state.swept(names)).state
+            return Swept(0, 0, state)
+        after = store.change(lambda state: state.swept({*past, *doomed})).state
         # What was committed between the two reads of the state is the shard's now.
-        removed = [file for file in doomed if file.name not in after.file_names]
-        map_concurrently(removed, lambda file: prefix.delete(prefix.key(file.name)))
+        named = after.file_names
+        removed = [found for name, found in doomed.items() if name not in named]
+        map_concurrently(removed, lambda found: prefix.delete(found.key))
     except AwsFailure as exc:
         needed = "s3:ListBucket and s3:DeleteObject"
         raise S3Error(describe(exc, f"removing files of {prefix.uri}", needed)) from exc
-    return Swept(len(removed), sum(file.size for file in removed), after)
-
-
-def _doomed(state: ShardState, found: list[_Found], oldest: int) -> list[_Found]:
-    named = state.file_names
-    retired = {file.name: file.at for file in state.retired}
-    return [
-        file
-        for file in found
-        if file.name not in named
-        and file.modified <= oldest
-        and retired.get(file.name, oldest) <= oldest
-    ]
-
-
-def _files(prefix: Prefix) -> Iterator[_Found]:
-    pages = prefix.client.get_paginator("list_objects_v2").paginate(
-        Bucket=prefix.location.bucket, Prefix=prefix.key(BATCHES)
-    )
-    for page in pages:
-        for entry in page.get("Contents", []):
-            name = entry["Key"].removeprefix(prefix.location.prefix)
-            modified = int(entry["LastModified"].timestamp() * 1000)
-            yield _Found(name, entry["Size"], modified)
+    return Swept(len(removed), sum(found.size for found in removed), after)
