@@ -14,15 +14,13 @@ from dbt.adapters.mzs3.shard.config.options import (
     column_names,
     sort_problems,
 )
-from dbt.adapters.mzs3.shard.config.source import LATEST, moment
+from dbt.adapters.mzs3.shard.config.source import KEPT_MS, LATEST, hours, moment
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.types.kind import Column
 from dbt.adapters.mzs3.text import shown_at
 
 OPERATION = "compact_shard"
-_HOUR_MS = 3_600_000
-_LONGEST_KEPT_HOURS = 24 * 366
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class CompactionRequest:
     since: int | str | None = None
     encoding: Encoding | None = None
     sort_by: tuple[str, ...] | None = None
-    keep_ms: int = 24 * _HOUR_MS
+    keep_ms: int = KEPT_MS
     parts: int | None = None
     max_file_size: int = MAX_FILE_SIZE
 
@@ -129,12 +127,11 @@ def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     """The request that a run-operation's arguments make; raises ConfigError with all problems."""
     problems: list[str] = []
     read = ConfigReader(arguments, problems)
-    keep_hours = read("keep_hours", whole_number(0, _LONGEST_KEPT_HOURS))
     options: dict[str, Any] = {
         "since": read("since", moment),
         "encoding": read("encoding", choice(ENCODINGS)),
         "sort_by": read("sort_by", column_names),
-        "keep_ms": None if keep_hours is None else keep_hours * _HOUR_MS,
+        "keep_ms": read("keep_hours", hours),
         "parts": read("parts", whole_number(1, MAX_PARTS)),
         "max_file_size": read("max_file_size", parse_size),
     }

@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.config.values import (
     ConfigReader,
     choice,
     format_size,
+    names,
     parse_size,
     text,
     unknown_keys,
@@ -129,12 +130,10 @@ def _expressions(value: Any) -> dict[str, str]:
 
 def column_names(value: Any) -> tuple[str, ...]:
     """One name, or a list of different ones."""
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(n, str) for n in listed):
-        raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
+    listed = names(list(value) if isinstance(value, tuple) else value)
     if namesakes(listed):
         raise ValueError(f"has a column twice: {', '.join(listed)}")
-    return tuple(listed)
+    return listed
 
 
 def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> Iterator[str]:
