@@ -17,11 +17,9 @@ from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.evolve import (
     POLICIES,
-    Evolution,
     ModelColumn,
     OnSchemaChange,
     evolved,
-    first_columns,
 )
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
 from dbt.adapters.mzs3.shard.types.kind import (
@@ -68,8 +66,8 @@ def result(
     renames: dict[str, str] | None = None,
     defaults: dict[str, bytes] | None = None,
 ) -> list[tuple[int, str, str]]:
-    evolution = Evolution(policy, renames or {}, defaults or {})
-    columns = evolved(NODE, current, new, next_tag, evolution)
+    how: Any = {"renames": renames or {}, "defaults": defaults or {}}
+    columns = evolved(NODE, current, new, next_tag, policy=policy, **how)
     return [(found.tag, found.name, found.kind.name) for found in columns]
 
 
@@ -99,9 +97,7 @@ def test_a_new_column_has_a_tag_of_its_own() -> None:
 
 
 def test_a_new_columns_default_is_kept() -> None:
-    columns = evolved(
-        NODE, AB, given(a="integer", b="integer", C="text"), 2, Evolution(defaults={"c": b"x"})
-    )
+    columns = evolved(NODE, AB, given(a="integer", b="integer", C="text"), 2, defaults={"c": b"x"})
     assert columns[-1] == column(2, "C", "text", b"x")
 
 
@@ -114,7 +110,7 @@ def test_sync_drops_what_the_model_lacks() -> None:
 
 
 def test_a_column_that_comes_back_is_another_one() -> None:
-    [kept] = evolved(NODE, AB, given(a="integer"), 2, Evolution("sync_all_columns"))
+    [kept] = evolved(NODE, AB, given(a="integer"), 2, policy="sync_all_columns")
     again = result(given(a="integer", b="integer"), "sync_all_columns", current=[kept])
     assert again == [(0, "a", "integer"), (2, "b", "integer")]
 
@@ -193,7 +189,7 @@ def of_spark(
     """The type in which a column is read after a run; or what is wrong with it."""
     old = [Column(0, "a", kind, spark(before))]
     new = [ModelColumn("a", kind, spark(now))]
-    [found] = evolved(NODE, old, new, 1, Evolution(policy))
+    [found] = evolved(NODE, old, new, 1, policy=policy)
     assert (found.tag, found.kind) == (0, kind)
     return T.DataType.fromDDL(found.spark)
 
@@ -307,11 +303,11 @@ models = st.dictionaries(names, st.sampled_from(["integer", "text"]), min_size=1
 
 @drawn(st.lists(st.tuples(models, st.sampled_from(POLICIES)), max_size=8))
 def test_a_tag_is_never_used_twice(steps: list[tuple[dict[str, str], OnSchemaChange]]) -> None:
-    columns = first_columns(given(a="integer"))
+    columns = evolved(NODE, (), given(a="integer"), 0)
     next_tag, ever = 1, {0: "integer"}
     for model, policy in steps:
         try:
-            columns = evolved(NODE, columns, given(**model), next_tag, Evolution(policy))
+            columns = evolved(NODE, columns, given(**model), next_tag, policy=policy)
         except ConfigError:
             continue
         lower = [found.name for found in columns]

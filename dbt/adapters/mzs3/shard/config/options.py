@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.location import literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.parse import parse_type
 
 Mode = Literal["diff", "append"]
-MODES: tuple[Mode, ...] = ("diff", "append")
+MODES: tuple[Mode, ...] = get_args(Mode)
 MAX_FILE_SIZE, PART_SIZE, MAX_IN_MEMORY = 128 << 20, 8 << 20, 100 << 20
 _SMALLEST_PART = 5 << 20
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
 import pyarrow as pa
 
 from dbt.adapters.mzs3.shard.types.kind import LARGEST, LISTS, SCALARS, Type, record_of
@@ -26,20 +24,6 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
 def for_spark(values: pa.Array) -> pa.Array:
     """Values in wire form as Spark takes them from here: its times are numbers on the way."""
     return values.view(without_times(values.type))
-
-
-def with_times(
-    kinds: Sequence[Type],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: columns of these types, with times of Spark's own type for the numbers."""
-
-    def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            columns = zip(batch.columns, kinds, strict=True)
-            arrays = [as_wire(values, kind) for values, kind in columns]
-            yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
-
-    return restore
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:

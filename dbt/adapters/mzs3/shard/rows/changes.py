@@ -6,15 +6,22 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.rows.columns import SIGNED
+from dbt.adapters.mzs3.rows.columns import SIGNED, NestedTransform
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 DIFF = "d"
 # So many copies of a row are made at once, and so often.
 STEP = 1 << 10
 _ANY_PARTITIONS = 1 << 30
+
+# What SIGNED was given, from its result.
+_WITHOUT_SIGN = NestedTransform(
+    SIGNED.concerns,
+    lambda column, _: F.when(
+        column.getField("is_negative_zero"), -column.getField("value")
+    ).otherwise(column.getField("value")),
+)
 
 
 def added(rows: DataFrame) -> DataFrame:
@@ -38,7 +45,7 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     keys = [SIGNED.of(F.col(name), kinds[name]).alias(name) for name in names]
     summed = changes.select(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
     grouped = summed.where(F.col(DIFF) != 0)
-    values = [_ungrouped(F.col(name), kinds[name]).alias(name) for name in names]
+    values = [_WITHOUT_SIGN.of(F.col(name), kinds[name]).alias(name) for name in names]
     return grouped.select(*values, DIFF)
 
 
@@ -75,20 +82,3 @@ def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
     """A row for each of the numbers, which is its `d`."""
     others = [F.col(quote_identifier(name)) for name in rows.columns if name != DIFF]
     return rows.select(*others, F.explode(numbers).alias(DIFF))
-
-
-def _ungrouped(column: Column, kind: T.DataType) -> Column:
-    """What `SIGNED` was given, from its result."""
-    if not SIGNED.is_needed(kind):
-        return column
-    if isinstance(kind, T.ArrayType):
-        element = kind.elementType
-        return F.transform(column, lambda item: _ungrouped(item, element))
-    if isinstance(kind, T.StructType):
-        fields = [
-            _ungrouped(column.getField(field.name), field.dataType).alias(field.name)
-            for field in kind.fields
-        ]
-        return F.when(column.isNotNull(), F.struct(*fields))
-    value = column.getField("value")
-    return F.when(column.getField("is_negative_zero"), -value).otherwise(value)

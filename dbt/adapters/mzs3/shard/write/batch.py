@@ -124,36 +124,26 @@ def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
     """
     ship_executor_code()
     for _ in range(2):
-        uploaded = _attempt(prefix, changes, spec)
-        if uploaded is not None:
-            return uploaded
+        counted = Observation()
+        rows = changes.observe(
+            counted,
+            F.count(F.lit(1)).alias("rows"),
+            F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("additions"),
+            F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
+        )
+        reports = reported(rows, spec)
+        if reports.refuted is None:
+            files = tuple(map(PendingFile.from_dict, reports.files))
+            found = observed(counted)
+            check_count(sum(file.rows for file in files), int(found["rows"]))
+            return Uploaded(files, int(found["additions"] or 0), int(found["retractions"] or 0))
+        abort_all(prefix, [(report["key"], report["upload_id"]) for report in reports.files])
         left_by_tasks(prefix, spec.prefix)  # what is still there costs storage, and no more
     raise ShardError(COMPUTED_TWICE)
 
 
-def _attempt(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded | None:
-    """None if rows were computed anew; then the uploads that were reported are aborted."""
-    counted = Observation()
-    diff = F.col(DIFF)
-    none = F.lit(0).cast("bigint")
-    rows = changes.observe(
-        counted,
-        F.count(F.lit(1)).alias("rows"),
-        F.sum(F.when(diff > 0, diff).otherwise(none)).alias("additions"),
-        F.sum(F.when(diff < 0, -diff).otherwise(none)).alias("retractions"),
-    )
-    reports = reported(rows, spec)
-    if reports.refuted is not None:
-        abort_all(prefix, [(report["key"], report["upload_id"]) for report in reports.files])
-        return None
-    files = tuple(map(PendingFile.from_dict, reports.files))
-    found = observed(counted)
-    check_count(sum(file.rows for file in files), int(found["rows"]))
-    return Uploaded(files, int(found["additions"] or 0), int(found["retractions"] or 0))
-
-
 def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
-    """Every upload as an object; raises ShardError, with none left open, if one can't be."""
+    """Completes every upload; raises ShardError if one can't be, others may be objects then."""
 
     def one(file: PendingFile) -> BatchFile:
         if complete(prefix, file) is None:
@@ -173,7 +163,6 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
     try:
         return tuple(map_concurrently(files, one))
     except AwsFailure as exc:
-        abort_all(prefix, [(file.key, file.upload_id) for file in files])
         doing = f"completing the files of a batch at {prefix.uri}"
         raise ShardError(describe(exc, doing, "s3:PutObject and s3:ListBucket")) from exc
 

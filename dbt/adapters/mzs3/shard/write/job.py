@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_opt
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows.changes import added, changed
 from dbt.adapters.mzs3.shard.rows.parts import parts_of_changes, sorted_inside
-from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns, given_columns
+from dbt.adapters.mzs3.shard.state.evolve import evolved, given_columns
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
@@ -154,13 +154,21 @@ class _Run:
         defaults: dict[str, bytes] = {}
         with problems.gathered():
             defaults = default_datums(self.spark, self.node, usable, given)
-        state = new_shard(first_columns(given)) if before is None else before.state
+        first = evolved(self.node, (), given, next_tag=0)
+        state = new_shard(first) if before is None else before.state
         columns = state.schema.columns
         names = [*(column.name for column in columns), *(column.name for column in given)]
         if before is not None:
-            evolution = Evolution(options.on_schema_change, options.column_renames, defaults)
             with problems.gathered():
-                columns = evolved(self.node, columns, given, state.next_tag, evolution)
+                columns = evolved(
+                    self.node,
+                    columns,
+                    given,
+                    state.next_tag,
+                    policy=options.on_schema_change,
+                    renames=options.column_renames,
+                    defaults=defaults,
+                )
                 names = [column.name for column in columns]
         problems.found += sort_problems(options.sort_by, list(dict.fromkeys(names)))
         problems.raise_if_any()

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.shard.types.storage import storage_field
 COMPRESSION = "zstd"
 
 Encoding = Literal["dual", "structured", "codec"]
-ENCODINGS: tuple[Encoding, ...] = ("dual", "structured", "codec")
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 
 # Counted up when structured columns change in a way that their own versions do not tell, or when
 # those of a version turn out to be wrong.
