@@ -27,13 +27,13 @@ from dbt.adapters.mzs3.shard.compact import job as compact_job
 from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
-from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.document import from_document
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
-from dbt.adapters.mzs3.shard.state.store import from_document
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from dbt.adapters.mzs3.shard.write import batch as write_batch
 from dbt.adapters.mzs3.shard.write import job as write_job
+from dbt.adapters.mzs3.shard.write.batch import Uploaded
 from dbt.adapters.mzs3.shard.write.job import PersistResult
-from dbt.adapters.mzs3.shard.write.parts import Uploaded
 from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -276,7 +276,7 @@ def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None
         mock.patch.object(store, "pause", lambda _: None),
         mock.patch.object(write_job, "pause", lambda _: None),
         mock.patch.object(module, "s3_client", lambda _: client),
-        mock.patch.object(module, "upload", _upload),
+        mock.patch.object(write_batch, "upload", _upload),
         mock.patch("uuid.uuid4", lambda: SimpleNamespace(hex=f"{name}{next(count)}")),
     ):
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import io
 import threading
@@ -75,7 +76,8 @@ class MemoryS3:
         return {"Contents": [self._listed(key) for key in keys]}
 
     def _listed(self, key: str) -> dict[str, Any]:
-        return {"Key": key, "Size": len(self.objects[key]), "ETag": self._etag(key)}
+        size, modified = len(self.objects[key]), dt.datetime.now(dt.timezone.utc)
+        return {"Key": key, "Size": size, "ETag": self._etag(key), "LastModified": modified}
 
     def _etag(self, key: str) -> str:
         md5 = hashlib.md5(self.objects.get(key, b""), usedforsecurity=False)

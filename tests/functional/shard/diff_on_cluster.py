@@ -12,7 +12,7 @@ from typing import Any
 
 import export_on_cluster
 
-from dbt.adapters.mzs3.shard.write import parts
+from dbt.adapters.mzs3.shard.rows import parts
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 
 BEFORE = f"select id as k, -1D as x from range({export_on_cluster.GROUPS})"

@@ -18,11 +18,12 @@ from shard_model import ModelColumn, Query, Row, ShardModel
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.compact import job as compact_job
+from dbt.adapters.mzs3.shard.compact.job import compact_shard
 from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write import job as write_job
+from dbt.adapters.mzs3.shard.write import batch
+from dbt.adapters.mzs3.shard.write.job import persist_shard
 
 VALUES = {"int": [None, -1, 0, 1, 2], "bigint": [None, 0, 1, 1 << 40], "string": [None, "", "é'"]}
 ENCODINGS = ["codec", "dual", "structured"]
@@ -144,7 +145,7 @@ class Trial:
         moment = chance.choice(MOMENTS)
         self.log[-1] += f" when {moment}"
         arguments = self._arguments(chance, None)
-        with killed(write_job, moment), pytest.raises(Died):
+        with killed(moment), pytest.raises(Died):
             self._persist(*arguments)
         if moment == "changed":
             self._of_model(*arguments)
@@ -168,7 +169,7 @@ class Trial:
         if not self.model.ends:
             return
         try:
-            with killed(compact_job, moment):
+            with killed(moment):
                 self._carry_out(arguments)
         except Died:
             if moment == "changed":
@@ -192,7 +193,7 @@ class Trial:
         self, as_of: int, encoding: str, policy: str, append: bool, sort_by: list[str]
     ) -> Any:
         names = {column.name for column in self.model.columns}
-        return write_job.persist_shard(
+        return persist_shard(
             self.spark,
             self._sql(),
             node="model.test.orders",
@@ -249,7 +250,7 @@ class Trial:
         since = given.pop("since", None)  # times of trials are smaller than those of users
         request = replace(parse_compaction(given), since=since)
         shard = ShardLocation(self.connection, self.location)
-        return compact_job.compact_shard(self.spark, shard, request)
+        return compact_shard(self.spark, shard, request)
 
     # What came of it.
 
@@ -294,15 +295,15 @@ class Trial:
 
 
 @contextmanager
-def killed(module: Any, moment: str) -> Iterator[None]:
-    """A run or a compaction in this dies at that moment, and puts nothing in order."""
+def killed(moment: str) -> Iterator[None]:
+    """A run or a compaction dies at that moment, and puts nothing in order."""
 
     def die(*_: Any) -> Any:
         raise Died
 
     with pytest.MonkeyPatch.context() as patch:
         if moment == "uploaded":
-            patch.setattr(module, "make_visible", die)
+            patch.setattr(batch, "make_visible", die)
         for name in ("create", "replace"):
             change = getattr(StateStore, name)
 

@@ -138,15 +138,15 @@ def test_a_run_that_writes_while_files_are_removed_loses_nothing(
     persist("select 1 as id", 10)
     persist("select 2 as id", 20)
     removed: list[int] = []
-    make_visible = job.make_visible
+    write_batch = job.write_batch
 
     def with_compaction(*args: Any) -> Any:
-        files = make_visible(*args)
+        batch = write_batch(*args)
         if not removed:
             removed.append(compact(keep_hours=0).swept.files)
-        return files
+        return batch
 
-    monkeypatch.setattr(job, "make_visible", with_compaction)
+    monkeypatch.setattr(job, "write_batch", with_compaction)
     assert persist("select 3 as id", 30).rows == 2
     assert removed[0] > 0
     assert (rows(10), rows(20), rows()) == ([(1,)], [(2,)], [(3,)])
@@ -161,13 +161,13 @@ def test_runs_write_while_a_compaction_does(
 ) -> None:
     persist("select 1 as id", 10)
     persist("select 2 as id", 20)
-    make_visible = compact_job.make_visible
+    write_batch = compact_job.write_batch
 
     def with_run(*args: Any) -> Any:
-        files = make_visible(*args)
+        batch = write_batch(*args)
         persist("select 3 as id", 30)
-        return files
+        return batch
 
-    monkeypatch.setattr(compact_job, "make_visible", with_run)
+    monkeypatch.setattr(compact_job, "write_batch", with_run)
     assert len(compact(since=20).old) == 2
     assert (rows(20), rows(30)) == ([(2,)], [(3,)])

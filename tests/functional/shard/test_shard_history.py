@@ -8,13 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from pyspark.sql import types as T
 from spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import job
-from dbt.adapters.mzs3.shard.write.parts import make_visible
+from dbt.adapters.mzs3.shard.write.batch import write_batch
 
 pytestmark = pytest.mark.spark
 
@@ -92,12 +95,13 @@ def test_a_run_that_loses_a_race_begins_again(
     theirs: list[Any] = []
 
     def raced(*args: Any) -> Any:
+        batch = write_batch(*args)
         if not theirs:
             theirs.append(None)
             persist("select 2 as id", 20)
-        return make_visible(*args)
+        return batch
 
-    monkeypatch.setattr(job, "make_visible", raced)
+    monkeypatch.setattr(job, "write_batch", raced)
     ours = persist("select 3 as id", 20)
     assert (ours.rows, ours.as_of) == (2, 21)
     assert (rows(10), rows(20), rows(21)) == ([(1,)], [(2,)], [(3,)])
@@ -124,19 +128,19 @@ def test_two_runs_at_once_lose_no_batch(
     together, met = threading.Barrier(2), threading.local()
 
     def at_once(*args: Any) -> Any:
-        files = make_visible(*args)
+        batch = write_batch(*args)
         if not hasattr(met, "other"):
             met.other = together.wait(300)
-        return files
+        return batch
 
-    put, one_at_a_time = StateStore._put, threading.Lock()
+    put, one_at_a_time = Prefix.write, threading.Lock()
 
-    def put_alone(*request: Any) -> str:
+    def put_alone(*request: Any, **condition: Any) -> str:
         with one_at_a_time:  # moto looks at the condition first and writes then, S3 at once
-            return put(*request)
+            return put(*request, **condition)
 
-    monkeypatch.setattr(job, "make_visible", at_once)
-    monkeypatch.setattr(StateStore, "_put", put_alone)
+    monkeypatch.setattr(job, "write_batch", at_once)
+    monkeypatch.setattr(Prefix, "write", put_alone)
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(persist, f"select {number} as id", 10, mode=mode) for number in (1, 2)]
     assert sorted(run.result().as_of for run in runs) == [10, 11]
@@ -175,3 +179,21 @@ def test_calendar_intervals_come_back(
     assert persist(query, 10, encoding=encoding).rows == 3
     assert persist(query, 20, encoding=encoding).rows == 0
     assert texts(frame(validate=True)) == texts(spark.sql(query))
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "decimal(10,2)",
+        "struct<>",
+        "struct<`a:b,<`:int,```x`:map<string,array<decimal(3,0)>>>",
+        "interval day to second",
+        "interval year",
+        "interval",
+        "time(3)",
+        "timestamp_ntz",
+        "variant",
+    ],
+)
+def test_ddl_is_read_back(spark: Any, ddl: str) -> None:
+    assert ddl_of(T.DataType.fromDDL(ddl)) == ddl

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.shard.rows import parts
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write import parts
 from dbt.adapters.mzs3.upload import parts as upload_parts
 
 pytestmark = pytest.mark.spark

@@ -283,7 +283,7 @@ def test_a_table_that_the_view_may_have_read_stays_for_a_while(
 
     persist("select 1 as id", 10)
     with monkeypatch.context() as patch:
-        patch.setattr(read_table, "_point", fail)
+        patch.setattr(read_table._Run, "_point", fail)
         with pytest.raises(ShardError, match="no"):
             write()
     [left] = tables()

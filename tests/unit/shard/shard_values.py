@@ -15,6 +15,8 @@ from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM as ACL_ITEM
 from dbt.adapters.mzs3.shard.types.kind import (
     INT2VECTOR,
     MZ_ACL_ITEM,
+    RECORDS,
+    SCALARS,
     Type,
     array_of,
     list_of,
@@ -23,7 +25,6 @@ from dbt.adapters.mzs3.shard.types.kind import (
     record_of,
 )
 from dbt.adapters.mzs3.shard.types.storage import wire_type
-from dbt.adapters.mzs3.shard.types.table import RECORDS, SCALARS
 
 
 def signed(bits: int) -> st.SearchStrategy[int]:

@@ -24,11 +24,12 @@ PROBE = "_mzs3_"
 
 @dataclass(frozen=True)
 class ListedObject:
-    """An object as S3 lists it."""
+    """An object as S3 lists it; the size in bytes, `modified` in ms since the epoch."""
 
     key: str
     etag: str
     size: int
+    modified: int = field(default=0, compare=False)
 
     @property
     def is_folder_marker(self) -> bool:
@@ -76,10 +77,10 @@ class Prefix:
         """Whether the object only tests what S3 does, for this run or another one."""
         return key.startswith(self.key(PROBE))
 
-    def objects(self) -> Iterator[ListedObject]:
-        """Every object below the location."""
+    def objects(self, below: str = "") -> Iterator[ListedObject]:
+        """Every object below the location, or of those the ones whose names begin so."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.location.bucket, Prefix=self.location.prefix
+            Bucket=self.location.bucket, Prefix=self.key(below)
         )
         for page in pages:
             yield from map(_listed, page.get("Contents", []))
@@ -208,4 +209,5 @@ def _tried_again(request: Callable[[], Any]) -> Any:
 
 
 def _listed(entry: Any) -> ListedObject:
-    return ListedObject(entry["Key"], entry.get("ETag", ""), entry["Size"])
+    modified = int(entry["LastModified"].timestamp() * 1000)
+    return ListedObject(entry["Key"], entry.get("ETag", ""), entry["Size"], modified)

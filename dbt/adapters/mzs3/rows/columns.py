@@ -147,7 +147,7 @@ def _is_float(kind: T.DataType) -> bool:
 def _with_sign(column: Column, kind: T.DataType) -> Column:
     # The cast is reached for zeros only; its text is the one sign of a negative zero.
     negative_zero = (column == 0) & column.cast("string").startswith("-")
-    return F.struct(column, negative_zero)
+    return F.struct(column.alias("value"), negative_zero.alias("is_negative_zero"))
 
 
 SIGNED = NestedTransform(_is_float, _with_sign)

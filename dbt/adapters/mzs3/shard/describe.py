@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from dbt.adapters.mzs3.config.values import format_size
 from dbt.adapters.mzs3.shard.compact.job import Compacted
-from dbt.adapters.mzs3.shard.state.schema import Column, Schema
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.text import counted, shown_at
 
@@ -19,23 +18,14 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
     if state.batches:
         yield f"readable as of {shown_at(state.first_moment)} to {shown_at(state.upper - 1)}"
     for schema in state.schemas:
-        yield from _schema(schema, in_force=schema is state.schema)
-    for batch in state.batches:
-        yield _batch(batch)
+        mark = ", in force" if schema is state.schema else ""
+        yield f"schema {schema.id} from {shown_at(schema.since)}{mark}"
+        for column in schema.columns:
+            default = ", with a default" if column.default else ""
+            yield f"  {column.tag}: {column.name} {column.spark} ({column.kind}){default}"
+    yield from map(_batch, state.batches)
     if state.retired:
         yield f"{counted(len(state.retired), 'file')} of compacted batches, not removed yet"
-
-
-def _schema(schema: Schema, *, in_force: bool) -> Iterator[str]:
-    mark = ", in force" if in_force else ""
-    yield f"schema {schema.id} from {shown_at(schema.since)}{mark}"
-    for column in schema.columns:
-        yield f"  {_column(column)}"
-
-
-def _column(column: Column) -> str:
-    default = ", with a default" if column.default else ""
-    return f"{column.tag}: {column.name} {column.spark} ({column.kind}){default}"
 
 
 def _batch(batch: ShardBatch) -> str:
@@ -44,28 +34,25 @@ def _batch(batch: ShardBatch) -> str:
         return f"{times}: no change"
     order = f", sorted by {', '.join(map(str, batch.sort_by))}" if batch.sort_by else ""
     changes = f"+{batch.additions} -{batch.retractions}"
-    return f"{times}, {batch.encoding}{order}: {changes}, {_files(batch)}"
+    return f"{times}, {batch.encoding}{order}: {changes}, {_files(len(batch.files), batch.bytes)}"
 
 
-def _files(batch: ShardBatch) -> str:
-    return f"{counted(len(batch.files), 'file')}, {format_size(batch.bytes)}"
+def _files(count: int, size: int) -> str:
+    return f"{counted(count, 'file')}, {format_size(size)}"
 
 
 def compaction(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
+    since = f"readable as of {shown_at(done.since)} and later"
     if done.new is None:
-        yield f"{uri}: no batches to compact; readable as of {shown_at(done.since)} and later"
+        yield f"{uri}: no batches to compact; {since}"
     else:
-        files = sum(len(batch.files) for batch in done.old)
-        size = format_size(sum(batch.bytes for batch in done.old))
-        before = f"{_batches(len(done.old))} ({counted(files, 'file')}, {size})"
-        yield (
-            f"{uri}: {before} became 1 ({_files(done.new)}); readable as of "
-            f"{shown_at(done.since)} and later"
-        )
+        files = [file for batch in done.old for file in batch.files]
+        before = _files(len(files), sum(file.size for file in files))
+        after = _files(len(done.new.files), done.new.bytes)
+        yield f"{uri}: {_batches(len(done.old))} ({before}) became 1 ({after}); {since}"
     if done.swept.files:
-        removed = f"{counted(done.swept.files, 'file')}, {format_size(done.swept.bytes)}"
-        yield f"{uri}: removed {removed}, which no batch names"
+        yield f"{uri}: removed {_files(done.swept.files, done.swept.bytes)}, which no batch names"
     if done.aborted.uploads:
         uploads = counted(done.aborted.uploads, "upload")
         yield f"{uri}: aborted {uploads}, open for too long to be those of a run"
@@ -73,4 +60,4 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
 
 
 def _batches(count: int) -> str:
-    return counted(count, "batch").replace("batchs", "batches")
+    return "1 batch" if count == 1 else f"{count} batches"

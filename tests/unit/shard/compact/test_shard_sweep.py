@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.shard.compact import job as compact_job
 from dbt.adapters.mzs3.shard.compact.job import sweep
 from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
-from dbt.adapters.mzs3.shard.write.clean_up import remove_uncommitted
+from dbt.adapters.mzs3.shard.write.batch import committing
 
 HOUR_MS = 3_600_000
 LOCATION = parse_location("s3://acme/orders")
@@ -108,15 +108,23 @@ def test_a_shard_is_needed(prefix: Prefix) -> None:
         sweep(prefix, StateStore(prefix.client, LOCATION), 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "is_part"),
-    [("batches/two", True), ("batches/one", True), ("batches/crashed", False)],
-)
-def test_files_of_a_batch_that_lost_a_race_go_unless_it_did_not(
-    prefix: Prefix, store: StateStore, name: str, is_part: bool
+def commit_that_loses(prefix: Prefix, store: StateStore, name: str) -> None:
+    with committing(prefix, store, [BatchFile(name, 0, "", 0)]):
+        raise LostRaceError("another run was faster")
+
+
+@pytest.mark.parametrize("name", ["batches/two", "batches/one"])
+def test_a_batch_that_others_have_gone_on_from_is_part_of_the_shard(
+    prefix: Prefix, store: StateStore, name: str
 ) -> None:
-    assert remove_uncommitted(prefix, store, [BatchFile(name, 0, "", 0)]) is is_part
-    assert (name in names(prefix)) is is_part
+    commit_that_loses(prefix, store, name)
+    assert name in names(prefix)
+
+
+def test_files_of_a_batch_that_lost_a_race_go(prefix: Prefix, store: StateStore) -> None:
+    with pytest.raises(LostRaceError):
+        commit_that_loses(prefix, store, "batches/crashed")
+    assert "batches/crashed" not in names(prefix)
 
 
 def test_what_can_not_be_removed_hides_no_other_error(prefix: Prefix, store: StateStore) -> None:
@@ -124,5 +132,6 @@ def test_what_can_not_be_removed_hides_no_other_error(prefix: Prefix, store: Sta
         raise ClientError({"Error": {"Code": "SlowDown", "Message": "No."}}, "DeleteObject")
 
     prefix.client.delete_object = throttled
-    assert remove_uncommitted(prefix, store, [BatchFile("batches/crashed", 0, "", 0)]) is False
+    with pytest.raises(LostRaceError):
+        commit_that_loses(prefix, store, "batches/crashed")
     assert "batches/crashed" in names(prefix)

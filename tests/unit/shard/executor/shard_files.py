@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from shard_values import wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.read import ReadColumn, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout, TaggedColumn
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.kind import Column, Type
 
 
 class Bytes:
@@ -32,6 +32,10 @@ class Bytes:
 
 def tagged(*kinds: Type, first: int = 0) -> tuple[TaggedColumn, ...]:
     return tuple(TaggedColumn(first + place, kind) for place, kind in enumerate(kinds))
+
+
+def wanted(tag: int, kind: Type, default: bytes = b"", name: str = "") -> Column:
+    return Column(tag, name, kind, "", default)
 
 
 def rows_of(kinds: list[Type], columns: list[list[Any]]) -> pa.RecordBatch:
@@ -68,8 +72,8 @@ def written(
     return [*files, sink.data]
 
 
-def read(data: bytes, wanted: list[ReadColumn], **options: bool) -> pa.Table:
-    batches = list(read_batch(pa.BufferReader(data), wanted, **options))
+def read(data: bytes, columns: list[Column], **options: bool) -> pa.Table:
+    batches = list(read_batch(pa.BufferReader(data), columns, **options))
     return pa.Table.from_batches(batches).combine_chunks()
 
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import dataset
-from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagged, written
+from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagged, wanted, written
 from shard_values import columns, same, wire_array
 from support.examples import examples
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.columnar import GROUPS_PER_FILE
-from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, ReadColumn, read_batch
+from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,
     BatchLayout,
@@ -69,7 +69,7 @@ def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding
     [data] = written(layout, [batch_of([values], len(values))])
     assert layout_of(opened(data).schema_arrow.metadata) == layout
     if len(values):
-        found = read(data, [ReadColumn(7, kind)], validate=encoding == "dual").column("7")
+        found = read(data, [wanted(7, kind)], validate=encoding == "dual").column("7")
         same(found.combine_chunks(), pa.concat_arrays([values]))
 
 
@@ -83,7 +83,7 @@ def test_times_and_changes_come_back(encoding: Encoding) -> None:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_columns_come_in_the_order_that_is_asked_for(encoding: Encoding) -> None:
     [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
-    found = read(data, [ReadColumn(2, NUMERIC), ReadColumn(0, BIGINT)])
+    found = read(data, [wanted(2, NUMERIC), wanted(0, BIGINT)])
     assert found.column_names == ["t", "d", "2", "0"]
     assert found.column("2").to_pylist() == ROWS[2]
     assert found.column("0").to_pylist() == ROWS[0]
@@ -94,7 +94,7 @@ def test_columns_come_in_the_order_that_is_asked_for(encoding: Encoding) -> None
 def test_a_column_that_a_file_lacks_has_its_default(encoding: Encoding) -> None:
     [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
     default = datums(wire_array([50], INTEGER), INTEGER)[0].as_py()
-    found = read(data, [ReadColumn(9, INTEGER, default), ReadColumn(8, TEXT)])
+    found = read(data, [wanted(9, INTEGER, default), wanted(8, TEXT)])
     assert found.column("9").to_pylist() == [50, 50, 50]
     assert found.column("8").to_pylist() == [None, None, None]
 
@@ -103,21 +103,21 @@ def test_a_version_that_is_not_trusted_is_read_from_the_codec() -> None:
     layout = BatchLayout(tagged(*KINDS), "dual", version=2)
     [data] = written(layout, [rows_of(KINDS, ROWS)])
     wrong = _with_structure_of_other_rows(data)
-    assert read(wrong, [ReadColumn(0, INTEGER)]).column("0").to_pylist() == ROWS[0]
+    assert read(wrong, [wanted(0, INTEGER)]).column("0").to_pylist() == ROWS[0]
 
 
 def test_structured_columns_of_a_trusted_version_are_what_is_read() -> None:
     [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
     wrong = _with_structure_of_other_rows(data)
-    assert read(wrong, [ReadColumn(0, INTEGER)]).column("0").to_pylist() == [3, None, 1]
+    assert read(wrong, [wanted(0, INTEGER)]).column("0").to_pylist() == [3, None, 1]
 
 
 def test_validation_compares_the_encodings() -> None:
     [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
     wrong = _with_structure_of_other_rows(data)
     with pytest.raises(BatchError, match=r"encodings differ in column amount \(tag 0\)"):
-        read(wrong, [ReadColumn(0, INTEGER, name="amount")], validate=True)
-    found = read(data, [ReadColumn(0, INTEGER)], validate=True)
+        read(wrong, [wanted(0, INTEGER, name="amount")], validate=True)
+    found = read(data, [wanted(0, INTEGER)], validate=True)
     assert found.column("compared").to_pylist() == [len(KINDS)] * 3
     [alone] = written(BatchLayout(tagged(*KINDS), "codec"), [rows_of(KINDS, ROWS)])
     assert read(alone, [], validate=True).column("compared").to_pylist() == [0] * 3
@@ -129,9 +129,9 @@ def test_validation_compares_columns_that_are_not_read() -> None:
         for n in (1, 2)
     )
     wrong = _with_structure_of(one[0], other[0])
-    assert read(wrong, [ReadColumn(1, TEXT)]).column("1").to_pylist() == ["a"]
+    assert read(wrong, [wanted(1, TEXT)]).column("1").to_pylist() == ["a"]
     with pytest.raises(BatchError, match="encodings differ in the column with tag 0"):
-        read(wrong, [ReadColumn(1, TEXT)], validate=True)
+        read(wrong, [wanted(1, TEXT)], validate=True)
 
 
 @pytest.mark.parametrize("kind", [DOUBLE, Type("real"), record_of(list_of(DOUBLE))], ids=str)
@@ -140,28 +140,28 @@ def test_zeros_of_both_signs_are_a_difference_between_encodings(kind: Type) -> N
         value = {"0": [zero, None]} if kind.children else zero
         return written(BatchLayout(tagged(kind)), [rows_of([kind], [[value, None]])])[0]
 
-    assert read(file(-0.0), [ReadColumn(0, kind)], validate=True).num_rows == 2
+    assert read(file(-0.0), [wanted(0, kind)], validate=True).num_rows == 2
     with pytest.raises(BatchError, match="encodings differ"):
-        read(_with_structure_of(file(0.0), file(-0.0)), [ReadColumn(0, kind)], validate=True)
+        read(_with_structure_of(file(0.0), file(-0.0)), [wanted(0, kind)], validate=True)
 
 
 def test_nan_is_no_difference_between_encodings() -> None:
     [data] = written(BatchLayout(tagged(DOUBLE)), [rows_of([DOUBLE], [[float("nan"), -0.0]])])
-    assert read(data, [ReadColumn(0, DOUBLE)], validate=True).num_rows == 2
+    assert read(data, [wanted(0, DOUBLE)], validate=True).num_rows == 2
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_value_that_cannot_be_read_is_told_with_its_column(encoding: Encoding) -> None:
     [data] = written(BatchLayout(tagged(BIGINT), encoding), [rows_of([BIGINT], [[2**40]])])
     with pytest.raises(BatchError, match=r"^column amount \(tag 0\) can't be read: .*restore"):
-        read(data, [ReadColumn(0, INTEGER, name="amount")])
+        read(data, [wanted(0, INTEGER, name="amount")])
 
 
 def test_nothing_but_an_untrusted_structure_is_an_error() -> None:
     layout = BatchLayout(tagged(*KINDS), "structured", version=2)
     [data] = written(layout, [rows_of(KINDS, ROWS)])
     with pytest.raises(BatchError, match="batch version 2"):
-        read(data, [ReadColumn(0, INTEGER)])
+        read(data, [wanted(0, INTEGER)])
 
 
 def test_an_extension_of_another_version_is_read_from_the_codec() -> None:
@@ -177,7 +177,7 @@ def test_an_extension_of_another_version_is_read_from_the_codec() -> None:
     fields[4] = pa.field("k_s", structure.type, nullable=False)
     schema = pa.schema(fields, metadata=table.schema.metadata)
     arrays = [*table.columns[:4], pa.chunked_array([structure]), table.column(5)]
-    found = read(_file(pa.table(arrays, schema=schema)), [ReadColumn(0, kind)])
+    found = read(_file(pa.table(arrays, schema=schema)), [wanted(0, kind)])
     assert found.column("0").to_pylist() == values
 
 
@@ -228,9 +228,9 @@ def test_one_bit_that_is_wrong_in_a_page_is_an_error(bit: int) -> None:
         begin = chunk.dictionary_page_offset or chunk.data_page_offset
         hurt = bytearray(data)
         hurt[begin + chunk.total_compressed_size - 1] ^= 1 << bit  # the last byte of its last page
-        wanted = [ReadColumn(place, kind) for place, kind in enumerate(KINDS)]
+        columns = [wanted(place, kind) for place, kind in enumerate(KINDS)]
         with pytest.raises(BatchError, match=r"checksum verification failed.* restore the object"):
-            read(bytes(hurt), wanted, validate=True)
+            read(bytes(hurt), columns, validate=True)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -249,9 +249,7 @@ def test_files_end_near_the_limit_and_hold_every_row() -> None:
     assert len(files) > 3
     assert all(len(data) < 1.3 * 60_000 for data in files)
     ids = [
-        row
-        for data in files
-        for row in read(data, [ReadColumn(0, INTEGER)]).column("0").to_pylist()
+        row for data in files for row in read(data, [wanted(0, INTEGER)]).column("0").to_pylist()
     ]
     assert ids == rows.column(2).to_pylist()
 
@@ -284,12 +282,12 @@ def test_a_reader_of_sorted_files_skips_what_statistics_exclude(tmp_path: Path) 
     path.write_bytes(written(layout, [rows], limit=40_000_000)[0])
     assert pq.ParquetFile(path).metadata.num_row_groups > 4
     [whole] = dataset.dataset(path).get_fragments()
-    for wanted in (
+    for found in (
         pc.field("k_s", "0") == 31_000,
         pc.field("k_s", "1") < "000100",
         pc.field("k_s", "2", "lossy") > 14_999.0,
     ):
-        assert len(whole.split_by_row_group(wanted)) == 1
+        assert len(whole.split_by_row_group(found)) == 1
 
 
 def test_two_of_forty_columns_are_less_than_a_tenth_of_the_bytes() -> None:
@@ -301,8 +299,8 @@ def test_two_of_forty_columns_are_less_than_a_tenth_of_the_bytes() -> None:
     ]
     [data] = written(BatchLayout(tagged(*kinds)), [rows_of(kinds, found)])
     source = Counting(data)
-    wanted = [ReadColumn(3, TEXT), ReadColumn(20, INTEGER)]
-    table = pa.Table.from_batches(list(read_batch(source, wanted)))
+    columns = [wanted(3, TEXT), wanted(20, INTEGER)]
+    table = pa.Table.from_batches(list(read_batch(source, columns)))
     assert table.column("3").to_pylist() == found[3]
     assert source.count < len(data) / 10
 
@@ -312,7 +310,7 @@ def test_messages_are_not_fetched_for_a_column_that_a_file_lacks() -> None:
     found = [f"{numbers.random()}" for _ in range(40_000)]
     [data] = written(BatchLayout(tagged(TEXT), "codec"), [rows_of([TEXT], [found])])
     source = Counting(data)
-    table = pa.Table.from_batches(list(read_batch(source, [ReadColumn(9, TEXT)])))
+    table = pa.Table.from_batches(list(read_batch(source, [wanted(9, TEXT)])))
     assert table.column("9").null_count == 40_000
     assert source.count < len(data) / 3
 
@@ -320,7 +318,7 @@ def test_messages_are_not_fetched_for_a_column_that_a_file_lacks() -> None:
 def test_batches_of_wide_rows_are_short() -> None:
     wide = [f"{number:>01000000}" for number in range(45)]
     [data] = written(BatchLayout(tagged(TEXT), "structured"), [rows_of([TEXT], [wide])])
-    batches = list(read_batch(pa.BufferReader(data), [ReadColumn(0, TEXT)]))
+    batches = list(read_batch(pa.BufferReader(data), [wanted(0, TEXT)]))
     assert [v for batch in batches for v in batch.column("0").to_pylist()] == wide
     assert max(batch.nbytes for batch in batches) < 2 * BATCH_BYTES
 
@@ -330,7 +328,7 @@ def test_of_a_row_group_nothing_is_held_after_its_turn() -> None:
     [data] = written(layout, [rows], limit=5_000_000)
     assert opened(data).metadata.num_row_groups > 4
     source = Holding(data)
-    for _ in read_batch(source, [ReadColumn(0, INTEGER), ReadColumn(2, list_of(TEXT))]):
+    for _ in read_batch(source, [wanted(0, INTEGER), wanted(2, list_of(TEXT))]):
         pass
     assert source.most < source.count / 2
 
@@ -381,7 +379,7 @@ def test_an_empty_file_has_its_schema() -> None:
     layout = BatchLayout(tagged(map_of(TEXT, INTEGER)))
     [data] = written(layout, [])
     assert layout_of(opened(data).schema_arrow.metadata) == layout
-    assert list(read_batch(pa.BufferReader(data), [ReadColumn(0, map_of(TEXT, INTEGER))])) == []
+    assert list(read_batch(pa.BufferReader(data), [wanted(0, map_of(TEXT, INTEGER))])) == []
 
 
 def _many(count: int, encoding: Encoding) -> tuple[BatchLayout, pa.RecordBatch]:

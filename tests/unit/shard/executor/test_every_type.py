@@ -8,19 +8,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shard_files import batch_of, opened, read, tagged, written
+from shard_files import batch_of, opened, read, tagged, wanted, written
 from shard_values import every_type, extremes_of, nullable, same, wire_array
 from support.examples import examples
 
-from dbt.adapters.mzs3.shard.executor.batch.read import ReadColumn
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
-from dbt.adapters.mzs3.shard.executor.structured.encode import stored
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.executor.structured import stored, unstored
+from dbt.adapters.mzs3.shard.types.kind import CONTAINERS, SCALARS, Type
 from dbt.adapters.mzs3.shard.types.storage import EXTENSION_KEY
-from dbt.adapters.mzs3.shard.types.table import CONTAINERS, SCALARS
 
 TYPES = list(every_type())
 
@@ -39,7 +36,7 @@ def test_extremes_come_back_from_a_file(kind: Type, encoding: Encoding) -> None:
     values = wire_array(extremes_of(kind), kind)
     layout = BatchLayout(tagged(kind), encoding)
     [data] = written(layout, [batch_of([values], len(values))])
-    found = read(data, [ReadColumn(0, kind)], validate=encoding == "dual")
+    found = read(data, [wanted(0, kind)], validate=encoding == "dual")
     same(found.column("0").combine_chunks(), values)
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from shard_files import rows_of, tagged, written
+from shard_files import rows_of, tagged, wanted, written
 
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.shard.executor.batch.read import (
     TAIL_BYTES,
-    ReadColumn,
-    StoredFile,
     open_file,
     read_batch,
 )
@@ -20,9 +19,9 @@ from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types.kind import Type
 
 
-def stored(client: Any, data: bytes) -> StoredFile:
+def stored(client: Any, data: bytes) -> ListedObject:
     etag = client.put_object(Bucket="acme", Key="k", Body=data)["ETag"]
-    return StoredFile("k", len(data), etag)
+    return ListedObject("k", etag, len(data))
 
 
 def test_any_range_is_what_is_there(client: Any) -> None:
@@ -40,7 +39,7 @@ def test_a_batch_is_read_from_s3(client: Any) -> None:
     kind = Type("integer")
     [data] = written(BatchLayout(tagged(kind)), [rows_of([kind], [[1, 2, None]])])
     file = open_file(client, "acme", stored(client, data))
-    [batch] = read_batch(file, [ReadColumn(0, kind)])
+    [batch] = read_batch(file, [wanted(0, kind)])
     assert batch.column("0").to_pylist() == [1, 2, None]
 
 
@@ -52,7 +51,7 @@ def test_another_object_under_the_key_is_an_error(client: Any) -> None:
 
 
 def test_a_missing_object_is_an_error_through_pyarrow_too(client: Any) -> None:
-    gone = StoredFile("gone", 1000, '"x"')
+    gone = ListedObject("gone", '"x"', 1000)
     with pytest.raises(ExecutorError, match="s3://acme/gone is not the file"):
         list(read_batch(open_file(client, "acme", gone), []))
 
@@ -64,7 +63,7 @@ def test_no_permission_may_mean_that_there_is_no_object() -> None:
 
     client: Any = Denying()
     with pytest.raises(ExecutorError, match=r"or there is no such object, .* s3:ListBucket") as c:
-        open_file(client, "acme", StoredFile("k", 1000, '"x"')).read()
+        open_file(client, "acme", ListedObject("k", '"x"', 1000)).read()
     assert "reading s3://acme/k failed: AccessDenied: No (needs s3:GetObject; " in str(c.value)
 
 
@@ -79,7 +78,7 @@ def test_the_footer_comes_with_the_first_request(client: Any) -> None:
     client.meta.events.register(
         "before-parameter-build.s3.GetObject", lambda params, **_: asked.append(params["Range"])
     )
-    rows = list(read_batch(open_file(client, "acme", stored(client, data)), [ReadColumn(0, kind)]))
+    rows = list(read_batch(open_file(client, "acme", stored(client, data)), [wanted(0, kind)]))
     assert sum(batch.num_rows for batch in rows) == 50_000
     assert asked[0] == f"bytes={len(data) - TAIL_BYTES}-{len(data) - 1}"
     spans = [tuple(map(int, span.removeprefix("bytes=").split("-"))) for span in asked]

@@ -35,4 +35,4 @@ def test_widened_values_are_the_same(
         return
     values: list[Any] = data.draw(st.lists(values_of(kind) | st.none(), max_size=5))
     before = wire_array(values, kind)
-    same(widened(before, kind, target), pa.array(before.to_pylist(), wire_type(target)))
+    same(widened(before, target), pa.array(before.to_pylist(), wire_type(target)))

@@ -17,12 +17,9 @@ from support.examples import examples
 
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
-from dbt.adapters.mzs3.shard.executor.structured.encode import stored
-from dbt.adapters.mzs3.shard.executor.structured.scalars import nearest_doubles
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, stored, unstored
+from dbt.adapters.mzs3.shard.types.kind import SCALARS, Type
 from dbt.adapters.mzs3.shard.types.storage import storage_type
-from dbt.adapters.mzs3.shard.types.table import SCALARS
 
 
 @examples(150)
@@ -61,7 +58,8 @@ def in_order(value: Any) -> Any:
     return value
 
 
-SORTED = [name for name, scalar in SCALARS.items() if scalar.sorts]
+# Zeros of both signs are one value to a comparison, and JSON has no order.
+SORTED = [name for name in SCALARS if name not in ("real", "double", "jsonb")]
 
 
 @pytest.mark.parametrize("name", SORTED)

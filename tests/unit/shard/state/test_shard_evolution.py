@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from pyspark.sql import types as T
 from shard_states import column, given
 
 from dbt.adapters.mzs3.errors import ConfigError
@@ -13,15 +17,14 @@ from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.evolve import (
     POLICIES,
-    Evolution,
     ModelColumn,
     OnSchemaChange,
     evolved,
-    first_columns,
 )
-from dbt.adapters.mzs3.shard.state.schema import Column, parsed
+from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
 from dbt.adapters.mzs3.shard.types.kind import (
     UINT8,
+    Column,
     Type,
     is_wider,
     list_of,
@@ -31,6 +34,24 @@ from dbt.adapters.mzs3.shard.types.kind import (
 )
 
 NODE = "model.acme.orders"
+BY_DDL: dict[str, T.DataType] = {}
+
+
+def spark(data_type: T.DataType) -> str:
+    """The type in DDL, which `fromDDL` reads back here without Spark."""
+    BY_DDL[ddl_of(data_type)] = data_type
+    return ddl_of(data_type)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_spark() -> Iterator[None]:
+    for data_type in (T.IntegerType(), T.LongType(), T.StringType()):
+        spark(data_type)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(T.DataType, "fromDDL", BY_DDL.__getitem__)
+        yield
+
+
 INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")
 INTERVAL = Type("interval")
 AB = [column(0, "a"), column(1, "b")]
@@ -45,8 +66,8 @@ def result(
     renames: dict[str, str] | None = None,
     defaults: dict[str, bytes] | None = None,
 ) -> list[tuple[int, str, str]]:
-    evolution = Evolution(policy, renames or {}, defaults or {})
-    columns = evolved(NODE, current, new, next_tag, evolution)
+    how: Any = {"renames": renames or {}, "defaults": defaults or {}}
+    columns = evolved(NODE, current, new, next_tag, policy=policy, **how)
     return [(found.tag, found.name, found.kind.name) for found in columns]
 
 
@@ -76,9 +97,7 @@ def test_a_new_column_has_a_tag_of_its_own() -> None:
 
 
 def test_a_new_columns_default_is_kept() -> None:
-    columns = evolved(
-        NODE, AB, given(a="integer", b="integer", C="text"), 2, Evolution(defaults={"c": b"x"})
-    )
+    columns = evolved(NODE, AB, given(a="integer", b="integer", C="text"), 2, defaults={"c": b"x"})
     assert columns[-1] == column(2, "C", "text", b"x")
 
 
@@ -91,7 +110,7 @@ def test_sync_drops_what_the_model_lacks() -> None:
 
 
 def test_a_column_that_comes_back_is_another_one() -> None:
-    [kept] = evolved(NODE, AB, given(a="integer"), 2, Evolution("sync_all_columns"))
+    [kept] = evolved(NODE, AB, given(a="integer"), 2, policy="sync_all_columns")
     again = result(given(a="integer", b="integer"), "sync_all_columns", current=[kept])
     assert again == [(0, "a", "integer"), (2, "b", "integer")]
 
@@ -154,83 +173,101 @@ def test_two_columns_do_not_become_one(new: str) -> None:
 
 
 LAT_LON = record_of(Type("double"), Type("double"))
-RECORD = "struct<`lat`:double,`lon`:double>"
 
 
-def of_spark(kind: Type, before: str, now: str, policy: OnSchemaChange = "fail") -> str:
+def struct(**fields: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
+
+
+RECORD, TURNED = (struct(**dict.fromkeys(names, T.DoubleType())) for names in ("xy", "yx"))
+IN_CAPITALS = struct(X=T.DoubleType(), Y=T.DoubleType())
+
+
+def of_spark(
+    kind: Type, before: T.DataType, now: T.DataType, policy: OnSchemaChange = "fail"
+) -> T.DataType:
     """The type in which a column is read after a run; or what is wrong with it."""
-    old = [Column(0, "a", kind, before)]
-    [found] = evolved(NODE, old, [ModelColumn("a", kind, now)], 1, Evolution(policy))
+    old = [Column(0, "a", kind, spark(before))]
+    new = [ModelColumn("a", kind, spark(now))]
+    [found] = evolved(NODE, old, new, 1, policy=policy)
     assert (found.tag, found.kind) == (0, kind)
-    return found.spark
+    return T.DataType.fromDDL(found.spark)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
     ("kind", "around", "path"),
     [
-        (LAT_LON, "{}", "a"),
-        (list_of(LAT_LON), "array<{}>", r"a\[\]"),
-        (map_of(TEXT, LAT_LON), "map<string,{}>", "a.value"),
-        (record_of(TEXT, list_of(LAT_LON)), "struct<`x`:string,`y`:array<{}>>", r"a\.y\[\]"),
+        (LAT_LON, lambda inner: inner, "a"),
+        (list_of(LAT_LON), T.ArrayType, r"a\[\]"),
+        (map_of(TEXT, LAT_LON), lambda inner: T.MapType(T.StringType(), inner), "a.value"),
+        (
+            record_of(TEXT, list_of(LAT_LON)),
+            lambda inner: struct(s=T.StringType(), l=T.ArrayType(inner)),
+            r"a\.l\[\]",
+        ),
     ],
-    ids=str,
 )
 def test_fields_are_not_taken_for_each_other(
-    kind: Type, around: str, path: str, policy: OnSchemaChange
+    kind: Type, around: Any, path: str, policy: OnSchemaChange
 ) -> None:
-    turned = around.format("struct<`lon`:double,`lat`:double>")
-    said = f"column {path} has the fields lat, lon in the shard and lon, lat in the model"
+    said = f"column {path} has the fields x, y in the shard and y, x in the model"
     with pytest.raises(ConfigError, match=said):
-        of_spark(kind, around.format(RECORD), turned, policy)
-    in_capitals = around.format(
-        RECORD.upper().replace("STRUCT", "struct").replace("DOUBLE", "double")
-    )
-    assert of_spark(kind, around.format(RECORD), in_capitals, policy) == around.format(RECORD)
-
-
-@pytest.mark.parametrize(
-    "ddl",
-    [
-        "decimal(10,2)",
-        "struct<>",
-        "struct<`a:b,<`:int,```x`:map<string,array<decimal(3,0)>>>",
-        "interval day to second",
-    ],
-)
-def test_ddl_is_read_back(ddl: str) -> None:
-    assert parsed(ddl).ddl == ddl
-    assert "<" not in parsed(ddl).name
+        of_spark(kind, around(RECORD), around(TURNED), policy)
+    assert of_spark(kind, around(RECORD), around(IN_CAPITALS), policy) == around(RECORD)
 
 
 def test_parts_of_a_range_go_by_place() -> None:
-    bound = "struct<`{}`:boolean,`{}`:date>"
-    before = f"struct<`lower`:{bound.format('i', 'b')},`upper`:{bound.format('i', 'b')}>"
-    now = f"struct<`x`:{bound.format('p', 'q')},`y`:{bound.format('p', 'q')}>"
+    bounds = [struct(**{one: T.BooleanType(), other: T.DateType()}) for one, other in ("ib", "pq")]
+    before, now = struct(lower=bounds[0], upper=bounds[0]), struct(x=bounds[1], y=bounds[1])
     assert of_spark(range_of(Type("date")), before, now) == before
+
+
+UNSIGNED = T.DecimalType(20, 0)
+YEAR, MONTH = T.YearMonthIntervalType.YEAR, T.YearMonthIntervalType.MONTH
+DAY, HOUR, SECOND = (getattr(T.DayTimeIntervalType, unit) for unit in ("DAY", "HOUR", "SECOND"))
+DAY_TO_SECOND = T.DayTimeIntervalType(DAY, SECOND)
+YEAR_TO_MONTH = T.YearMonthIntervalType(YEAR, MONTH)
 
 
 @pytest.mark.parametrize(
     ("kind", "before", "now", "expected"),
     [
-        (UINT8, "int", "decimal(20,0)", "decimal(20,0)"),
-        (UINT8, "decimal(20,0)", "int", "decimal(20,0)"),
-        (UINT8, "int", "bigint", "bigint"),
-        (list_of(UINT8), "array<int>", "array<bigint>", "array<bigint>"),
+        (UINT8, T.IntegerType(), UNSIGNED, UNSIGNED),
+        (UINT8, UNSIGNED, T.IntegerType(), UNSIGNED),
+        (UINT8, T.IntegerType(), T.LongType(), T.LongType()),
+        (
+            list_of(UINT8),
+            T.ArrayType(T.IntegerType()),
+            T.ArrayType(T.LongType()),
+            T.ArrayType(T.LongType()),
+        ),
         (
             record_of(UINT8),
-            "struct<`a ``b`:int>",
-            "struct<`A ``b`:bigint>",
-            "struct<`a ``b`:bigint>",
+            struct(**{"a `b": T.IntegerType()}),
+            struct(**{"A `b": T.LongType()}),
+            struct(**{"a `b": T.LongType()}),
         ),
-        (INTERVAL, "interval year", "interval month", "interval year to month"),
-        (INTERVAL, "interval day to hour", "interval second", "interval day to second"),
-        (Type("time"), "time(0)", "time(6)", "time(6)"),
+        (
+            INTERVAL,
+            T.YearMonthIntervalType(YEAR, YEAR),
+            T.YearMonthIntervalType(MONTH, MONTH),
+            YEAR_TO_MONTH,
+        ),
+        (
+            INTERVAL,
+            T.DayTimeIntervalType(DAY, HOUR),
+            T.DayTimeIntervalType(SECOND, SECOND),
+            DAY_TO_SECOND,
+        ),
+        (Type("time"), T.TimeType(0), T.TimeType(6), T.TimeType(6)),
     ],
+    ids=str,
 )
 def test_a_type_of_sparks_that_holds_both_is_taken_over(
-    kind: Type, before: str, now: str, expected: str
+    kind: Type, before: T.DataType, now: T.DataType, expected: T.DataType
 ) -> None:
+    spark(expected)
     assert of_spark(kind, before, now, "append_new_columns") == expected
     if expected != before:
         with pytest.raises(ConfigError, match="on_schema_change: ignore keeps types as they are"):
@@ -240,13 +277,16 @@ def test_a_type_of_sparks_that_holds_both_is_taken_over(
 @pytest.mark.parametrize(
     ("kind", "before", "now"),
     [
-        (INTERVAL, "interval day to second", "interval year to month"),
-        (INTERVAL, "interval", "interval day to second"),
-        (Type("uuid"), "string", "binary"),
-        (UINT8, "decimal(10,0)", "bigint"),
+        (INTERVAL, DAY_TO_SECOND, YEAR_TO_MONTH),
+        (INTERVAL, T.CalendarIntervalType(), DAY_TO_SECOND),
+        (Type("uuid"), T.StringType(), T.BinaryType()),
+        (UINT8, T.DecimalType(10, 0), T.LongType()),
     ],
+    ids=str,
 )
-def test_types_of_sparks_of_which_none_holds_both(kind: Type, before: str, now: str) -> None:
+def test_types_of_sparks_of_which_none_holds_both(
+    kind: Type, before: T.DataType, now: T.DataType
+) -> None:
     with pytest.raises(ConfigError, match="does not hold all of its values"):
         of_spark(kind, before, now, "sync_all_columns")
 
@@ -263,11 +303,11 @@ models = st.dictionaries(names, st.sampled_from(["integer", "text"]), min_size=1
 
 @drawn(st.lists(st.tuples(models, st.sampled_from(POLICIES)), max_size=8))
 def test_a_tag_is_never_used_twice(steps: list[tuple[dict[str, str], OnSchemaChange]]) -> None:
-    columns = first_columns(given(a="integer"))
+    columns = evolved(NODE, (), given(a="integer"), 0)
     next_tag, ever = 1, {0: "integer"}
     for model, policy in steps:
         try:
-            columns = evolved(NODE, columns, given(**model), next_tag, Evolution(policy))
+            columns = evolved(NODE, columns, given(**model), next_tag, policy=policy)
         except ConfigError:
             continue
         lower = [found.name for found in columns]

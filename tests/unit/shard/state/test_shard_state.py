@@ -12,9 +12,9 @@ from shard_values import types
 from support.examples import examples
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.state.schema import Column
+from dbt.adapters.mzs3.shard.state.document import from_document, to_document
 from dbt.adapters.mzs3.shard.state.state import Retired, ShardState, new_shard
-from dbt.adapters.mzs3.shard.state.store import from_document, to_document
+from dbt.adapters.mzs3.shard.types.kind import Column
 
 A, B = column(0, "a"), column(1, "b", default=b"\xff\x00")
 

@@ -13,6 +13,7 @@ from shard_states import batch, column
 from dbt.adapters.mzs3.aws.failures import RoleError
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.objects import prefix
 from dbt.adapters.mzs3.shard.state import store as state_store
 from dbt.adapters.mzs3.shard.state.state import RECENT, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore, UnknownWriteError
@@ -24,6 +25,7 @@ KEY = "shards/orders/_shard.json"
 @pytest.fixture
 def store(client: Any, monkeypatch: pytest.MonkeyPatch) -> StateStore:
     monkeypatch.setattr(state_store, "pause", lambda _: None)
+    monkeypatch.setattr(prefix, "_PAUSE_S", 0)
     return StateStore(client, LOCATION)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from botocore.exceptions import ClientError
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up
-from dbt.adapters.mzs3.shard.write.parts import make_visible
+from dbt.adapters.mzs3.shard.state.state import ShardBatch
+from dbt.adapters.mzs3.shard.write import batch
+from dbt.adapters.mzs3.shard.write.batch import Uploaded, make_visible, write_batch
 from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
@@ -38,13 +40,24 @@ def left(prefix: Prefix) -> list[str]:
     return [key for key, _ in prefix.uploads()] + [one.key for one in prefix.objects()]
 
 
-def failed(prefix: Prefix, files: list[PendingFile] | None) -> str:
-    """A run that knows of these uploads when it fails; what it says."""
-    work = cleaned_up(prefix, OURS, "model.a.b: writing to s3://acme/orders/")
-    with pytest.raises(ShardError) as caught, work as known:
-        known.files = files
+def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
+    """What a run says that fails when it knows of these uploads; None: when only tasks do."""
+
+    def fail(*_: Any) -> Any:
         raise ValueError("out of the blue")
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ShardError) as caught:
+        uploaded = Uploaded(tuple(files or ()), 0, 0)
+        patch.setattr(batch, "upload", fail if files is None else lambda *_: uploaded)
+        patch.setattr(batch, "make_visible", fail)
+        written(prefix, fail if files == [] else lambda: None, **how)
     return str(caught.value)
+
+
+def written(prefix: Prefix, changes: Any, cancelled: threading.Event | None = None) -> ShardBatch:
+    doing = "model.a.b: writing to s3://acme/orders/"
+    empty = ShardBatch(0, 6, 0, "dual")
+    return write_batch(prefix, SimpleNamespace(prefix=OURS), empty, changes, doing, cancelled)  # type: ignore[arg-type]
 
 
 SAID = "model.a.b: writing to s3://acme/orders/ failed: out of the blue. The shard is what it was"
@@ -61,12 +74,8 @@ def test_uploads_of_tasks_are_aborted_and_those_of_others_are_not(prefix: Prefix
 def test_a_run_that_was_cancelled_says_so(prefix: Prefix) -> None:
     cancelled = threading.Event()
     cancelled.set()
-    doing = cleaned_up(prefix, OURS, "writing", cancelled)
-    with (
-        pytest.raises(ShardError, match=r"^writing was cancelled\. The shard is what it was$"),
-        doing,
-    ):
-        raise ValueError("Job 7 cancelled")
+    said = "model.a.b: writing to s3://acme/orders/ was cancelled. The shard is what it was"
+    assert failed(prefix, [], cancelled=cancelled) == said
 
 
 def test_where_there_were_no_uploads_none_are_looked_for(prefix: Prefix) -> None:
@@ -102,8 +111,11 @@ def test_what_can_not_be_cleaned_up_is_told(prefix: Prefix) -> None:
     assert "a lifecycle rule of the bucket" in said
 
 
-def test_nothing_is_done_of_a_run_that_succeeds(prefix: Prefix) -> None:
+def test_files_of_a_run_that_succeeds_are_visible(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = opened(prefix, OURS, 0)
-    with cleaned_up(prefix, OURS, "writing") as known:
-        known.files = [file]
-    assert left(prefix) == [file.key]
+    monkeypatch.setattr(batch, "upload", lambda *_: Uploaded((file,), 3, 1))
+    found = written(prefix, lambda: None)
+    assert [f"orders/{one.name}" for one in found.files] == left(prefix) == [file.key]
+    assert (found.upper, found.additions, found.retractions) == (6, 3, 1)

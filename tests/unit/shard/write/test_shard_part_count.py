@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dbt.adapters.mzs3.shard.rows.parts import part_count
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
-from dbt.adapters.mzs3.shard.write.parts import part_count
 
 MB = 1 << 20
 

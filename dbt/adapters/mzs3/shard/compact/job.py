@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,24 +16,18 @@ from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, CompactionRequest, compaction_plan
-from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in, keys_in
-from dbt.adapters.mzs3.shard.rows.changes import (
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
+from dbt.adapters.mzs3.shard.rows.changes import consolidated
+from dbt.adapters.mzs3.shard.rows.parts import (
     MOST_PARTS_OF_A_RUN,
     SAMPLES_OF_A_PART,
-    consolidated,
+    part_count,
     run_bounds,
     sorted_runs,
 )
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up, committing
-from dbt.adapters.mzs3.shard.write.parts import (
-    BATCHES,
-    batch_spec,
-    make_visible,
-    part_count,
-    upload,
-)
+from dbt.adapters.mzs3.shard.write.batch import BATCHES, batch_spec, committing, write_batch
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -123,37 +117,22 @@ class _Compaction:
     def _written(self, plan: CompactionPlan) -> ShardBatch:
         """The batch, in files that no state names yet."""
         sort_by = tuple(column.tag for column in plan.sort_by)
-        empty = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
+        batch = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
         if not plan.rows:
-            return empty
-        columns = plan.schema.columns
-        spec = batch_spec(self.shard, columns, plan.encoding, plan.since, self.request)
+            return batch
+        columns, size = plan.schema.columns, self.request.max_file_size
+        spec = batch_spec(self.shard, columns, plan.encoding, plan.since, max_file_size=size)
         doing = f"compacting {self.prefix.uri}"
-        with cleaned_up(self.prefix, spec.prefix, doing, self.cancelled) as opened:
-            parts = self._parts(plan)
-            opened.files = None
-            uploaded = upload(self.prefix, parts, spec)
-            opened.files = uploaded.files
-            files = make_visible(self.prefix, uploaded.files)
-        return ShardBatch(
-            empty.lower,
-            empty.upper,
-            empty.schema,
-            empty.encoding,
-            files,
-            uploaded.additions,
-            uploaded.retractions,
-            sort_by,
-        )
+        changes = partial(self._parts, plan)
+        return write_batch(self.prefix, spec, batch, changes, doing, self.cancelled)
 
     def _parts(self, plan: CompactionPlan) -> DataFrame:
         """The consolidated rows as of `since`, in the parts that become files."""
         columns = plan.schema.columns
-        names = [f"c{prefix}" for prefix in range(len(columns))]
+        names = [f"c{place}" for place in range(len(columns))]
         changes = changes_in(self.spark, self.shard, plan.old, columns)
-        rows = consolidated(changes, names)
         time = F.lit(plan.since).cast("bigint").alias("t")
-        rows = rows.select(time, "d", *names)
+        rows = consolidated(changes, names).select(time, "d", *names)
         parts = self.request.parts or part_count(
             plan.most_rows, plan.old, default_parallelism(self.spark)
         )
@@ -161,12 +140,10 @@ class _Compaction:
             return in_parts(rows, parts)
         parts = min(parts, MOST_PARTS_OF_A_RUN)
         keys = [f"c{columns.index(column)}" for column in plan.sort_by]
-        return sorted_runs(rows, keys, self._bounds(plan, keys, parts), parts)
-
-    def _bounds(self, plan: CompactionPlan, keys: list[str], parts: int) -> DataFrame:
         every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
-        sample = keys_in(self.spark, self.shard, plan.old, plan.sort_by, keys, every)
-        return run_bounds(sample, keys, parts)
+        sample = changes_in(self.spark, self.shard, plan.old, plan.sort_by, every=every)
+        bounds = run_bounds(sample.drop("t", "d").toDF(*keys), keys, parts)
+        return sorted_runs(rows, keys, bounds, parts)
 
 
 @dataclass(frozen=True)
@@ -201,13 +178,6 @@ class Swept:
     state: ShardState
 
 
-@dataclass(frozen=True)
-class _Found:
-    name: str
-    size: int
-    modified: int  # ms since the epoch
-
-
 def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
     """Remove files below the shard that no batch names, of crashed runs and of compacted batches.
 
@@ -215,43 +185,29 @@ def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
     may be at it. None of a run that still writes is ever taken, however long it takes: the state
     is changed before anything is removed, and so the run begins again. Raises S3Error, ShardError.
     """
-    before = store.existing()
+    state = store.existing().state
+    named, retired = state.file_names, {file.name: file.at for file in state.retired}
     try:
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
         oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
-        doomed = _doomed(before.state, list(_files(prefix)), oldest)
-        past = {file.name for file in before.state.retired if file.at <= oldest}
+        there = {
+            found.key.removeprefix(prefix.location.prefix): found
+            for found in prefix.objects(BATCHES)
+        }
+        doomed = {
+            name: found
+            for name, found in there.items()
+            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest
+        }
+        past = {name for name, at in retired.items() if at <= oldest}
         if not doomed and not past:
-            return Swept(0, 0, before.state)
-        names = past | {file.name for file in doomed}
-        after = store.change(lambda state: state.swept(names)).state
+            return Swept(0, 0, state)
+        after = store.change(lambda state: state.swept({*past, *doomed})).state
         # What was committed between the two reads of the state is the shard's now.
-        removed = [file for file in doomed if file.name not in after.file_names]
-        map_concurrently(removed, lambda file: prefix.delete(prefix.key(file.name)))
+        named = after.file_names
+        removed = [found for name, found in doomed.items() if name not in named]
+        map_concurrently(removed, lambda found: prefix.delete(found.key))
     except AwsFailure as exc:
         needed = "s3:ListBucket and s3:DeleteObject"
         raise S3Error(describe(exc, f"removing files of {prefix.uri}", needed)) from exc
-    return Swept(len(removed), sum(file.size for file in removed), after)
-
-
-def _doomed(state: ShardState, found: list[_Found], oldest: int) -> list[_Found]:
-    named = state.file_names
-    retired = {file.name: file.at for file in state.retired}
-    return [
-        file
-        for file in found
-        if file.name not in named
-        and file.modified <= oldest
-        and retired.get(file.name, oldest) <= oldest
-    ]
-
-
-def _files(prefix: Prefix) -> Iterator[_Found]:
-    pages = prefix.client.get_paginator("list_objects_v2").paginate(
-        Bucket=prefix.location.bucket, Prefix=prefix.key(BATCHES)
-    )
-    for page in pages:
-        for entry in page.get("Contents", []):
-            name = entry["Key"].removeprefix(prefix.location.prefix)
-            modified = int(entry["LastModified"].timestamp() * 1000)
-            yield _Found(name, entry["Size"], modified)
+    return Swept(len(removed), sum(found.size for found in removed), after)

@@ -11,19 +11,16 @@ from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.config.options import (
     MAX_FILE_SIZE,
-    MAX_IN_MEMORY,
-    PART_SIZE,
     column_names,
+    sort_problems,
 )
-from dbt.adapters.mzs3.shard.config.source import LATEST, moment
+from dbt.adapters.mzs3.shard.config.source import KEPT_MS, LATEST, hours, moment
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
-from dbt.adapters.mzs3.shard.state.schema import Column, Schema
-from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.types.kind import Column
 from dbt.adapters.mzs3.text import shown_at
 
 OPERATION = "compact_shard"
-_HOUR_MS = 3_600_000
-_LONGEST_KEPT_HOURS = 24 * 366
 
 
 @dataclass(frozen=True)
@@ -93,15 +90,10 @@ def _sort_columns(
         by_tag = {column.tag: column for column in schema.columns}
         newest = next((batch.sort_by for batch in reversed(old) if batch.sort_by), ())
         return tuple(by_tag[tag] for tag in newest if tag in by_tag)
-    found = {name: schema.find(name) for name in request.sort_by}
-    missing = [name for name, column in found.items() if column is None]
-    if missing:
-        known = ", ".join(column.name for column in schema.columns)
-        raise ConfigError(
-            OPERATION,
-            [f"sort_by has {name}, which the shard lacks; it has {known}" for name in missing],
-        )
-    return tuple(column for column in found.values() if column is not None)
+    problems = sort_problems(request.sort_by, [column.name for column in schema.columns])
+    if found := list(problems):
+        raise ConfigError(OPERATION, found)
+    return schema.named(request.sort_by)[0]
 
 
 def _is_done(plan: CompactionPlan, state: ShardState) -> bool:
@@ -126,23 +118,20 @@ class CompactionRequest:
     since: int | str | None = None
     encoding: Encoding | None = None
     sort_by: tuple[str, ...] | None = None
-    keep_ms: int = 24 * _HOUR_MS
+    keep_ms: int = KEPT_MS
     parts: int | None = None
     max_file_size: int = MAX_FILE_SIZE
-    part_size: int = PART_SIZE
-    max_multi_part_bytes_in_memory: int = MAX_IN_MEMORY
 
 
 def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     """The request that a run-operation's arguments make; raises ConfigError with all problems."""
     problems: list[str] = []
     read = ConfigReader(arguments, problems)
-    keep_hours = read("keep_hours", whole_number(0, _LONGEST_KEPT_HOURS))
     options: dict[str, Any] = {
         "since": read("since", moment),
         "encoding": read("encoding", choice(ENCODINGS)),
         "sort_by": read("sort_by", column_names),
-        "keep_ms": None if keep_hours is None else keep_hours * _HOUR_MS,
+        "keep_ms": read("keep_hours", hours),
         "parts": read("parts", whole_number(1, MAX_PARTS)),
         "max_file_size": read("max_file_size", parse_size),
     }

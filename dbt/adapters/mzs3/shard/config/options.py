@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.location import literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.config.values import (
     ConfigReader,
     choice,
     format_size,
+    names,
     parse_size,
     text,
     unknown_keys,
@@ -26,7 +27,7 @@ from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.shard.types.parse import parse_type
 
 Mode = Literal["diff", "append"]
-MODES: tuple[Mode, ...] = ("diff", "append")
+MODES: tuple[Mode, ...] = get_args(Mode)
 MAX_FILE_SIZE, PART_SIZE, MAX_IN_MEMORY = 128 << 20, 8 << 20, 100 << 20
 _SMALLEST_PART = 5 << 20
 
@@ -129,12 +130,18 @@ def _expressions(value: Any) -> dict[str, str]:
 
 def column_names(value: Any) -> tuple[str, ...]:
     """One name, or a list of different ones."""
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(n, str) for n in listed):
-        raise ValueError(f"must be a column's name, or a list of names, not {value!r}")
+    listed = names(list(value) if isinstance(value, tuple) else value)
     if namesakes(listed):
         raise ValueError(f"has a column twice: {', '.join(listed)}")
-    return tuple(listed)
+    return listed
+
+
+def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> Iterator[str]:
+    """What is wrong with `sort_by` where a shard has the columns `known`."""
+    found = {folded(name) for name in known}
+    for name in sort_by:
+        if folded(name) not in found:
+            yield f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"
 
 
 def _names_by_name(value: Any) -> dict[str, str]:

@@ -17,7 +17,7 @@ TYPE = "persist_shard"
 LATEST = "latest"
 _KNOWN = ("type", "location", "aws_connection", "as_of", "validate", "keep_hours")
 _HOUR_MS = 3_600_000
-_LONGEST_KEPT_HOURS = 24 * 366
+KEPT_MS = 24 * _HOUR_MS
 _DAY = re.compile(r"[0-9]{8}")
 _LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -37,7 +37,7 @@ class ShardSource:
     as_of: int | None = None
     validate: bool = False
     columns: tuple[str, ...] = ()
-    keep_ms: int = 24 * _HOUR_MS
+    keep_ms: int = KEPT_MS
 
 
 def parse_shard_source(
@@ -59,25 +59,35 @@ def parse_shard_source(
         problems.append(unknown_connection("aws_connection", connection, connections))
     as_of = read("as_of", moment)
     validate = read("validate", flag) or False
-    keep_hours = read("keep_hours", whole_number(0, _LONGEST_KEPT_HOURS))
+    keep_ms = read("keep_hours", hours)
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
-    given = None if as_of == LATEST else int(as_of) if as_of is not None else None
-    keep_ms = ShardSource.keep_ms if keep_hours is None else keep_hours * _HOUR_MS
-    return ShardSource(name, location, connection, given, validate, tuple(columns), keep_ms)
+    return ShardSource(
+        name,
+        location,
+        connection,
+        as_of if isinstance(as_of, int) else None,
+        validate,
+        tuple(columns),
+        KEPT_MS if keep_ms is None else keep_ms,
+    )
 
 
 def _key_problems(external: Mapping[str, Any]) -> list[str]:
-    problems = []
-    for key in external:
-        if key not in _KNOWN:
-            hint = did_you_mean(str(key), _KNOWN)
-            problems.append(
-                f"{key} is not a key of a {TYPE} source; {hint}known are {', '.join(_KNOWN)}"
-            )
+    problems = [
+        f"{key} is not a key of a {TYPE} source; {did_you_mean(str(key), _KNOWN)}known are "
+        f"{', '.join(_KNOWN)}"
+        for key in external
+        if key not in _KNOWN
+    ]
     if (kind := external.get("type")) != TYPE:
         problems.append(f"type must be {TYPE}, not {kind!r}")
     return problems
+
+
+def hours(value: Any) -> int:
+    """How long to keep something, given in hours: at most a year; in ms."""
+    return whole_number(0, 24 * 366)(value) * _HOUR_MS
 
 
 def moment(value: Any) -> int | str:

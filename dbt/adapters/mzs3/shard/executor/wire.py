@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
 import pyarrow as pa
 
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types.kind import LARGEST, LISTS, SCALARS, Type, record_of
 from dbt.adapters.mzs3.shard.types.storage import wire_type
-from dbt.adapters.mzs3.shard.types.table import SCALARS
 
 
 def as_wire(values: pa.Array, kind: Type) -> pa.Array:
@@ -26,21 +23,7 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
 
 def for_spark(values: pa.Array) -> pa.Array:
     """Values in wire form as Spark takes them from here: its times are numbers on the way."""
-    return values.view(_with_numbers(values.type)) if _has_times(values.type) else values
-
-
-def with_times(
-    kinds: Sequence[Type],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: columns of these types, with times of Spark's own type for the numbers."""
-
-    def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            columns = zip(batch.columns, kinds, strict=True)
-            arrays = [as_wire(values, kind) for values, kind in columns]
-            yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
-
-    return restore
+    return values.view(without_times(values.type))
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:
@@ -48,38 +31,24 @@ def _require_range(values: pa.Array, kind: Type) -> None:
 
     Each encoding would refuse others of them, and then a shard could not change its encoding.
     """
-    if not _has_unsigned(kind):
-        return
-    if kind.name in SCALARS:
+    if kind.name in LARGEST:
         values.cast(SCALARS[kind.name].storage)
-        return
-    inside = values.flatten()
-    parts = inside.flatten() if kind.name == "map" else inside
-    parts = parts if isinstance(parts, list) else [parts]
-    for part, inner in zip(parts, kind.children, strict=True):
-        _require_range(part, inner)
+    elif kind.holds(LARGEST):
+        inside = values.flatten()
+        parts = inside.flatten() if kind.name == "map" else inside
+        parts = [parts] if kind.name in LISTS else parts
+        for part, inner in zip(parts, kind.children, strict=True):
+            _require_range(part, inner)
 
 
-def _has_unsigned(kind: Type) -> bool:
-    if kind.name in SCALARS:
-        return bool(pa.types.is_unsigned_integer(SCALARS[kind.name].storage))
-    return any(map(_has_unsigned, kind.children))
-
-
-def _has_times(data_type: pa.DataType) -> bool:
-    if pa.types.is_time(data_type):
-        return True
-    inside = [data_type.field(place) for place in range(data_type.num_fields)]
-    return any(_has_times(field.type) for field in inside)
-
-
-def _with_numbers(data_type: pa.DataType) -> pa.DataType:
+def without_times(data_type: pa.DataType) -> pa.DataType:
+    """The type with nanoseconds since midnight for times, which Spark neither groups nor casts."""
     if pa.types.is_time(data_type):
         return pa.int64()
     if pa.types.is_struct(data_type):
-        return pa.struct([(field.name, _with_numbers(field.type)) for field in data_type])
+        return pa.struct([(field.name, without_times(field.type)) for field in data_type])
     if pa.types.is_list(data_type):
-        return pa.list_(_with_numbers(data_type.value_type))
+        return pa.list_(without_times(data_type.value_type))
     return data_type
 
 
@@ -87,19 +56,10 @@ def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
     """The type with a record's fields named by place."""
     if pa.types.is_struct(data_type) and kind.children:
         pairs = zip(data_type, kind.children, strict=True)
-        return pa.struct(
-            [(str(place), _by_place(f.type, inner)) for place, (f, inner) in enumerate(pairs)]
-        )
+        types = [_by_place(field.type, inner) for field, inner in pairs]
+        return pa.struct([(str(place), inner) for place, inner in enumerate(types)])
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         make = pa.list_ if pa.types.is_list(data_type) else pa.large_list
-        return make(_element(data_type.value_type, kind))
+        element = record_of(*kind.children) if kind.name == "map" else kind.children[0]
+        return make(_by_place(data_type.value_type, element))
     return data_type
-
-
-def _element(data_type: pa.DataType, kind: Type) -> pa.DataType:
-    if kind.name != "map":
-        return _by_place(data_type, kind.children[0])
-    pairs = zip(data_type, kind.children, strict=True)
-    return pa.struct(
-        [(str(place), _by_place(f.type, inner)) for place, (f, inner) in enumerate(pairs)]
-    )

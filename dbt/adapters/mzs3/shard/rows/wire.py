@@ -1,83 +1,80 @@
-"""The wire form of rows in Spark: the types in which they come from Python, and back."""
+"""Rows in the wire form, in which they cross between Spark and Python: into it, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_type
 
 from dbt.adapters.mzs3.rows.columns import INTERVALS, NestedTransform
-from dbt.adapters.mzs3.shard.executor.wire import with_times
-from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.table import RECORDS
+from dbt.adapters.mzs3.shard.executor.wire import without_times
+from dbt.adapters.mzs3.shard.types.kind import LARGEST, Type, record_of
+from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
+from dbt.adapters.mzs3.shard.types.storage import wire_type
 
-_INTERVAL = T.StructType(
-    [
-        T.StructField("months", T.IntegerType()),
-        T.StructField("days", T.IntegerType()),
-        T.StructField("micros", T.LongType()),
-    ]
-)
-_UNSIGNED = T.DecimalType(20, 0)
-_SCALARS: dict[str, T.DataType] = {
-    "boolean": T.BooleanType(),
-    "tinyint": T.ByteType(),
-    "smallint": T.ShortType(),
-    "integer": T.IntegerType(),
-    "bigint": T.LongType(),
-    "uint4": T.LongType(),
-    "uint8": _UNSIGNED,
-    "real": T.FloatType(),
-    "double": T.DoubleType(),
-    "text": T.StringType(),
-    "bytea": T.BinaryType(),
-    "date": T.DateType(),
-    "timestamp": T.TimestampNTZType(),
-    "timestamptz": T.TimestampType(),
-    # Nanoseconds since midnight: Spark neither groups nor casts its own type.
-    "time": T.LongType(),
-    "interval": _INTERVAL,
-    "jsonb": T.StringType(),
-    "uuid": T.BinaryType(),
-    "mz_timestamp": _UNSIGNED,
-}
+_NANOS = 1_000_000_000  # in a second
 TIMES = NestedTransform(
     lambda kind: isinstance(kind, T.TimeType),
-    lambda column, _: (column.cast("decimal(20, 9)") * 1_000_000_000).cast("bigint"),
+    lambda column, _: (column.cast("decimal(20, 9)") * _NANOS).cast("bigint"),
 )
 """Times as the wire form has them."""
 
+_UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds
 _SECONDS = "decimal(18, 6)"
 
 
 def wire_spark_type(kind: Type) -> T.DataType:
-    """The Spark type of the type's wire form; a record's fields are named by place."""
-    if kind.name == "numeric":
-        return T.DecimalType(kind.precision, kind.scale)
-    if kind.name in _SCALARS:
-        return _SCALARS[kind.name]
-    if kind.name in RECORDS:
-        return _struct(kind.children)
-    if kind.name == "map":
-        return T.ArrayType(_struct(kind.children))
-    return T.ArrayType(wire_spark_type(kind.children[0]))
+    """The Spark type of the type's wire form, with numbers for times."""
+    return from_arrow_type(without_times(wire_type(kind)), prefer_timestamp_ntz=True)
+
+
+def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
+    """Canonical values, now of `data_type`, in wire form.
+
+    A text that is no UUID fails, and so does a number that an unsigned type does not have:
+    whatever `spark.sql.ansi.enabled` is, none is made NULL or another one. `name` is what users
+    call the column.
+    """
+    if not kind.holds(("uuid", *LARGEST)):
+        return column.cast(wire_spark_type(kind))
+    if kind.name in LARGEST:
+        return _in_range(column, kind, name)
+    if kind.name == "uuid":
+        return _uuid_bytes(column, name) if isinstance(data_type, T.StringType) else column
+    if isinstance(data_type, T.ArrayType):
+        inside = record_of(*kind.children) if kind.name == "map" else kind.children[0]
+        element = data_type.elementType
+        return F.transform(column, lambda item: in_wire_type(item, element, inside, name))
+    if not isinstance(data_type, T.StructType):
+        return column.cast(wire_spark_type(kind))
+    parts = [
+        in_wire_type(column.getField(field.name), field.dataType, child, name).alias(str(place))
+        for place, (field, child) in enumerate(zip(data_type.fields, kind.children, strict=True))
+    ]
+    return F.when(column.isNotNull(), F.struct(*parts))
+
+
+def _in_range(number: Column, kind: Type, name: str) -> Column:
+    largest = LARGEST[kind.name]
+    said = f" is no {kind.name}, which is from 0 to {largest}"
+    wrong = F.raise_error(F.concat(F.lit(f"column {name}: "), number.cast("string"), F.lit(said)))
+    is_one = number.isNull() | number.between(F.lit(Decimal(0)), F.lit(Decimal(largest)))
+    return F.when(is_one, number.cast(wire_spark_type(kind))).otherwise(wrong)
+
+
+def _uuid_bytes(text: Column, name: str) -> Column:
+    wrong = F.raise_error(F.concat(F.lit(f"column {name}: '"), text, F.lit("' is no UUID")))
+    found = F.unhex(F.replace(text, F.lit("-"), F.lit("")))
+    return F.when(text.isNull() | text.rlike(_UUID), found).otherwise(wrong)
 
 
 def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[str]) -> DataFrame:
     """The columns, which `names` names in `rows`, in the types and under the names of users."""
-    timed = T.StructType(
-        [
-            T.StructField(name, _timed_type(column.kind))
-            for name, column in zip(names, columns, strict=True)
-        ]
-    )
-    rows = rows.select(*names)
-    if timed != _untimed(columns, names):
-        rows = rows.mapInArrow(with_times([column.kind for column in columns]), timed)
     return rows.select(
         *[
             _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(
@@ -88,43 +85,11 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
     )
 
 
-def _untimed(columns: Sequence[ShardColumn], names: Sequence[str]) -> T.StructType:
-    pairs = zip(names, columns, strict=True)
-    return T.StructType(
-        [T.StructField(name, wire_spark_type(column.kind)) for name, column in pairs]
-    )
-
-
-def _timed_type(kind: Type) -> T.DataType:
-    """The wire form, but with times of Spark's own type."""
-    if kind.name == "time":
-        return T.TimeType()
-    if not kind.children:
-        return wire_spark_type(kind)
-    children = tuple(map(_timed_type, kind.children))
-    if kind.name in ("list", "int2vector"):
-        return T.ArrayType(children[0])
-    fields = [T.StructField(str(place), child) for place, child in enumerate(children)]
-    record = T.StructType(fields)
-    return T.ArrayType(record) if kind.name == "map" else record
-
-
-def _struct(children: Sequence[Type]) -> T.StructType:
-    return T.StructType(
-        [T.StructField(str(place), wire_spark_type(kind)) for place, kind in enumerate(children)]
-    )
-
-
 def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
     if isinstance(data_type, T.MapType):
-        inside = list(zip((data_type.keyType, data_type.valueType), kind.children, strict=True))
-        entries = F.transform(
-            column,
-            lambda entry: F.struct(
-                *[_restored(entry.getField(str(i)), *types) for i, types in enumerate(inside)]
-            ),
-        )
-        return F.map_from_entries(entries)
+        entry = T.StructType().add("key", data_type.keyType).add("value", data_type.valueType)
+        record = record_of(*kind.children)
+        return F.map_from_entries(F.transform(column, lambda item: _restored(item, entry, record)))
     if isinstance(data_type, T.ArrayType):
         element = data_type.elementType
         return F.transform(column, lambda item: _restored(item, element, kind.children[0]))
@@ -140,7 +105,14 @@ def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
         return _uuid_text(column)
     if isinstance(data_type, INTERVALS):
         return _interval(column, data_type)
-    return column if isinstance(data_type, T.TimeType) else column.cast(data_type)
+    return (_time(column) if isinstance(data_type, T.TimeType) else column).cast(data_type)
+
+
+def _time(nanos: Column) -> Column:
+    hours = F.call_function("div", nanos, F.lit(3600 * _NANOS))
+    minutes = F.call_function("div", nanos, F.lit(60 * _NANOS)) % 60
+    seconds = (nanos % (60 * _NANOS)).cast("decimal(20, 0)") / _NANOS
+    return F.make_time(hours.cast("int"), minutes.cast("int"), seconds.cast("decimal(16, 6)"))
 
 
 def _interval(parts: Column, data_type: T.DataType) -> Column:

@@ -1,24 +1,27 @@
-"""What becomes of a shard's columns when a model's are other ones: rules without effects."""
+"""Schema evolution: the columns of a shard after those of its model have changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.batch.read import widened_datum
-from dbt.adapters.mzs3.shard.state.schema import Column, differing_fields, holding_both, parsed
-from dbt.adapters.mzs3.shard.types.kind import Type, is_wider
+from dbt.adapters.mzs3.shard.state.spark_types import (
+    ddl_of,
+    differing_fields,
+    holding_both,
+    kind_of,
+)
+from dbt.adapters.mzs3.shard.types.kind import Column, Type, is_wider
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
-POLICIES: tuple[OnSchemaChange, ...] = (
-    "ignore",
-    "fail",
-    "append_new_columns",
-    "sync_all_columns",
-)
+POLICIES: tuple[OnSchemaChange, ...] = get_args(OnSchemaChange)
 
 
 @dataclass(frozen=True)
@@ -30,24 +33,19 @@ class ModelColumn:
     spark: str
 
 
-@dataclass(frozen=True)
-class Evolution:
-    """What a model says of its columns beside the columns themselves.
+def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
+    """The columns of a query without problems, in the types of shards.
 
-    `renames` has new names by old ones; one that was carried out before is nothing new.
-    `defaults` has messages `Datum` by the names of columns.
+    `types` has those that users have chosen, by `folded` names.
     """
-
-    policy: OnSchemaChange = "append_new_columns"
-    renames: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, bytes] = field(default_factory=dict)
-
-
-def first_columns(given: Sequence[ModelColumn]) -> tuple[Column, ...]:
-    """The columns of a new shard, with tags from 0."""
-    return tuple(
-        Column(tag, column.name, column.kind, column.spark) for tag, column in enumerate(given)
-    )
+    return [
+        ModelColumn(
+            field.name,
+            types.get(folded(field.name)) or kind_of(field.dataType),
+            ddl_of(field.dataType),
+        )
+        for field in schema.fields
+    ]
 
 
 def evolved(
@@ -55,19 +53,26 @@ def evolved(
     current: Sequence[Column],
     given: Sequence[ModelColumn],
     next_tag: int,
-    evolution: Evolution = Evolution(),
+    *,
+    policy: OnSchemaChange = "append_new_columns",
+    renames: Mapping[str, str] = MappingProxyType({}),
+    defaults: Mapping[str, bytes] = MappingProxyType({}),
 ) -> tuple[Column, ...]:
-    """The columns that the shard has from now on; the same ones if nothing has changed.
+    """The columns of the shard from now on; the same ones if nothing has changed.
 
     A column keeps its tag under another name or a wider type. A new one has a tag of its own,
-    from `next_tag` on, also where a dropped one had its name. Raises ConfigError with everything
-    that the policy or the types do not allow.
+    from `next_tag` on, also where a dropped one had its name. `renames` has new names by old ones;
+    one that was carried out before is nothing new. `defaults` has messages `Datum` by names.
+    Raises ConfigError with everything that the policy or the types do not allow.
     """
     problems: list[str] = []
-    columns = _renamed(current, evolution.renames, problems)
-    columns = _widened(columns, given, evolution.policy, problems)
-    columns = _without_dropped(columns, given, evolution.policy, problems)
-    columns = _with_added(columns, given, next_tag, evolution, problems)
+    found = {folded(column.name): column for column in given}
+    columns = [
+        _widened(column, found.get(folded(column.name)), policy, problems)
+        for column in _renamed(current, renames, problems)
+    ]
+    columns = _without_dropped(columns, given, policy, problems)
+    columns += _added(columns, given, next_tag, policy, defaults, problems)
     if problems:
         raise ConfigError(node, problems)
     return tuple(columns)
@@ -77,24 +82,24 @@ def _renamed(
     columns: Sequence[Column], renames: Mapping[str, str], problems: list[str]
 ) -> list[Column]:
     problems += [f"column_renames has {problem}" for problem in repeated_names(renames)]
-    names = {folded(column.name) for column in columns}
-    wanted = {folded(old): new for old, new in renames.items()}
+    known = {folded(column.name) for column in columns}
+    names = {}
     for old, new in renames.items():
-        if folded(old) in names and folded(new) in names:
+        has_old, has_new = folded(old) in known, folded(new) in known
+        if has_old and not has_new:
+            names[folded(old)] = new
+        elif has_old:
             problems.append(
                 f"column_renames has {old}: {new}, but the shard has columns of both names; take "
                 "the rename out if it was carried out before, else drop one of them first"
             )
-        elif folded(old) not in names and folded(new) not in names:
+        elif not has_new:
             problems.append(
                 f"column_renames has {old}: {new}, but the shard has no column {old}; it has "
                 f"{', '.join(column.name for column in columns)}"
             )
     return [
-        replace(column, name=wanted[folded(column.name)])
-        if folded(column.name) in wanted and folded(wanted[folded(column.name)]) not in names
-        else column
-        for column in columns
+        replace(column, name=names.get(folded(column.name), column.name)) for column in columns
     ]
 
 
@@ -109,32 +114,38 @@ def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
             )
 
 
+_DROP = (
+    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
+)
+
+
 def _widened(
-    columns: Sequence[Column],
-    given: Sequence[ModelColumn],
-    policy: OnSchemaChange,
-    problems: list[str],
-) -> list[Column]:
-    found = {folded(column.name): column for column in given}
-    return [
-        _with_type(column, found.get(folded(column.name)), policy, problems) for column in columns
-    ]
-
-
-def _with_type(
     column: Column, given: ModelColumn | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
-    if given is None:
+    if given is None or (given.kind, given.spark) == (column.kind, column.spark):
         return column
     # What is narrower in the model is widened as it is written.
     kind = column.kind if is_wider(column.kind, given.kind) else given.kind
-    spark = holding_both(parsed(column.spark), parsed(given.spark))
-    if not is_wider(kind, column.kind) or spark is None:
-        problems.append(_type_problem(column, given))
+    types = T.DataType.fromDDL(column.spark), T.DataType.fromDDL(given.spark)
+    both = holding_both(*types)
+    if not is_wider(kind, column.kind) or both is None:
+        problems.append(
+            f"column {column.name} is {column.spark} ({column.kind}) in the shard and "
+            f"{given.spark} ({given.kind}) in the model, which does not hold all of its values; "
+            f"cast it, or {_DROP}"
+        )
         return column
-    found = list(_field_problems(column, given))
-    problems += found
-    if found or (kind, spark.ddl) == (column.kind, column.spark):
+    # A shard knows the fields of a struct by their order; other names may be other values.
+    renamed = [
+        f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
+        "in the model, and a shard knows fields by their order; select them in the shard's "
+        "order and under its names, as named_struct does (a cast goes by the order too), or "
+        f"select the column under another name, or {_DROP}"
+        for path, before, now in differing_fields(column.name, *types, column.kind)
+    ]
+    problems += renamed
+    spark = ddl_of(both)
+    if renamed or (kind, spark) == (column.kind, column.spark):
         return column
     if policy in ("ignore", "fail"):
         problems.append(
@@ -144,31 +155,7 @@ def _with_type(
         )
         return column
     default = widened_datum(column.default, column.kind, kind)
-    return replace(column, kind=kind, spark=spark.ddl, default=default)
-
-
-_DROP = (
-    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
-)
-
-
-def _type_problem(column: Column, given: ModelColumn) -> str:
-    return (
-        f"column {column.name} is {column.spark} ({column.kind}) in the shard and {given.spark} "
-        f"({given.kind}) in the model, which does not hold all of its values; cast it, or {_DROP}"
-    )
-
-
-def _field_problems(column: Column, given: ModelColumn) -> Iterator[str]:
-    """A shard knows the fields of a struct by their order; other names may be other values."""
-    types = parsed(column.spark), parsed(given.spark)
-    for path, before, now in differing_fields(column.name, *types, column.kind):
-        yield (
-            f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
-            "in the model, and a shard knows fields by their order; select them in the shard's "
-            "order and under its names, as named_struct does (a cast goes by the order too), or "
-            f"select the column under another name, or {_DROP}"
-        )
+    return replace(column, kind=kind, spark=spark, default=default)
 
 
 def _without_dropped(
@@ -190,26 +177,26 @@ def _without_dropped(
     return list(columns)
 
 
-def _with_added(
+def _added(
     columns: Sequence[Column],
     given: Sequence[ModelColumn],
     next_tag: int,
-    evolution: Evolution,
+    policy: OnSchemaChange,
+    defaults: Mapping[str, bytes],
     problems: list[str],
 ) -> list[Column]:
     names = {folded(column.name) for column in columns}
     new = [column for column in given if folded(column.name) not in names]
-    if evolution.policy == "ignore":
-        return list(columns)
-    if new and evolution.policy == "fail":
+    if policy == "ignore":
+        return []
+    if new and policy == "fail":
         problems.append(
             f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
             "on_schema_change: fail allows no new column. Leave them out, or set it to "
             "append_new_columns, or to ignore, which keeps them out of the shard"
         )
-    defaults = {folded(name): default for name, default in evolution.defaults.items()}
-    added = [
-        Column(tag, column.name, column.kind, column.spark, defaults.get(folded(column.name), b""))
+    by_name = {folded(name): default for name, default in defaults.items()}
+    return [
+        Column(tag, column.name, column.kind, column.spark, by_name.get(folded(column.name), b""))
         for tag, column in enumerate(new, start=next_tag)
     ]
-    return [*columns, *added]

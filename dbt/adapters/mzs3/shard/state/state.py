@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.state.schema import Column, Schema
+from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.shard.types.kind import Column
 from dbt.adapters.mzs3.text import shown_at
 
 RECENT = 100
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns in the order of users' tables, in force from the time `since` on.
+
+    No two have one name or one tag, whatever the case of letters; else ValueError.
+    """
+
+    id: int
+    since: int
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        names = [column.name.lower() for column in self.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"schema {self.id} has several columns named {', '.join(twice)}")
+        if len({column.tag for column in self.columns}) < len(names):
+            raise ValueError(f"schema {self.id} has several columns of one tag")
+
+    def named(self, names: Sequence[str]) -> tuple[tuple[Column, ...], list[str]]:
+        """The columns that the names mean to Spark, in any case of letters; names of no column."""
+        columns = {folded(column.name): column for column in reversed(self.columns)}
+        found = tuple(columns[folded(name)] for name in names if folded(name) in columns)
+        return found, [name for name in names if folded(name) not in columns]
 
 
 @dataclass(frozen=True)
@@ -205,10 +231,6 @@ class BatchFile:
     etag: str
     rows: int
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values that `file_from_json` reads back."""
-        return {"name": self.name, "size": self.size, "etag": self.etag, "rows": self.rows}
-
 
 @dataclass(frozen=True)
 class Retired:
@@ -219,10 +241,6 @@ class Retired:
 
     name: str
     at: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values that `retired_from_json` reads back."""
-        return {"name": self.name, "at": self.at}
 
 
 @dataclass(frozen=True)
@@ -262,42 +280,3 @@ class ShardBatch:
     def bytes(self) -> int:
         """The sizes of its files together."""
         return sum(file.size for file in self.files)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values that `batch_from_json` reads back."""
-        return {
-            "lower": self.lower,
-            "upper": self.upper,
-            "schema": self.schema,
-            "encoding": self.encoding,
-            "files": [file.as_json() for file in self.files],
-            "additions": self.additions,
-            "retractions": self.retractions,
-            "sort_by": list(self.sort_by),
-        }
-
-
-def batch_from_json(found: Mapping[str, Any]) -> ShardBatch:
-    """The batch that `as_json` wrote; raises KeyError or ValueError."""
-    return ShardBatch(
-        int(found["lower"]),
-        int(found["upper"]),
-        int(found["schema"]),
-        str(found["encoding"]),
-        tuple(map(file_from_json, found["files"])),
-        int(found["additions"]),
-        int(found["retractions"]),
-        tuple(map(int, found["sort_by"])),
-    )
-
-
-def file_from_json(found: Mapping[str, Any]) -> BatchFile:
-    """The file that `as_json` wrote; raises KeyError or ValueError."""
-    return BatchFile(
-        str(found["name"]), int(found["size"]), str(found["etag"]), int(found["rows"])
-    )
-
-
-def retired_from_json(found: Mapping[str, Any]) -> Retired:
-    """The file that `as_json` wrote; raises KeyError or ValueError."""
-    return Retired(str(found["name"]), int(found["at"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -24,12 +23,11 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.objects.conditions import store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.state.schema import schema_from_json
-from dbt.adapters.mzs3.shard.state.state import ShardState, batch_from_json, retired_from_json
+from dbt.adapters.mzs3.shard.state.document import from_document, to_document
+from dbt.adapters.mzs3.shard.state.state import ShardState
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -38,9 +36,8 @@ STATE = "_shard.json"
 ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
 _CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
+_MAY_BE_WRITTEN = ". It may have been written nevertheless, or may be yet"
 _LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class UnknownWriteError(S3Error):
 
 
 class StateStore:
-    """Reads and changes the state of the shard at a location.
+    """Reads the state of the shard at a location, and changes it by compare-and-set.
 
     Of writers that have read the same state, one comes through; the others get LostRaceError.
     Every method raises S3Error where S3 refuses; those that write UnknownWriteError, which is
@@ -76,23 +73,28 @@ class StateStore:
     """
 
     def __init__(self, client: S3Client, location: S3Location) -> None:
-        self._client = client
-        self._location = location
+        self._prefix = Prefix(client, location)
         self.clock: int | None = None
 
     @property
     def uri(self) -> str:
         """The object's URI."""
-        return self._location.uri + STATE
+        return self._prefix.uri + STATE
 
     def read(self) -> Read | None:
         """The state, or None where there is no shard; ShardError if the object is none."""
-        found = self._get()
-        if found is None:
-            return None
-        data, etag = found
+        bucket, key = self._prefix.location.bucket, self._prefix.key(STATE)
         try:
-            return Read(from_document(data), etag)
+            found = self._prefix.client.get_object(Bucket=bucket, Key=key)
+            data = found["Body"].read()
+        except AwsFailure as exc:
+            if _is_no_object(exc):
+                self.clock = time_of(getattr(exc, "response", {}))
+                return None
+            raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
+        self.clock = time_of(found)
+        try:
+            return Read(from_document(data), found["ETag"])
         except ValueError as error:
             raise ShardError(
                 f"{self.uri} is not a shard's state that this version of dbt-mzs3 can read: "
@@ -105,7 +107,7 @@ class StateStore:
         found = self.read()
         if found is None:
             raise NoShardError(
-                f"there is no shard at {self._location.uri}; run the model that writes it first, "
+                f"there is no shard at {self._prefix.uri}; run the model that writes it first, "
                 "or correct the location"
             )
         return found
@@ -115,7 +117,7 @@ class StateStore:
 
         Nothing but a first look in a process asks the store.
         """
-        heeds = store_conditions(Prefix(self._client, self._location))
+        heeds = store_conditions(self._prefix)
         if not (heeds.creates and heeds.replaces):
             raise ShardError(
                 f"the store of {self.uri} does not heed the conditions of writes (If-None-Match, "
@@ -154,26 +156,14 @@ class StateStore:
             "again when fewer runs write to the shard"
         )
 
-    def _get(self) -> tuple[bytes, str] | None:
-        try:
-            found = self._client.get_object(
-                Bucket=self._location.bucket, Key=self._location.key(STATE)
-            )
-            self.clock = time_of(found)
-            return found["Body"].read(), found["ETag"]
-        except AwsFailure as exc:
-            if _is_no_object(exc):
-                self.clock = time_of(getattr(exc, "response", {}))
-                return None
-            raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
-
     def _write(
         self, before: ShardState | None, state: ShardState, condition: dict[str, str]
     ) -> Read:
         writer = uuid.uuid4().hex
         written = state.written_after(before, writer)
         try:
-            return Read(written, self._put(to_document(written, writer), condition))
+            document = to_document(written, writer)
+            return Read(written, self._prefix.write(STATE, document, **condition))
         except AwsFailure as exc:
             return self._after_failure(exc, writer, written.writes, condition)
 
@@ -189,7 +179,7 @@ class StateStore:
         try:
             found = self.read()
         except (S3Error, ShardError) as unread:
-            raise self._unknown(f"{text}, and {unread}") from exc
+            raise UnknownWriteError(f"{text}, and {unread}{_MAY_BE_WRITTEN}") from exc
         was_written = False if found is None else found.state.was_written(writer, number)
         if found is not None and was_written:
             return found
@@ -202,22 +192,7 @@ class StateStore:
             raise LostRaceError(
                 f"{self.uri} has been changed by another run since this one read it"
             ) from exc
-        raise self._unknown(text) from exc
-
-    def _unknown(self, text: str) -> UnknownWriteError:
-        return UnknownWriteError(f"{text}. It may have been written nevertheless, or may be yet")
-
-    def _put(self, document: bytes, condition: dict[str, str]) -> str:
-        put: Any = self._client.put_object
-        answer = put(
-            Bucket=self._location.bucket,
-            Key=self._location.key(STATE),
-            Body=document,
-            ContentType="application/json",
-            ContentMD5=content_md5(document),  # buckets with Object Lock refuse it otherwise
-            **condition,
-        )
-        return str(answer["ETag"])
+        raise UnknownWriteError(text + _MAY_BE_WRITTEN) from exc
 
 
 def _is_no_object(exc: Exception) -> bool:
@@ -243,44 +218,3 @@ def pause(attempt: int) -> None:
     """Wait before a race is run again: longer each time, and not as long as others do."""
     longest = min(0.05 * 2.0**attempt, _LONGEST_WAIT_S)
     Event().wait(random.random() * longest)  # noqa: S311
-
-
-def to_document(state: ShardState, writer: str) -> bytes:
-    """The state as JSON: the same bytes for the same state and writer.
-
-    `writer` is an id of the one write, by which it is known again.
-    """
-    document = {
-        "format": FORMAT,
-        "writer": writer,
-        "schemas": [schema.as_json() for schema in state.schemas],
-        "next_tag": state.next_tag,
-        "batches": [batch.as_json() for batch in state.batches],
-        "since": state.since,
-        "upper": state.upper,
-        "retired": [file.as_json() for file in state.retired],
-        "sweeps": state.sweeps,
-        "writes": state.writes,
-        "recent": list(state.recent),
-    }
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-
-
-def from_document(data: bytes) -> ShardState:
-    """The state that `to_document` wrote; raises ValueError, which says what is wrong."""
-    try:
-        found: Any = json.loads(data)
-        if found["format"] != FORMAT:
-            raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
-        return ShardState(
-            tuple(map(schema_from_json, found["schemas"])),
-            int(found["next_tag"]),
-            tuple(map(batch_from_json, found["batches"])),
-            int(found["since"]),
-            tuple(map(retired_from_json, found["retired"])),
-            int(found["sweeps"]),
-            int(found.get("writes", 0)),  # which earlier versions lack
-            tuple(map(str, found.get("recent", ()))),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it lacks {error}") from error

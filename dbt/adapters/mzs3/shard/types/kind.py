@@ -1,19 +1,76 @@
-"""What a column of a shard holds: a type's name, and the types inside of it."""
+"""The columns of a shard, and what they hold: the table of types, and types inside of types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.mzs3.shard.types.table import CONTAINERS, DIGITS, RECORDS, SCALARS
+import pyarrow as pa
 
-_INTEGERS = ("tinyint", "smallint", "integer", "bigint")
-_INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 19}
-# Exactly: of a double, 53 bits are digits.
-_FLOATS = {"tinyint": ("real", "double"), "smallint": ("real", "double"), "integer": ("double",)}
-_OTHERS = {("real", "double"), ("uint4", "uint8"), ("uint4", "bigint")}
-_NESTED = frozenset({"list", "map", "record", "range", "range_bound", "array"})
+DIGITS = 38  # of a numeric at most, before and after the point together
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A type without types inside: its Arrow types, and its field in the message `Datum`.
+
+    Values cross between Spark and Python as `wire`, and are in files as `storage`.
+    (Materialize's design "Self Describing Persist Batches", section Columnar Encodings.)
+    """
+
+    wire: pa.DataType
+    storage: pa.DataType
+    codec: str
+
+
+INTERVAL_PARTS = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
+# Large enough for 64 bits without a sign.
+_UNSIGNED = pa.decimal128(20, 0)
+
+SCALARS: Mapping[str, Scalar] = {
+    "boolean": Scalar(pa.bool_(), pa.bool_(), "bool"),
+    "tinyint": Scalar(pa.int8(), pa.int8(), "int32"),
+    "smallint": Scalar(pa.int16(), pa.int16(), "int32"),
+    "integer": Scalar(pa.int32(), pa.int32(), "int32"),
+    "bigint": Scalar(pa.int64(), pa.int64(), "int64"),
+    "uint4": Scalar(pa.int64(), pa.uint32(), "uint64"),
+    "uint8": Scalar(_UNSIGNED, pa.uint64(), "uint64"),
+    # Zeros of both signs are one value to a comparison, and two to whoever reads the bytes.
+    "real": Scalar(pa.float32(), pa.float32(), "float"),
+    "double": Scalar(pa.float64(), pa.float64(), "double"),
+    "text": Scalar(pa.string(), pa.string(), "string"),
+    "bytea": Scalar(pa.binary(), pa.binary(), "bytes"),
+    # Days, and microseconds, since 1970-01-01.
+    "date": Scalar(pa.date32(), pa.int32(), "date"),
+    "timestamp": Scalar(pa.timestamp("us"), pa.int64(), "timestamp"),
+    "timestamptz": Scalar(pa.timestamp("us", "UTC"), pa.int64(), "timestamp"),
+    # Seconds and nanoseconds, each 32 bits, big-endian.
+    "time": Scalar(pa.time64("ns"), pa.binary(8), "time"),
+    # Months, days and microseconds, big-endian, each with the bit of its sign turned over.
+    "interval": Scalar(INTERVAL_PARTS, pa.binary(16), "interval"),
+    # The JSON text in a message `Datum`.
+    "jsonb": Scalar(pa.string(), pa.binary(), "json"),
+    "uuid": Scalar(pa.binary(), pa.binary(16), "bytes"),
+    # Milliseconds since 1970-01-01.
+    "mz_timestamp": Scalar(_UNSIGNED, pa.uint64(), "uint64"),
+}
+
+# The names of a record's fields in files; None: their places, as users may rename fields, or take
+# their names for sensitive.
+RECORDS: Mapping[str, tuple[str, ...] | None] = {
+    "record": None,
+    "array": ("elements", "dimensions"),
+    "array_dimension": ("lower_bound", "length"),
+    "range": ("lower", "upper"),
+    "range_bound": ("inclusive", "bound"),
+    "acl_item": ("grantee", "grantor", "acl_mode"),
+    "mz_acl_item": ("grantee", "grantor", "acl_mode"),
+}
+LISTS = ("list", "int2vector")
+LARGEST = {"uint4": 2**32 - 1, "uint8": 2**64 - 1, "mz_timestamp": 2**64 - 1}
+"""Of the types without a sign, whose wire forms have more numbers than they do."""
+CONTAINERS = (*LISTS, "map", *RECORDS)
 
 
 @dataclass(frozen=True)
@@ -51,6 +108,10 @@ class Type:
             return self.name
         return f"{self.name}<{', '.join(map(str, self.children))}>"
 
+    def holds(self, names: Container[str]) -> bool:
+        """Whether its name, or that of a type inside of it, is one of these."""
+        return self.name in names or any(child.holds(names) for child in self.children)
+
     def as_json(self) -> Any:
         """Plain values that `type_from_json` reads back: a name, or a mapping."""
         if self.name == "numeric":
@@ -76,12 +137,10 @@ def type_from_json(value: Any) -> Type:
 
 def _children_of(name: str) -> int | None:
     """How many types are inside; None for a record, which has any number."""
-    if name in SCALARS or name == "numeric":
-        return 0
     if name in RECORDS:
         fields = RECORDS[name]
         return None if fields is None else len(fields)
-    return CONTAINERS[name].children
+    return 2 if name == "map" else int(name in LISTS)
 
 
 BOOLEAN, SMALLINT, TEXT = Type("boolean"), Type("smallint"), Type("text")
@@ -119,6 +178,17 @@ def range_of(bound: Type) -> Type:
     return Type("range", (end, end))
 
 
+# By name, the other types that hold every value exactly: of a double, 53 bits are digits.
+_WIDER = {
+    "tinyint": ("smallint", "integer", "bigint", "real", "double"),
+    "smallint": ("integer", "bigint", "real", "double"),
+    "integer": ("bigint", "double"),
+    "real": ("double",),
+    "uint4": ("uint8", "bigint"),
+}
+_INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 19}
+
+
 def is_wider(target: Type, kind: Type) -> bool:
     """Whether every value of `kind` is one of `target` too, and exactly so; also of itself.
 
@@ -126,26 +196,34 @@ def is_wider(target: Type, kind: Type) -> bool:
     """
     if target == kind:
         return True
-    if kind.name == "numeric" or target.name == "numeric":
+    if target.name == "numeric":
         return _is_wider_numeric(target, kind)
-    if kind.name in _INTEGERS:
-        wider = _INTEGERS[_INTEGERS.index(kind.name) + 1 :]
-        return target.name in wider or target.name in _FLOATS.get(kind.name, ())
-    if (kind.name, target.name) in _OTHERS:
-        return True
-    if kind.name != target.name or kind.name not in _NESTED:
-        return False
-    if len(kind.children) != len(target.children):
-        return False
+    if target.name != kind.name:
+        return target.name in _WIDER.get(kind.name, ())
     if kind.name == "map" and kind.children[0] != target.children[0]:
         return False
-    return all(map(is_wider, target.children, kind.children))
+    return len(kind.children) == len(target.children) and all(
+        map(is_wider, target.children, kind.children)
+    )
 
 
 def _is_wider_numeric(target: Type, kind: Type) -> bool:
-    if target.name != "numeric":
-        return False
     whole = target.precision - target.scale
     if kind.name == "numeric":
         return whole >= kind.precision - kind.scale and target.scale >= kind.scale
-    return whole >= _INTEGER_DIGITS.get(kind.name, whole + 1)
+    return kind.name in _INTEGER_DIGITS and whole >= _INTEGER_DIGITS[kind.name]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as users see it, and the tag by which files know it.
+
+    `spark` is its type in Spark's DDL, to which values are cast when they are read. `default` is
+    its value in batches that were written before it was added, a message `Datum`; empty for NULL.
+    """
+
+    tag: int
+    name: str
+    kind: Type
+    spark: str
+    default: bytes = b""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.table import CONTAINERS, RECORDS, SCALARS
+from dbt.adapters.mzs3.shard.types.kind import RECORDS, SCALARS, Type
 
 EXTENSION_KEY = b"ARROW:extension:name"
-_NAMESPACE = "materialize.persist"
-_NUMERIC_VERSION = 1
 
 
 def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
@@ -19,12 +16,8 @@ def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
 
 
 def extension_name(kind: Type) -> str:
-    """`materialize.persist.<version>.<name>`."""
-    if kind.name == "numeric":
-        version = _NUMERIC_VERSION
-    else:
-        version = (SCALARS.get(kind.name) or CONTAINERS[kind.name]).version
-    return f"{_NAMESPACE}.{version}.{kind.name}"
+    """`materialize.persist.<version>.<name>`; no type's storage has had a second version yet."""
+    return f"materialize.persist.1.{kind.name}"
 
 
 def storage_type(kind: Type) -> pa.DataType:
@@ -34,8 +27,9 @@ def storage_type(kind: Type) -> pa.DataType:
     if kind.name in SCALARS:
         return SCALARS[kind.name].storage
     if kind.name in RECORDS:
-        # Parquet has no groups without fields.
-        return pa.struct(_stored_fields(kind)) if kind.children else pa.bool_()
+        names = RECORDS[kind.name] or map(str, range(len(kind.children)))
+        fields = list(map(storage_field, names, kind.children))
+        return pa.struct(fields) if fields else pa.bool_()  # Parquet has no groups without fields
     if kind.name == "map":
         key, value = kind.children
         return pa.map_(storage_field("key", key, nullable=False), storage_field("value", value))
@@ -53,32 +47,12 @@ def wire_type(kind: Type) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if kind.name in SCALARS:
         return SCALARS[kind.name].wire
+    children = [(str(place), wire_type(child)) for place, child in enumerate(kind.children)]
     if kind.name in RECORDS:
-        return _wire_struct(kind.children)
+        return pa.struct(children)
     if kind.name == "map":
-        return pa.list_(_wire_struct(kind.children))
-    (element,) = kind.children
-    return pa.list_(wire_type(element))
-
-
-def storage_fields_inside(stored: pa.DataType, kind: Type) -> list[tuple[pa.Field, Type]]:
-    """The fields inside of a stored type, each with its type; none that the type lacks."""
-    if kind.name in RECORDS:
-        fields = list(stored) if pa.types.is_struct(stored) else []
-    elif kind.name == "map":
-        fields = [stored.key_field, stored.item_field] if pa.types.is_map(stored) else []
-    else:
-        fields = [stored.value_field] if kind.children and pa.types.is_list(stored) else []
-    return list(zip(fields, kind.children, strict=False))
-
-
-def _stored_fields(kind: Type) -> list[pa.Field]:
-    names = RECORDS[kind.name] or tuple(str(place) for place in range(len(kind.children)))
-    return [storage_field(name, child) for name, child in zip(names, kind.children, strict=True)]
-
-
-def _wire_struct(children: tuple[Type, ...]) -> pa.DataType:
-    return pa.struct([(str(place), wire_type(child)) for place, child in enumerate(children)])
+        return pa.list_(pa.struct(children))
+    return pa.list_(wire_type(kind.children[0]))
 
 
 NUMERIC_STORAGE = pa.struct(

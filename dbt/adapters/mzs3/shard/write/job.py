@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,11 +19,11 @@ from dbt.adapters.mzs3.events import CopyWarning, EventSink, ignore_event
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
+from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
-from dbt.adapters.mzs3.shard.rows.changes import sorted_inside
-from dbt.adapters.mzs3.shard.rows.kinds import given_columns
-from dbt.adapters.mzs3.shard.state.evolve import Evolution, evolved, first_columns
+from dbt.adapters.mzs3.shard.rows.changes import added, changed
+from dbt.adapters.mzs3.shard.rows.parts import parts_of_changes, sorted_inside
+from dbt.adapters.mzs3.shard.state.evolve import evolved, given_columns
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
@@ -31,17 +32,13 @@ from dbt.adapters.mzs3.shard.state.store import (
     UnknownWriteError,
     pause,
 )
-from dbt.adapters.mzs3.shard.write.clean_up import cleaned_up, committing
+from dbt.adapters.mzs3.shard.write.batch import batch_spec, committing, write_batch
 from dbt.adapters.mzs3.shard.write.model_rows import (
-    added,
-    changed,
     checked_frame,
     default_datums,
     model_rows,
-    sort_problems,
     type_problems,
 )
-from dbt.adapters.mzs3.shard.write.parts import batch_spec, make_visible, parts_of_changes, upload
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import counted
@@ -135,12 +132,16 @@ class _Run:
         before = store.read()
         if first:
             store.require_conditions()
-            self._look_at_clocks(store, before)
+            upper = before.state.upper if before is not None else 0
+            warning = clock_warning(self.as_of, upper, store.clock)
+            if warning is not None:
+                self._warn(warning)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
         batch = self._batch(prefix, state, moment)
         with committing(prefix, store, batch.files):
-            _write(store, before, state.appended(batch))
+            after = state.appended(batch)
+            _ = store.create(after) if before is None else store.replace(before, after)
         self._tell_if_cancelled(batch)
         return PersistResult(
             rows=batch.additions + batch.retractions,
@@ -164,13 +165,21 @@ class _Run:
         defaults: dict[str, bytes] = {}
         with problems.gathered():
             defaults = default_datums(self.spark, self.node, usable, given)
-        state = new_shard(first_columns(given)) if before is None else before.state
+        first = evolved(self.node, (), given, next_tag=0)
+        state = new_shard(first) if before is None else before.state
         columns = state.schema.columns
         names = [*(column.name for column in columns), *(column.name for column in given)]
         if before is not None:
-            evolution = Evolution(options.on_schema_change, options.column_renames, defaults)
             with problems.gathered():
-                columns = evolved(self.node, columns, given, state.next_tag, evolution)
+                columns = evolved(
+                    self.node,
+                    columns,
+                    given,
+                    state.next_tag,
+                    policy=options.on_schema_change,
+                    renames=options.column_renames,
+                    defaults=defaults,
+                )
                 names = [column.name for column in columns]
         problems.found += sort_problems(options.sort_by, list(dict.fromkeys(names)))
         problems.raise_if_any()
@@ -178,49 +187,34 @@ class _Run:
 
     def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
         """What changed, in files that no state names yet."""
-        columns, options = state.schema.columns, self.options
-        spec = batch_spec(self.shard, columns, options.encoding, moment, options)
-        doing = f"{self.node}: writing to {prefix.uri}"
-        with cleaned_up(prefix, spec.prefix, doing, self.cancelled) as opened:
-            parts = self._parts(state, moment)
-            self._stop_if_cancelled()
-            opened.files = None
-            uploaded = upload(prefix, parts, spec)
-            opened.files = uploaded.files
-            self._stop_if_cancelled()
-            files = make_visible(prefix, uploaded.files)
-        return ShardBatch(
-            state.upper,
-            moment + 1,
-            state.schema.id,
-            self.options.encoding,
-            files,
-            uploaded.additions,
-            uploaded.retractions,
+        options = self.options
+        spec = batch_spec(
+            self.shard,
+            state.schema.columns,
+            options.encoding,
+            moment,
+            max_file_size=options.max_file_size,
+            part_size=options.part_size,
+            max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
         )
+        batch = ShardBatch(state.upper, moment + 1, state.schema.id, options.encoding)
+        doing = f"{self.node}: writing to {prefix.uri}"
+        changes = partial(self._parts, state, moment)
+        return write_batch(prefix, spec, batch, changes, doing, self.cancelled)
 
     def _parts(self, state: ShardState, moment: int) -> DataFrame:
         """What changed, in the parts that become files."""
         columns, parts = state.schema.columns, self.options.parts
-        rows, keys = model_rows(self.frame, columns), self._sort_keys(state)
+        sorted_by, _ = state.schema.named(self.options.sort_by)
+        keys = [f"c{columns.index(column)}" for column in sorted_by]
+        rows = model_rows(self.frame, columns)
         ordered = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
         if self.options.mode == "diff" and state.batches:
             before = changes_in(self.spark, self.shard, state.batches, columns)
             changes = changed(rows, before).select(ordered)
-            return parts_of_changes(self.spark, changes, keys, parts, state.batches)
+            return parts_of_changes(changes, keys, parts, state.batches)
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
         return sorted_inside(new, keys) if keys else new
-
-    def _sort_keys(self, state: ShardState) -> list[str]:
-        columns = state.schema.columns
-        found = [state.schema.find(name) for name in self.options.sort_by]
-        return [f"c{columns.index(column)}" for column in found if column is not None]
-
-    def _look_at_clocks(self, store: StateStore, before: Read | None) -> None:
-        upper = before.state.upper if before is not None else 0
-        warning = clock_warning(self.as_of, upper, store.clock)
-        if warning is not None:
-            self._warn(warning)
 
     def _tell_if_cancelled(self, batch: ShardBatch) -> None:
         """To call of a batch that is in the shard: dbt calls the model cancelled nevertheless."""
@@ -237,17 +231,6 @@ class _Run:
         uri = self.shard.location.uri
         self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {text}"))
 
-    def _stop_if_cancelled(self) -> None:
-        if self.cancelled is not None and self.cancelled.is_set():
-            raise ShardError("the run was cancelled")
-
-
-def _write(store: StateStore, before: Read | None, state: ShardState) -> None:
-    if before is None:
-        store.create(state)
-    else:
-        store.replace(before, state)
-
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
     """What is odd about the time of a run, or of the shard's last batch; None if nothing is.
@@ -256,20 +239,17 @@ def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
     """
     if s3_time is None:
         return None
-    if as_of - s3_time > MOST_AHEAD_MS:
+    ahead, last_ahead = as_of - s3_time, upper - s3_time
+    if ahead > MOST_AHEAD_MS:
         return (
-            f"the clock of this host is {_minutes(as_of - s3_time)} minutes ahead of S3's: the "
+            f"the clock of this host is {ahead // 60_000} minutes ahead of S3's: the "
             "changes of this run get that time, and those of later runs no earlier one; set the "
             "clock"
         )
-    if upper - s3_time > MOST_AHEAD_MS:
+    if last_ahead > MOST_AHEAD_MS:
         return (
-            f"the last batch of the shard is of a time {_minutes(upper - s3_time)} minutes ahead "
+            f"the last batch of the shard is of a time {last_ahead // 60_000} minutes ahead "
             "of S3's clock, as the clock of the host that wrote it was; until that time has come, "
             "the changes of each run are 1 ms after those of the one before, not of its own time"
         )
     return None
-
-
-def _minutes(ms: int) -> int:
-    return ms // 60_000

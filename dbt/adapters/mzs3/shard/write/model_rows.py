@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,11 +14,10 @@ from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
-from dbt.adapters.mzs3.shard.rows.changes import DIFF, consolidated
-from dbt.adapters.mzs3.shard.rows.kinds import ddl_of, fits, in_wire_type
-from dbt.adapters.mzs3.shard.rows.wire import TIMES, wire_spark_type
+from dbt.adapters.mzs3.shard.rows.wire import TIMES, in_wire_type, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
-from dbt.adapters.mzs3.shard.state.schema import Column as ShardColumn
+from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
+from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types.kind import Type
 from dbt.adapters.mzs3.spark.failure import explain
 
@@ -37,18 +36,6 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
         return in_wire_type(found, kinds[place], column.kind, column.name)
 
     return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
-
-
-def added(rows: DataFrame) -> DataFrame:
-    """Each row as an addition."""
-    return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
-
-
-def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
-    """What makes `rows` of the rows that the changes `before` come to: a multiset difference."""
-    names = rows.columns
-    taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
-    return consolidated(added(rows).unionByName(taken), names)
 
 
 def default_datums(
@@ -122,11 +109,3 @@ def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[t
                 f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
                 "be taken for it; cast them, or correct the type",
             )
-
-
-def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> Iterator[str]:
-    """What is wrong with `sort_by` where a shard has the columns `known`."""
-    found = {folded(name) for name in known}
-    for name in sort_by:
-        if folded(name) not in found:
-            yield f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"

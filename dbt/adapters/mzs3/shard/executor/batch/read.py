@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
     READS_OBJECT,
     AwsFailure,
@@ -20,22 +23,24 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.executor.structured.decode import unstored
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.executor.structured import unstored
+from dbt.adapters.mzs3.shard.executor.wire import for_spark
+from dbt.adapters.mzs3.shard.types.kind import Column, Type
 from dbt.adapters.mzs3.shard.types.storage import (
     EXTENSION_KEY,
     extension_name,
-    storage_fields_inside,
     wire_type,
 )
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+FILES_DDL = "task int, key string, size bigint, etag string"
 COMPARED = "compared"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
@@ -50,31 +55,16 @@ class BatchError(ValueError):
     """A file can't be read as a batch; the text says why, not which file."""
 
 
-@dataclass(frozen=True)
-class ReadColumn:
-    """A column to read: its tag, the type to have it in, and its value where a file lacks it.
-
-    `default` is a message `Datum`; an empty one is NULL. `name` is what users call the column,
-    for errors alone.
-    """
-
-    tag: int
-    kind: Type
-    default: bytes = b""
-    name: str = ""
-
-
 def read_batch(
-    source: Any, wanted: Sequence[ReadColumn], *, validate: bool = False
+    source: Any, wanted: Sequence[Column], *, validate: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """`t`, `d` and the wanted columns in wire form, named by tag; rows in the file's order.
 
-    `source` is a file that can be read anywhere; of the columns that are not wanted nothing is
-    read where the file has its rows as structured columns of a version that is trusted. Otherwise
-    they are decoded from messages, if one of them is in the file. With `validate`, all columns of
-    a file that has both are, and compared, and a last column COMPARED has for each row how many of
-    its values were. Holds what is wanted of one row group, as it is in the
-    file, and some rows. Raises BatchError.
+    `source` is a file that can be read anywhere. Only the structured columns that are wanted are
+    read, if they are of a version that is trusted; else they are decoded from messages. With
+    `validate`, all columns of a file that has both are read from both and compared, and a last
+    column COMPARED has for each row how many of its values were. Holds what is wanted of one row
+    group, as it is in the file, and some rows. Raises BatchError.
     """
     try:
         with _opened(source) as file:
@@ -100,28 +90,30 @@ class _Reader:
         source: Any,
         file: pq.ParquetFile,
         layout: BatchLayout,
-        wanted: Sequence[ReadColumn],
+        wanted: Sequence[Column],
         *,
         validate: bool,
     ) -> None:
         self._source = source
         self._metadata = file.metadata
-        self._schema = file.schema_arrow
         self._layout = layout
         self._wanted = wanted
-        self._counts = validate
-        validate = validate and layout.is_trusted and layout.has_codec
-        there = {column.tag: column for column in layout.columns}
-        tags = there.keys() if validate else {want.tag for want in wanted}
-        self._columns = [column for tag, column in there.items() if tag in tags]
-        self._structure = layout.is_trusted and self._names_are_known()
+        compares = validate and layout.is_trusted and layout.has_codec
+        tags = {want.tag for want in wanted}
+        self._columns = [c for c in layout.columns if compares or c.tag in tags]
+        self._structure = layout.is_trusted and all(
+            _is_known(file.schema_arrow.field("k_s").type.field(str(column.tag)), column.kind)
+            for column in self._columns
+        )
         if not self._structure and not layout.has_codec:
             raise BatchError(
                 f"its structured columns, of batch version {layout.version}, are none that this "
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
                 "that wrote it, or a later one"
             )
-        self._codec = validate or (not self._structure and bool(self._columns))
+        self._codec = compares or (not self._structure and bool(self._columns))
+        compared = len(self._columns) if self._structure and self._codec else 0
+        self._count = pa.scalar(compared, pa.int64()) if validate else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some at a time."""
@@ -135,8 +127,8 @@ class _Reader:
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
             tags = [str(want.tag) for want in self._wanted]
-            if self._counts:
-                arrays.append(pa.repeat(pa.scalar(self._compared, pa.int64()), batch.num_rows))
+            if self._count is not None:
+                arrays.append(pa.repeat(self._count, batch.num_rows))
                 tags.append(COMPARED)
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
@@ -148,37 +140,26 @@ class _Reader:
                     rows, row_groups=[number], columns=names, use_threads=False
                 )
 
-    @property
-    def _compared(self) -> int:
-        """How many values of each row there are in both encodings."""
-        return len(self._columns) if self._structure and self._codec else 0
-
-    def _decoded(self, batch: pa.RecordBatch) -> dict[int, tuple[Type, pa.Array]]:
+    def _decoded(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
+        """The columns that are in the file, by tag, in the types that they have there."""
         structured = self._from_structure(batch) if self._structure else None
         messages = self._from_codec(batch) if self._codec else None
         if structured is not None and messages is not None:
             self._compare(structured, messages)
         found = structured if structured is not None else messages or []
-        return {
-            column.tag: (column.kind, values)
-            for column, values in zip(self._columns, found, strict=True)
-        }
+        return dict(zip((column.tag for column in self._columns), found, strict=True))
 
     def _from_structure(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        if not self._columns:
-            return []
-        stored = batch.column("k_s")
-        children = dict(zip((field.name for field in stored.type), stored.flatten(), strict=True))
         arrays = []
         for column in self._columns:
-            with self._told_of(column.tag):
-                arrays.append(unstored(children[str(column.tag)], column.kind))
+            with self._errors_of(column.tag):
+                values = pc.struct_field(batch.column("k_s"), [str(column.tag)])
+                arrays.append(unstored(values, column.kind))
         return arrays
 
     def _from_codec(self, batch: pa.RecordBatch) -> list[pa.Array]:
         columns = self._layout.columns
-        tags = {column.tag for column in self._columns}
-        places = {place for place, column in enumerate(columns) if column.tag in tags}
+        places = {place for place, column in enumerate(columns) if column in self._columns}
         return decoded_rows(batch.column("k"), [column.kind for column in columns], places)
 
     def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
@@ -191,19 +172,16 @@ class _Reader:
                     "dbt-mzs3 and pyarrow; without `validate`, its structured columns are read"
                 )
 
-    def _values(
-        self, want: ReadColumn, found: dict[int, tuple[Type, pa.Array]], rows: int
-    ) -> pa.Array:
-        with self._told_of(want.tag):
+    def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
+        with self._errors_of(want.tag):
             if want.tag in found:
-                kind, values = found[want.tag]
-                return widened(values, kind, want.kind)
+                return widened(found[want.tag], want.kind)
             one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
     @contextlib.contextmanager
-    def _told_of(self, tag: int) -> Iterator[None]:
-        """Errors of values, as errors of their column."""
+    def _errors_of(self, tag: int) -> Iterator[None]:
+        """An error of a value becomes a BatchError that names the column."""
         try:
             yield
         except (pa.ArrowException, ValueError) as error:
@@ -215,29 +193,71 @@ class _Reader:
         names = [want.name for want in self._wanted if want.tag == tag and want.name]
         return f"column {names[0]} (tag {tag})" if names else f"the column with tag {tag}"
 
-    def _names_are_known(self) -> bool:
-        """Whether every wanted column is stored as this version knows it, nested ones too."""
-        structure = self._schema.field("k_s").type
-        return all(_is_known(structure.field(str(c.tag)), c.kind) for c in self._columns)
-
 
 def _is_known(field: pa.Field, kind: Type) -> bool:
     """Whether the field, and each inside of it, has the name that this version writes."""
+    stored = field.type
+    if pa.types.is_map(stored):
+        inside = [stored.key_field, stored.item_field]
+    else:
+        inside = [stored.field(place) for place in range(stored.num_fields)]
     name = (field.metadata or {}).get(EXTENSION_KEY, b"").decode()
-    inside = storage_fields_inside(field.type, kind)
-    return name == extension_name(kind) and all(_is_known(f, k) for f, k in inside)
+    return name == extension_name(kind) and all(map(_is_known, inside, kind.children))
 
 
 @dataclass(frozen=True)
-class StoredFile:
-    """A file as the shard's state names it; the size in bytes."""
+class ReadSpec:
+    """What a task needs to read files of a shard; it travels to the executors.
 
-    key: str
-    size: int
-    etag: str
+    Of each file it reads the first row and then every so-manieth one.
+    """
+
+    connection: AwsConnection = field(repr=False)
+    bucket: str
+    wanted: tuple[Column, ...]
+    validate: bool = False
+    every: int = 1
 
 
-def open_file(client: S3Client, bucket: str, file: StoredFile) -> RandomAccessFile:
+def read_files(
+    spec: ReadSpec,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over rows of FILES_DDL: their `t`, `d` and the wanted columns c0, c1, ….
+
+    With `validate`, COMPARED is the last column, as `read_batch` has it.
+    Raises ExecutorError, which names the file, and the column if it is one.
+    """
+
+    def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        client = s3_client(spec.connection)
+        names = ["t", "d", *(f"c{place}" for place in range(len(spec.wanted)))]
+        if spec.validate:
+            names.append(COMPARED)
+        for row in (row for batch in listed for row in batch.to_pylist()):
+            file = ListedObject(row["key"], row["etag"], row["size"])
+            source = open_file(client, spec.bucket, file)
+            try:
+                found = read_batch(source, spec.wanted, validate=spec.validate)
+                for rows in _sampled(found, spec.every):
+                    yield pa.RecordBatch.from_arrays(list(map(for_spark, rows.columns)), names)
+            except BatchError as error:
+                raise ExecutorError(f"s3://{spec.bucket}/{file.key}: {error}") from error
+
+    return read
+
+
+def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.RecordBatch]:
+    if every == 1:
+        yield from batches
+        return
+    start = 0  # of the next batch, the first row that is taken
+    for batch in batches:
+        taken = range(start, batch.num_rows, every)
+        yield batch.take(pa.array(taken, pa.int64()))
+        start += len(taken) * every - batch.num_rows
+
+
+def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccessFile:
     """The file, to be read anywhere; ranges come from S3 as they are asked for, the end once.
 
     Reading raises ExecutorError, which names the object, if it is gone, is another one than the
@@ -260,13 +280,11 @@ def open_file(client: S3Client, bucket: str, file: StoredFile) -> RandomAccessFi
     return RandomAccessFile(file.size, fetch, tail=TAIL_BYTES)
 
 
-def widened(values: pa.Array, kind: Type, target: Type) -> pa.Array:
-    """Wire values of `kind` as those of `target`, each the same value.
+def widened(values: pa.Array, target: Type) -> pa.Array:
+    """Wire values of a type as those of one that is wider, each the same value.
 
     Raises ArrowInvalid for a value that `target` does not have.
     """
-    if kind == target:
-        return values
     return values.cast(wire_type(target))
 
 
@@ -274,5 +292,5 @@ def widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
     """The message `Datum` of a value of `kind` as that of the same value of `target`."""
     if not message:
         return message
-    [one] = datums(widened(values_of_datums(pa.array([message]), kind), kind, target), target)
+    [one] = datums(widened(values_of_datums(pa.array([message]), kind), target), target)
     return bytes(one.as_py())

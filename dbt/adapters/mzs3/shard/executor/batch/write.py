@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.columnar import RowBlock, row_ends
-from dbt.adapters.mzs3.formats.format import OpenFile, Sink, in_pieces
-from dbt.adapters.mzs3.formats.parquet import ParquetFile, limits_of
+from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pieces
+from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured.encode import stored
+from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.types.kind import Type, type_from_json
 from dbt.adapters.mzs3.shard.types.storage import storage_field
@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.shard.types.storage import storage_field
 COMPRESSION = "zstd"
 
 Encoding = Literal["dual", "structured", "codec"]
-ENCODINGS: tuple[Encoding, ...] = ("dual", "structured", "codec")
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 
 # Counted up when structured columns change in a way that their own versions do not tell, or when
 # those of a version turn out to be wrong.
@@ -32,6 +32,20 @@ VERSION = 1
 TRUSTED = frozenset({1})
 
 _METADATA_KEY = b"dbt-mzs3.batch"
+
+
+@dataclass(frozen=True)
+class BatchSpec:
+    """The format of a batch's files; `names` are what users call the columns."""
+
+    layout: BatchLayout
+    names: tuple[str, ...]
+
+    suffix, content_type = ParquetFormat.stored_as["none"]
+
+    def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> BatchFormat:
+        """What writes the files."""
+        return BatchFormat(self.layout, self.names, max_file_size)
 
 
 class BatchFormat:
@@ -64,37 +78,36 @@ class BatchFormat:
         return ParquetFile(sink, self._schema, COMPRESSION, self._limits, checksums=True)
 
     def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        moment, change = (values.cast(pa.int64()) for values in rows.columns[:2])
-        values = self._wire_columns(rows.columns[2:])
+        numbers = [values.cast(pa.int64()) for values in rows.columns[:2]]
+        values = self._of_each(rows.columns[2:], as_wire)
         codec = self._codec(values, rows.num_rows) if self._layout.has_codec else []
         structure = self._structure(values, rows.num_rows) if self._layout.has_structure else []
-        return [*codec, moment, change, *structure]
-
-    def _wire_columns(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        wire = []
-        for values, column, name in zip(columns, self._layout.columns, self._names, strict=True):
-            with _told_of(name):
-                wire.append(as_wire(values, column.kind))
-        return wire
+        return [*codec, *numbers, *structure]
 
     def _codec(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:
         kinds = [column.kind for column in self._layout.columns]
-        with _told_of(", ".join(self._names)):
+        with _errors_of(", ".join(self._names)):
             keys = encoded_rows(values, kinds, rows)
         return [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows)]
 
-    def _structure(self, columns: Sequence[pa.Array], rows: int) -> list[pa.Array]:
-        arrays = []
-        for values, column, name in zip(columns, self._layout.columns, self._names, strict=True):
-            with _told_of(name):
-                arrays.append(stored(values, column.kind))
+    def _structure(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:
+        arrays = self._of_each(values, stored)
         fields = stored_fields(self._layout.columns)
         return [pa.StructArray.from_arrays(arrays, fields=fields), pa.repeat(True, rows)]
 
+    def _of_each(
+        self, columns: Sequence[pa.Array], convert: Callable[[pa.Array, Type], pa.Array]
+    ) -> list[pa.Array]:
+        converted = []
+        for values, column, name in zip(columns, self._layout.columns, self._names, strict=True):
+            with _errors_of(name):
+                converted.append(convert(values, column.kind))
+        return converted
+
 
 @contextlib.contextmanager
-def _told_of(name: str) -> Iterator[None]:
-    """Errors of values, as errors of their column."""
+def _errors_of(name: str) -> Iterator[None]:
+    """A ValueError becomes an ExecutorError that names the column."""
     try:
         yield
     except ValueError as error:  # pa.ArrowInvalid is one
@@ -171,13 +184,11 @@ def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
     try:
         found = json.loads(document)
         encoding, version = found["encoding"], int(found["version"])
-        columns = _columns(found["columns"])
+        columns = tuple(
+            TaggedColumn(int(str(tag)), type_from_json(kind)) for tag, kind in found["columns"]
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"its metadata is not what a batch has: {error}") from error
     if encoding not in ENCODINGS:
         raise ValueError(f"its encoding {encoding!r} is not one of {', '.join(ENCODINGS)}")
     return BatchLayout(columns, encoding, version)
-
-
-def _columns(found: Sequence[Sequence[object]]) -> tuple[TaggedColumn, ...]:
-    return tuple(TaggedColumn(int(str(tag)), type_from_json(kind)) for tag, kind in found)

@@ -16,14 +16,15 @@ from dbt.adapters.mzs3.arrow.arrays import (
     reinterpreted,
     running_total,
 )
-from dbt.adapters.mzs3.shard.executor.codec import wire
-from dbt.adapters.mzs3.shard.executor.codec.encode import field_of
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.executor.codec import protobuf
+from dbt.adapters.mzs3.shard.types.kind import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type
 from dbt.adapters.mzs3.shard.types.storage import wire_type
-from dbt.adapters.mzs3.shard.types.table import INTERVAL_PARTS, RECORDS, SCALARS
 
 _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31
+
+# What a field of fixed width holds, where that is not the type's wire form.
+_CONTENT = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 
 
 def decoded_rows(
@@ -37,7 +38,7 @@ def decoded_rows(
     cursor = Cursor(rows)
     columns = []
     for place, kind in enumerate(kinds):
-        cursor.expect(wire.ROW_DATUM)
+        cursor.expect(protobuf.ROW_DATUM)
         size = cursor.varint()
         if wanted is None or place in wanted:
             columns.append(_values(cursor.take(size), kind))
@@ -63,7 +64,7 @@ def _values(messages: pa.Array, kind: Type) -> pa.Array:
 
 
 def _given(messages: pa.Array, kind: Type) -> pa.Array:
-    field = field_of(kind)
+    field = protobuf.field_of(kind)
     cursor = Cursor(messages)
     cursor.expect(field.key)
     if field.width is None:
@@ -75,9 +76,8 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
         return _record(content, kind)
     if kind.name == "map":
         return _map(content, kind)
-    if kind.name in ("list", "int2vector"):
-        (element,) = kind.children
-        offsets, elements = _list(content, element)
+    if kind.name in LISTS:
+        offsets, elements = _list(content, kind.children[0])
         return pa.ListArray.from_arrays(offsets, elements, type=wire_type(kind))
     if kind.name == "numeric":
         return _numeric(content, kind)
@@ -90,34 +90,21 @@ def _scalar(content: pa.Array, kind: Type) -> pa.Array:
         return _interval(content)
     if kind.name == "uuid":
         return fixed_width(content, 16).cast(data_type)
-    if codec == "bytes":
-        return content
-    if codec in ("string", "json"):
+    if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
-    if codec == "bool":
-        return _fixed(content, pa.uint8()).cast(data_type)
-    if codec == "int32":
-        return _fixed(content, pa.int32()).cast(data_type)
-    if codec == "uint64":
-        return _fixed(content, pa.uint64()).cast(data_type)
-    return _fixed(content, data_type)
+    return _fixed(content, _CONTENT.get(codec, data_type)).cast(data_type)
 
 
 def _numeric(content: pa.Array, kind: Type) -> pa.Array:
-    start = wire.NUMERIC_SCALE + wire.varint(kind.scale) + wire.NUMERIC_UNSCALED
     cursor = Cursor(content)
-    cursor.expect(start)
+    cursor.expect(protobuf.numeric_start(kind.scale))
     return _fixed(cursor.rest(), wire_type(kind))
 
 
 def _interval(content: pa.Array) -> pa.Array:
     cursor = Cursor(content)
     parts = []
-    for key, part in zip(
-        (wire.INTERVAL_MONTHS, wire.INTERVAL_DAYS, wire.INTERVAL_MICROS),
-        INTERVAL_PARTS,
-        strict=True,
-    ):
+    for key, part in zip(protobuf.INTERVAL_PARTS, INTERVAL_PARTS, strict=True):
         cursor.expect(key)
         width = pa.scalar(part.type.bit_width // 8, pa.int32())
         parts.append(_fixed(cursor.take(width), part.type))
@@ -135,7 +122,7 @@ def _record(content: pa.Array, kind: Type) -> pa.Array:
 def _map(content: pa.Array, kind: Type) -> pa.Array:
     cursor = Cursor(content)
     lists = []
-    for key, child in zip((wire.MAP_KEYS, wire.MAP_VALUES), kind.children, strict=True):
+    for key, child in zip((protobuf.MAP_KEYS, protobuf.MAP_VALUES), kind.children, strict=True):
         cursor.expect(key)
         lists.append(_list(cursor.take(cursor.varint()), child))
     cursor.finish()
@@ -150,7 +137,7 @@ def _map(content: pa.Array, kind: Type) -> pa.Array:
 def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
     """Where each list of messages `List` begins among all elements, and the elements."""
     cursor = Cursor(content)
-    cursor.expect(wire.LIST_SIZES)
+    cursor.expect(protobuf.LIST_SIZES)
     packed = cursor.take(cursor.varint())
     messages = cursor.rest()
     ends = running_total(pc.divide(pc.binary_length(packed), pa.scalar(4, pa.int32())))
@@ -165,7 +152,7 @@ def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
         pa.binary(), len(sizes), [None, starts.buffers()[1], data_of(messages)]
     )
     inner = Cursor(each)
-    inner.expect(wire.LIST_DATUM)
+    inner.expect(protobuf.LIST_DATUM)
     elements = inner.take(inner.varint())
     inner.finish()
     return ends, _values(elements, kind)

@@ -17,14 +17,14 @@ from dbt.adapters.mzs3.arrow.arrays import (
     fixed_width,
     joined,
     list_ends,
+    null_where,
     reinterpreted,
     running_total,
     with_one_nan,
 )
-from dbt.adapters.mzs3.shard.executor.codec import wire
-from dbt.adapters.mzs3.shard.executor.codec.wire import FIELDS, WireField, varint
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.table import CONTAINERS, RECORDS, SCALARS
+from dbt.adapters.mzs3.shard.executor.codec import protobuf
+from dbt.adapters.mzs3.shard.executor.codec.protobuf import WireField, field_of, varint
+from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
 
 
 def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
@@ -34,9 +34,9 @@ def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int
     """
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
-    pieces: list[pa.Array | pa.Scalar] = []
+    pieces: list[pa.Array | bytes] = []
     for values, kind in zip(columns, kinds, strict=True):
-        pieces += _framed(values, kind, wire.ROW_DATUM)
+        pieces += _framed(values, kind, protobuf.ROW_DATUM)
     return joined(*pieces)
 
 
@@ -47,14 +47,7 @@ def datums(values: pa.Array, kind: Type) -> pa.Array:
     return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
 
 
-def field_of(kind: Type) -> WireField:
-    """The field of `Datum` that holds values of the type."""
-    if kind.name == "numeric":
-        return FIELDS["numeric"]
-    return FIELDS[(SCALARS.get(kind.name) or CONTAINERS[kind.name]).codec]
-
-
-def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | pa.Scalar]:
+def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
     """What makes `Datum` messages under `key` when joined: without content for a NULL."""
     field = field_of(kind)
     content = _content(values, kind)
@@ -73,13 +66,11 @@ def _start(field: WireField, size: int) -> bytes:
 
 def _heads(
     content: pa.Array, field: WireField, head: Callable[[int], bytes], null: bytes
-) -> pa.Array | pa.Scalar:
+) -> pa.Array | bytes:
     """What goes before each content; `null` where there is none."""
     if field.width is not None:
-        one = pa.scalar(head(field.width), pa.binary())
-        if not content.null_count:
-            return one
-        return pc.if_else(content.is_valid(), one, pa.scalar(null, pa.binary()))
+        one = head(field.width)
+        return pc.if_else(content.is_valid(), one, null) if content.null_count else one
     sizes = pc.fill_null(pc.binary_length(content), -1).dictionary_encode()
     known = [head(size) if size >= 0 else null for size in sizes.dictionary.to_pylist()]
     return pa.array(known, pa.binary()).take(sizes.indices)
@@ -91,9 +82,8 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
         return _record(values, kind)
     if kind.name == "map":
         return _map(values, kind)
-    if kind.name in ("list", "int2vector"):
-        (element,) = kind.children
-        return _list(list_ends(values), values.flatten(), element, values.is_valid())
+    if kind.name in LISTS:
+        return _list(values, list_ends(values), values.flatten(), kind.children[0])
     if kind.name == "numeric":
         return _numeric(values)
     if kind.name == "interval":
@@ -120,48 +110,38 @@ def _scalar(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def _numeric(values: pa.Array) -> pa.Array:
-    scale = wire.NUMERIC_SCALE + varint(values.type.scale)
-    return joined(_constant(scale + wire.NUMERIC_UNSCALED), binary_of(values, 16))
+    return joined(protobuf.numeric_start(values.type.scale), binary_of(values, 16))
 
 
 def _interval(values: pa.Array) -> pa.Array:
-    months, days, micros = values.flatten()
-    return joined(
-        _constant(wire.INTERVAL_MONTHS),
-        binary_of(months, 4),
-        _constant(wire.INTERVAL_DAYS),
-        binary_of(days, 4),
-        _constant(wire.INTERVAL_MICROS),
-        binary_of(micros, 8),
-    )
+    pieces: list[pa.Array | bytes] = []
+    for key, part in zip(protobuf.INTERVAL_PARTS, values.flatten(), strict=True):
+        pieces += [key, binary_of(part, part.type.bit_width // 8)]
+    return joined(*pieces)
 
 
 def _record(values: pa.Array, kind: Type) -> pa.Array:
     columns = values.flatten() if kind.children else []
-    rows = encoded_rows(columns, kind.children, len(values))
-    return _where(values.is_valid(), rows)
+    return null_where(encoded_rows(columns, kind.children, len(values)), values)
 
 
 def _map(values: pa.Array, kind: Type) -> pa.Array:
-    ends, valid = list_ends(values), values.is_valid()
-    lists = [
-        _list(ends, inner, child, valid)
+    ends = list_ends(values)
+    keys, items = (
+        _list(values, ends, inner, child)
         for inner, child in zip(values.flatten().flatten(), kind.children, strict=True)
-    ]
-    keys, items = lists
-    return joined(_sized(keys, wire.MAP_KEYS), keys, _sized(items, wire.MAP_VALUES), items)
+    )
+    return joined(_sized(keys, protobuf.MAP_KEYS), keys, _sized(items, protobuf.MAP_VALUES), items)
 
 
-def _list(ends: pa.Array, elements: pa.Array, kind: Type, valid: pa.Array) -> pa.Array:
-    """Messages `List` of the elements between `ends`; NULL where a list is not valid."""
-    length = len(valid)
-    messages = joined(*_framed(elements, kind, wire.LIST_DATUM))
+def _list(lists: pa.Array, ends: pa.Array, elements: pa.Array, kind: Type) -> pa.Array:
+    """Messages `List` of the elements between `ends`; NULL where a list is."""
+    messages = joined(*_framed(elements, kind, protobuf.LIST_DATUM))
     sizes = pc.binary_length(messages)
     before = running_total(sizes).take(ends)
-    content = _cut(data_of(messages), before, length)
-    sizes_content = _cut(sizes.buffers()[1], pc.multiply(ends, 4), length)
-    lists = joined(_sized(sizes_content, wire.LIST_SIZES), sizes_content, content)
-    return _where(valid, lists)
+    content = _cut(data_of(messages), before, len(lists))
+    packed = _cut(sizes.buffers()[1], pc.multiply(ends, 4), len(lists))
+    return null_where(joined(_sized(packed, protobuf.LIST_SIZES), packed, content), lists)
 
 
 def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
@@ -169,16 +149,6 @@ def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), length, [None, offsets, data])
 
 
-def _sized(content: pa.Array, key: bytes) -> pa.Array | pa.Scalar:
+def _sized(content: pa.Array, key: bytes) -> pa.Array | bytes:
     """The key and the length of each content, which is a message or packed numbers."""
     return _heads(content, WireField(key), lambda size: key + varint(size), b"")
-
-
-def _where(valid: pa.Array, values: pa.Array) -> pa.Array:
-    if pc.all(valid, min_count=0).as_py():
-        return values
-    return pc.if_else(valid, values, pa.scalar(None, values.type))
-
-
-def _constant(data: bytes) -> pa.Scalar:
-    return pa.scalar(data, pa.binary())

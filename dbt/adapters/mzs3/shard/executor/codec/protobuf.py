@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
+
 _VARINT, _FIXED_64, _DELIMITED, _FIXED_32 = 0, 1, 2, 5
 
 
@@ -32,11 +34,15 @@ class WireField:
     width: int | None = None
 
 
+def _key(number: int, wire: int) -> bytes:
+    return varint(number << 3 | wire)
+
+
 def _field(number: int, wire: int, width: int | None = None) -> WireField:
-    return WireField(varint(number << 3 | wire), width)
+    return WireField(_key(number, wire), width)
 
 
-FIELDS: Mapping[str, WireField] = {
+_FIELDS: Mapping[str, WireField] = {
     "bool": _field(1, _VARINT, 1),
     "int32": _field(2, _FIXED_32, 4),
     "int64": _field(3, _FIXED_64, 8),
@@ -56,13 +62,21 @@ FIELDS: Mapping[str, WireField] = {
     "map": _field(17, _DELIMITED),
 }
 
-ROW_DATUM = varint(1 << 3 | _DELIMITED)
-LIST_SIZES = varint(1 << 3 | _DELIMITED)
-LIST_DATUM = varint(2 << 3 | _DELIMITED)
-MAP_KEYS = varint(1 << 3 | _DELIMITED)
-MAP_VALUES = varint(2 << 3 | _DELIMITED)
-NUMERIC_SCALE = varint(1 << 3 | _VARINT)
-NUMERIC_UNSCALED = varint(2 << 3 | _DELIMITED) + varint(16)
-INTERVAL_MONTHS = varint(1 << 3 | _FIXED_32)
-INTERVAL_DAYS = varint(2 << 3 | _FIXED_32)
-INTERVAL_MICROS = varint(3 << 3 | _FIXED_64)
+ROW_DATUM = _key(1, _DELIMITED)
+LIST_SIZES, LIST_DATUM = _key(1, _DELIMITED), _key(2, _DELIMITED)
+MAP_KEYS, MAP_VALUES = _key(1, _DELIMITED), _key(2, _DELIMITED)
+INTERVAL_PARTS = (_key(1, _FIXED_32), _key(2, _FIXED_32), _key(3, _FIXED_64))
+
+
+def numeric_start(scale: int) -> bytes:
+    """All of a message `Numeric` but the 16 bytes of its unscaled value, which is last."""
+    return _key(1, _VARINT) + varint(scale) + _key(2, _DELIMITED) + varint(16)
+
+
+def field_of(kind: Type) -> WireField:
+    """The field of `Datum` that holds values of the type."""
+    if kind.name in SCALARS:
+        return _FIELDS[SCALARS[kind.name].codec]
+    if kind.name in RECORDS:
+        return _FIELDS["record"]
+    return _FIELDS["list" if kind.name in LISTS else kind.name]

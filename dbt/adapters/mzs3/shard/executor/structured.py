@@ -1,6 +1,11 @@
-"""Scalars whose stored form is none of Arrow's own: big-endian, so that bytes sort as values."""
+"""The structured encoding: Arrow arrays that other readers of Parquet understand.
+
+Scalars whose stored form is none of Arrow's own are big-endian, so that bytes sort as values.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,17 +13,22 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import (
     big_endian,
     data_of,
+    empty_records,
     fixed_width,
     from_big_endian,
     from_raw,
     joined,
+    list_offsets,
     null_where,
     raw_bytes,
     reinterpreted,
     uint64_scalar,
+    with_one_nan,
 )
-from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE
-from dbt.adapters.mzs3.shard.types.table import DIGITS, INTERVAL_PARTS
+from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.types.kind import DIGITS, INTERVAL_PARTS, LISTS, RECORDS, Type
+from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE, storage_type, wire_type
 
 _SECOND = 1_000_000_000  # nanoseconds
 _SIGN = 1 << 63
@@ -39,21 +49,103 @@ _EXPONENTS = pa.array(
 )
 
 
+def stored(values: pa.Array, kind: Type) -> pa.Array:
+    """Values of the type's wire form as they are stored.
+
+    Raises ValueError, or ArrowInvalid, for a value that is none of the type.
+    """
+    if kind.name in LISTS:
+        elements = stored(values.flatten(), kind.children[0])
+        return pa.ListArray.from_arrays(list_offsets(values), elements, type=storage_type(kind))
+    if kind.name == "map":
+        keys, items = _each(stored, values.flatten().flatten(), kind)
+        return pa.MapArray.from_arrays(list_offsets(values), keys, items, type=storage_type(kind))
+    if kind.name in RECORDS:
+        if not kind.children:
+            return pc.if_else(values.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
+        return pa.StructArray.from_arrays(
+            _each(stored, values.flatten(), kind),
+            fields=list(storage_type(kind)),
+            mask=values.is_null(),
+        )
+    return _stored_scalar(values, kind)
+
+
+def unstored(values: pa.Array, kind: Type) -> pa.Array:
+    """Stored values in the type's wire form: what `stored` was given.
+
+    Raises ValueError, or ArrowInvalid, for bytes that it can't have made.
+    """
+    data_type = wire_type(kind)
+    if kind.name in LISTS:
+        elements = unstored(values.flatten(), kind.children[0])
+        return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
+    if kind.name == "map":
+        lists = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+        entries = pa.StructArray.from_arrays(
+            _each(unstored, lists.flatten().flatten(), kind), fields=list(data_type.value_type)
+        )
+        return pa.ListArray.from_arrays(list_offsets(lists), entries, type=data_type)
+    if kind.name in RECORDS:
+        if not kind.children:
+            return empty_records(values.is_null())
+        return pa.StructArray.from_arrays(
+            _each(unstored, values.flatten(), kind), fields=list(data_type), mask=values.is_null()
+        )
+    return _wire_scalar(values, kind)
+
+
+def _each(
+    convert: Callable[[pa.Array, Type], pa.Array], children: Sequence[pa.Array], kind: Type
+) -> list[pa.Array]:
+    return [convert(child, inner) for child, inner in zip(children, kind.children, strict=True)]
+
+
+def _stored_scalar(values: pa.Array, kind: Type) -> pa.Array:
+    match kind.name:
+        case "numeric":
+            return stored_numeric(values)
+        case "interval":
+            return stored_interval(values)
+        case "time":
+            return stored_time(values)
+        case "jsonb":
+            return datums(values, kind)
+        case "uuid":
+            return fixed_width(values, 16)
+        case "real" | "double":
+            return with_one_nan(values)
+    return values.cast(storage_type(kind))
+
+
+def _wire_scalar(values: pa.Array, kind: Type) -> pa.Array:
+    match kind.name:
+        case "numeric":
+            return numeric_of(values, wire_type(kind))
+        case "interval":
+            return interval_of(values)
+        case "time":
+            return time_of(values)
+        case "jsonb":
+            return values_of_datums(values, kind)
+    return values.cast(wire_type(kind))
+
+
 def stored_time(times: pa.Array) -> pa.Array:
     """`time64[ns]` as seconds and nanoseconds."""
-    nanos = reinterpreted(times, pa.int64())
+    nanos = times.cast(pa.int64())
     seconds = pc.divide(nanos, _SECOND)
     rest = pc.subtract(nanos, pc.multiply(seconds, _SECOND))
-    return fixed_width(big_endian(_two_of_32(_unsigned(seconds), _unsigned(rest))), 8)
+    return fixed_width(
+        big_endian(_two_of_32(seconds.cast(pa.uint64()), rest.cast(pa.uint64()))), 8
+    )
 
 
 def time_of(stored: pa.Array) -> pa.Array:
     """What `stored_time` was given."""
-    words = from_big_endian(stored)
-    seconds = reinterpreted(pc.shift_right(words, uint64_scalar(32)), pa.int64())
-    rest = reinterpreted(pc.bit_wise_and(words, uint64_scalar(_LOW)), pa.int64())
+    seconds, rest = _halves(from_big_endian(stored))
     nanos = pc.add(pc.multiply(seconds, _SECOND), rest)
-    return reinterpreted(nanos, pa.time64("ns"))
+    return nanos.cast(pa.time64("ns"))
 
 
 def stored_interval(intervals: pa.Array) -> pa.Array:
@@ -69,8 +161,7 @@ def interval_of(stored: pa.Array) -> pa.Array:
     """What `stored_interval` was given."""
     high = from_big_endian(pc.binary_slice(stored, 0, 8))
     low = from_big_endian(pc.binary_slice(stored, 8, 16))
-    months = _unflipped_32(pc.shift_right(high, uint64_scalar(32)))
-    days = _unflipped_32(pc.bit_wise_and(high, uint64_scalar(_LOW)))
+    months, days = map(_unflipped_32, _halves(high))
     micros = reinterpreted(_flipped_64(low), pa.int64())
     return pa.StructArray.from_arrays(
         [months, days, micros], fields=list(INTERVAL_PARTS), mask=stored.is_null()
@@ -78,19 +169,23 @@ def interval_of(stored: pa.Array) -> pa.Array:
 
 
 def _two_of_32(high: pa.Array, low: pa.Array) -> pa.Array:
-    return pc.bit_wise_or(pc.shift_left(high, uint64_scalar(32)), low)
+    """`int64` below 2 ** 32, two of them as one `uint64`."""
+    return pc.bit_wise_or(pc.shift_left(high, 32), low).cast(pa.uint64(), safe=False)
 
 
-def _unsigned(values: pa.Array) -> pa.Array:
-    return reinterpreted(values, pa.uint64())
+def _halves(words: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The upper and the lower 32 bits, as `int64`."""
+    high = pc.shift_right(words, uint64_scalar(32))
+    low = pc.bit_wise_and(words, uint64_scalar(_LOW))
+    return high.cast(pa.int64()), low.cast(pa.int64())
 
 
 def _flipped_32(values: pa.Array) -> pa.Array:
-    return pc.add(values.cast(pa.int64()), _SIGN_OF_32).cast(pa.uint64())
+    return pc.add(values.cast(pa.int64()), _SIGN_OF_32)
 
 
 def _unflipped_32(words: pa.Array) -> pa.Array:
-    return pc.subtract(words.cast(pa.int64()), _SIGN_OF_32).cast(pa.int32())
+    return pc.subtract(words, _SIGN_OF_32).cast(pa.int32())
 
 
 def _flipped_64(words: pa.Array) -> pa.Array:
@@ -133,7 +228,7 @@ def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
     # Without an end, `binary_slice` of pyarrow 26 fails.
     digits = pc.binary_slice(actual, 1, 2 + DIGITS)
     _require_digits(heads, digits)
-    signs = pc.if_else(opposites, _binary(b"-0."), _binary(b"0."))
+    signs = pc.if_else(opposites, b"-0.", b"0.")
     texts = joined(signs, digits, _EXPONENTS.take(heads))
     return texts.cast(pa.string()).cast(data_type)
 
@@ -184,7 +279,3 @@ def _turned_over(values: pa.Array) -> pa.Array:
     offsets = pc.subtract(offsets, offsets[0])
     buffers = [None, raw_bytes(offsets, 4), raw_bytes(bits, 1)]
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)
-
-
-def _binary(value: bytes) -> pa.Scalar:
-    return pa.scalar(value, pa.binary())

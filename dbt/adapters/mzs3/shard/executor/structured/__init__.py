@@ -1,1 +1,0 @@
-"""The structured encoding: Arrow arrays that other readers of Parquet understand."""

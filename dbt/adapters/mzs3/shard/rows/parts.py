@@ -1,0 +1,119 @@
+"""Rows in the parts of a batch, each of which becomes a file or more, in an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.formats.format import PART_COLUMN
+from dbt.adapters.mzs3.rows.columns import order_keys
+from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.shard.state.state import ShardBatch
+from dbt.adapters.mzs3.spark.settings import default_parallelism
+
+# A task writes as much in seconds; smaller files cost readers more than they gain them.
+ROWS_OF_A_PART = 100_000
+BYTES_OF_A_PART = 32 << 20  # in files
+
+# The plan has a comparison for each part, and one row has a hundred keys for each.
+MOST_PARTS_OF_A_RUN = 256
+SAMPLES_OF_A_PART = 100
+_BOUNDS = "_mz_bounds"
+
+
+def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
+    """From 1 to `most` parts for rows as large as those of the batches, none of them small."""
+    return max(1, min(most, rows // _rows_of_a_part(batches)))
+
+
+def _rows_of_a_part(batches: Sequence[ShardBatch]) -> int:
+    size = sum(batch.bytes for batch in batches)
+    fit = BYTES_OF_A_PART * sum(batch.rows for batch in batches) // max(1, size)
+    return max(1, min(ROWS_OF_A_PART, fit)) if size else ROWS_OF_A_PART
+
+
+def parts_of_changes(
+    changes: DataFrame, keys: Sequence[str], asked: int | None, batches: Sequence[ShardBatch]
+) -> DataFrame:
+    """Changes `t`, `d`, c0, c1, … to the batches in parts; sorted by the keys and all columns.
+
+    Without a number of parts, Spark counts the changes first. In one part, a row that went is
+    beside the one that came instead, if they differ in late columns; so what they share is
+    compressed.
+    """
+    _, _, *columns = changes.columns
+    if asked:
+        parts = in_parts(changes, asked)
+    else:
+        most = default_parallelism(changes.sparkSession)
+        parts = _in_counted_parts(changes, _rows_of_a_part(batches), most)
+    return sorted_inside(parts, [*keys, *columns])
+
+
+def _in_counted_parts(changes: DataFrame, rows_of_a_part: int, most: int) -> DataFrame:
+    """As `in_parts`, in so many parts as there are times `rows_of_a_part` rows; `most` at most.
+
+    The changes are counted and written by one query, and computed once, as both read the same
+    shuffle (with spark.sql.exchange.reuse off, twice). Were they held instead while they are
+    counted, Spark could lose some of them with an executor, and compute these anew beside those
+    that are left.
+    """
+    keys = order_keys(changes.schema)
+    # By all columns: a count alone would not need them, and its shuffle would be another one.
+    shuffled = changes.repartition(most, *keys)
+    count = f"least({most}, greatest(1, count(1) div {rows_of_a_part}))"
+    parts = shuffled.agg(F.expr(count)).scalar()
+    # The hash of `in_parts`, so that the files are the same where their number is.
+    nulls = [F.expr(f"isnull({name})") for name in changes.columns]
+    part = F.pmod(F.xxhash64(*keys, *nulls), parts).cast("int")
+    spread = shuffled.select(part.alias(PART_COLUMN), "*")
+    return spread.repartitionById(most, F.col(PART_COLUMN))
+
+
+def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows of `in_parts`, each part sorted by these columns first."""
+    rows = parts.drop(PART_COLUMN)
+    return parts.sortWithinPartitions(*keys, *order_keys(rows.schema))
+
+
+def run_bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
+    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first.
+
+    A function of the sample's rows, whatever their order.
+    """
+    key = F.struct(*keys)
+    found = sample.agg(F.sort_array(F.collect_list(key)).alias(_BOUNDS))
+    size = F.size(_BOUNDS).cast("bigint")
+    if parts == 1:
+        return found.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
+    places = F.sequence(F.lit(1), F.lit(parts - 1))
+    cuts = F.transform(
+        places,
+        lambda i: F.get(_BOUNDS, F.call_function("div", i * size, F.lit(parts)).cast("int")),
+    )
+    return found.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
+
+
+def sorted_runs(rows: DataFrame, keys: Sequence[str], bounds: DataFrame, parts: int) -> DataFrame:
+    """The rows in `parts` partitions, each a part of one run that is sorted by the keys.
+
+    The part is the first column, as of `in_parts`. Rows of one key are in one part; among them
+    the order is total too.
+    """
+    names = rows.columns
+    part = _part_of(F.struct(*keys), 0, parts - 1)
+    spread = rows.crossJoin(F.broadcast(bounds)).select(part.alias(PART_COLUMN), *names)
+    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
+    return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
+
+
+def _part_of(key: Column, low: int, high: int) -> Column:
+    """How many bounds are not above the key, which is from `low` to `high`: a binary search."""
+    if low == high:
+        return F.lit(low)
+    middle = (low + high) // 2
+    # Where there are fewer bounds, those that lack are above every key.
+    is_below = F.coalesce(key < F.get(_BOUNDS, F.lit(middle)), F.lit(True))
+    return F.when(is_below, _part_of(key, low, middle)).otherwise(_part_of(key, middle + 1, high))

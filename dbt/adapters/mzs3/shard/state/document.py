@@ -1,0 +1,88 @@
+"""The state of a shard as the JSON document that S3 has of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dbt.adapters.mzs3.shard.state.state import BatchFile, Retired, Schema, ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.types.kind import Column, Type, type_from_json
+
+FORMAT = 1
+
+
+def to_document(state: ShardState, writer: str) -> bytes:
+    """The state as JSON: the same bytes for the same state and writer.
+
+    `writer` is an id of the one write, by which it is known again.
+    """
+    document = {**vars(state), "format": FORMAT, "writer": writer, "upper": state.upper}
+    text = json.dumps(document, default=_plain, indent=1, sort_keys=True, ensure_ascii=False)
+    return text.encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as mappings of their fields; the type of a column is its `type`."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Type):
+        return value.as_json()
+    if isinstance(value, Column):
+        return {"type" if name == "kind" else name: part for name, part in vars(value).items()}
+    return vars(value)
+
+
+def from_document(data: bytes) -> ShardState:
+    """The state that `to_document` wrote; raises ValueError, which says what is wrong."""
+    try:
+        found: Any = json.loads(data)
+        if found["format"] != FORMAT:
+            raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
+        return ShardState(
+            tuple(map(_schema, found["schemas"])),
+            int(found["next_tag"]),
+            tuple(map(_batch, found["batches"])),
+            int(found["since"]),
+            tuple(Retired(str(file["name"]), int(file["at"])) for file in found["retired"]),
+            int(found["sweeps"]),
+            int(found.get("writes", 0)),  # which earlier versions lack
+            tuple(map(str, found.get("recent", ()))),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks {error}") from error
+
+
+def _schema(found: Mapping[str, Any]) -> Schema:
+    columns = tuple(map(_column, found["columns"]))
+    return Schema(int(found["id"]), int(found["since"]), columns)
+
+
+def _column(found: Mapping[str, Any]) -> Column:
+    return Column(
+        int(found["tag"]),
+        str(found["name"]),
+        type_from_json(found["type"]),
+        str(found["spark"]),
+        base64.b64decode(found["default"], validate=True),
+    )
+
+
+def _batch(found: Mapping[str, Any]) -> ShardBatch:
+    return ShardBatch(
+        int(found["lower"]),
+        int(found["upper"]),
+        int(found["schema"]),
+        str(found["encoding"]),
+        tuple(map(_file, found["files"])),
+        int(found["additions"]),
+        int(found["retractions"]),
+        tuple(map(int, found["sort_by"])),
+    )
+
+
+def _file(found: Mapping[str, Any]) -> BatchFile:
+    return BatchFile(
+        str(found["name"]), int(found["size"]), str(found["etag"]), int(found["rows"])
+    )

@@ -1,0 +1,148 @@
+"""Spark's types: as types of shards, in DDL, and which of two holds the values of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.rows.columns import INTERVALS
+from dbt.adapters.mzs3.shard.types.kind import (
+    CONTAINERS,
+    LARGEST,
+    LISTS,
+    Type,
+    is_wider,
+    list_of,
+    map_of,
+    record_of,
+)
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+
+_NAMES: dict[type[T.DataType], str] = {
+    T.NullType: "text",
+    T.BooleanType: "boolean",
+    T.ByteType: "tinyint",
+    T.ShortType: "smallint",
+    T.IntegerType: "integer",
+    T.LongType: "bigint",
+    T.FloatType: "real",
+    T.DoubleType: "double",
+    T.StringType: "text",
+    T.CharType: "text",
+    T.VarcharType: "text",
+    T.BinaryType: "bytea",
+    T.DateType: "date",
+    T.TimeType: "time",
+    T.TimestampType: "timestamptz",
+    T.TimestampNTZType: "timestamp",
+    T.VariantType: "jsonb",
+    **dict.fromkeys(INTERVALS, "interval"),
+}
+
+
+def kind_of(data_type: T.DataType) -> Type:
+    """The type of a shard's column for values of a Spark type that can be exported."""
+    if isinstance(data_type, T.DecimalType):
+        return Type("numeric", precision=data_type.precision, scale=data_type.scale)
+    inside = [kind_of(inner) for _, inner in parts_of(data_type)]
+    if isinstance(data_type, T.ArrayType):
+        return list_of(*inside)
+    if isinstance(data_type, T.StructType):
+        return record_of(*inside)
+    if isinstance(data_type, T.MapType):
+        return map_of(*inside)
+    return Type(_NAMES[type(data_type)])
+
+
+def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:
+    """The types inside of a type, each with the step of a path that leads to it."""
+    if isinstance(data_type, T.ArrayType):
+        return [("[]", data_type.elementType)]
+    if isinstance(data_type, T.MapType):
+        return [(".key", data_type.keyType), (".value", data_type.valueType)]
+    if isinstance(data_type, T.StructType):
+        return [(f".{field.name}", field.dataType) for field in data_type.fields]
+    return []
+
+
+def ddl_of(data_type: T.DataType) -> str:
+    """The type in DDL: what values are cast to when they are read; texts are plain strings.
+
+    `DataType.fromDDL` reads it back. `simpleString` is not always DDL: names of fields are as
+    they are there, not quoted.
+    """
+    if isinstance(data_type, T.StructType):
+        fields = (f"{quote_identifier(f.name)}:{ddl_of(f.dataType)}" for f in data_type.fields)
+        return f"struct<{','.join(fields)}>"
+    if inside := parts_of(data_type):
+        return f"{data_type.typeName()}<{','.join(ddl_of(inner) for _, inner in inside)}>"
+    is_text = isinstance(data_type, (T.NullType, T.StringType, T.CharType, T.VarcharType))
+    return "string" if is_text else data_type.simpleString()
+
+
+def fits(data_type: T.DataType, kind: Type) -> bool:
+    """Whether values of a Spark type may be taken for the type's.
+
+    A UUID is a text or bytes, an unsigned number a whole number. Ranges, PostgreSQL's arrays and
+    the like are structs of their parts, in order, a vector is an array.
+    """
+    if kind.name == "uuid":
+        return isinstance(data_type, (T.StringType, T.BinaryType))
+    if kind.name in LARGEST:
+        return isinstance(data_type, T.IntegralType) or (
+            isinstance(data_type, T.DecimalType) and data_type.scale == 0
+        )
+    if kind.name not in CONTAINERS:
+        return is_wider(kind, kind_of(data_type))
+    nested = {**dict.fromkeys(LISTS, T.ArrayType), "map": T.MapType}.get(kind.name, T.StructType)
+    inside = [inner for _, inner in parts_of(data_type)]
+    return (
+        isinstance(data_type, nested)
+        and len(inside) == len(kind.children)
+        and all(map(fits, inside, kind.children))
+    )
+
+
+def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
+    """The type that has every value of both, with the first one's names of fields, or None.
+
+    Fields are taken by place: their names are for `differing_fields` to compare.
+    """
+    if one == other:
+        return one
+    if isinstance(one, T.NumericType) and isinstance(other, T.NumericType):
+        mine, theirs = kind_of(one), kind_of(other)
+        if is_wider(mine, theirs):
+            return one
+        return other if is_wider(theirs, mine) else None
+    if type(one) is not type(other):
+        return None
+    if isinstance(one, T.TimeType):
+        return max(one, other, key=lambda time: time.precision)
+    if isinstance(one, (T.DayTimeIntervalType, T.YearMonthIntervalType)):
+        first, last = min(one.startField, other.startField), max(one.endField, other.endField)
+        return type(one)(first, last)
+    pairs = zip(parts_of(one), parts_of(other), strict=False)
+    inside = [holding_both(mine, theirs) for (_, mine), (_, theirs) in pairs]
+    if len(parts_of(one)) != len(parts_of(other)) or None in inside:
+        return None
+    if isinstance(one, T.StructType):
+        return T.StructType(list(map(T.StructField, one.names, inside)))
+    return type(one)(*inside)
+
+
+def differing_fields(
+    path: str, one: T.DataType, other: T.DataType, kind: Type
+) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """Where structs at any depth name their fields differently: path, names of each.
+
+    Letters' case is all the same. The parts of a type such as `range` go by place alone.
+    """
+    names, others = ([step[1:] for step, _ in parts_of(found)] for found in (one, other))
+    if kind.name == "record" and list(map(str.lower, names)) != list(map(str.lower, others)):
+        yield path, names, others
+        return
+    inside = zip(parts_of(one), parts_of(other), kind.children, strict=False)
+    for (step, mine), (_, theirs), child in inside:
+        yield from differing_fields(path + step, mine, theirs, child)

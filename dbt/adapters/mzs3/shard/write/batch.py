@@ -1,0 +1,243 @@
+"""One batch of a shard: its files uploaded, visible, and named by the state, or nothing left."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
+from dbt.adapters.mzs3.formats.format import ExportedColumn
+from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.shard.config.options import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
+from dbt.adapters.mzs3.shard.executor.batch.write import (
+    BatchLayout,
+    BatchSpec,
+    Encoding,
+    TaggedColumn,
+)
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
+from dbt.adapters.mzs3.shard.rows.changes import DIFF
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
+from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.spark.failure import executor_error, explain
+from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.status import observed
+from dbt.adapters.mzs3.text import followed_by
+from dbt.adapters.mzs3.upload.destination import proof_of_writing
+from dbt.adapters.mzs3.upload.parts import COMPUTED_TWICE, check_count, reported
+from dbt.adapters.mzs3.upload.pending import PendingFile, complete
+from dbt.adapters.mzs3.upload.reaper import UploadReaper
+from dbt.adapters.mzs3.upload.spec import WriteSpec
+
+BATCHES = "batches/"
+
+
+def batch_spec(
+    shard: ShardLocation,
+    columns: Sequence[Column],
+    encoding: Encoding,
+    moment: int,
+    *,
+    max_file_size: int = MAX_FILE_SIZE,
+    part_size: int = PART_SIZE,
+    max_bytes_in_memory: int = MAX_IN_MEMORY,
+) -> WriteSpec:
+    """For rows `t`, `d`, c0, c1, … of these columns; in a folder that no other batch has."""
+    tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
+    names = tuple(column.name for column in columns)
+    folder = f"{BATCHES}{moment}-{uuid.uuid4().hex[:12]}/"
+    return WriteSpec(
+        connection=shard.connection,
+        bucket=shard.location.bucket,
+        prefix=shard.location.key(folder),
+        columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
+        format=BatchSpec(BatchLayout(tagged, encoding), names),
+        max_file_size=max_file_size,
+        part_size=part_size,
+        max_bytes_in_memory=max_bytes_in_memory,
+    )
+
+
+def write_batch(
+    prefix: Prefix,
+    spec: WriteSpec,
+    batch: ShardBatch,
+    changes: Callable[[], DataFrame],
+    doing: str,
+    cancelled: threading.Event | None,
+) -> ShardBatch:
+    """The batch with the files of its changes, which are objects that no state names yet.
+
+    `changes` are `t`, `d`, c0, c1, … in parts, as `in_parts` makes them. Raises ShardError with
+    what `doing` failed of; then nothing is left in the batch's folder, or the error says what is.
+    """
+    files: Sequence[PendingFile] | None = ()
+    try:
+        parts = changes()
+        _stop_if(cancelled)
+        files = None  # only tasks know them
+        uploaded = upload(prefix, parts, spec)
+        files = uploaded.files
+        _stop_if(cancelled)
+        written = make_visible(prefix, files)
+    except Exception as exc:
+        stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
+        ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+        text = followed_by(f"{doing} {ended}", "The shard is what it was")
+        left = clean_up(prefix, spec.prefix, files)
+        raise ShardError(f"{text}. {left}" if left else text) from exc
+    return replace(
+        batch, files=written, additions=uploaded.additions, retractions=uploaded.retractions
+    )
+
+
+def _stop_if(cancelled: threading.Event | None) -> None:
+    if cancelled is not None and cancelled.is_set():
+        raise ShardError("the run was cancelled")
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """Open uploads of a batch's files, and how many rows they add and take away."""
+
+    files: tuple[PendingFile, ...]
+    additions: int
+    retractions: int
+
+
+def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
+    """The files of changes in parts; no file where there is no change.
+
+    Where rows were computed anew while others were written, all is uploaded once more. Raises
+    what Spark raises, and ShardError.
+    """
+    ship_executor_code()
+    for _ in range(2):
+        counted = Observation()
+        rows = changes.observe(
+            counted,
+            F.count(F.lit(1)).alias("rows"),
+            F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("additions"),
+            F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
+        )
+        reports = reported(rows, spec)
+        if reports.refuted is None:
+            files = tuple(map(PendingFile.from_dict, reports.files))
+            found = observed(counted)
+            check_count(sum(file.rows for file in files), int(found["rows"]))
+            return Uploaded(files, int(found["additions"] or 0), int(found["retractions"] or 0))
+        abort_all(prefix, [(report["key"], report["upload_id"]) for report in reports.files])
+        left_by_tasks(prefix, spec.prefix)  # what is still there costs storage, and no more
+    raise ShardError(COMPUTED_TWICE)
+
+
+def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
+    """Completes every upload; raises ShardError if one can't be, others may be objects then."""
+
+    def one(file: PendingFile) -> BatchFile:
+        if complete(prefix, file) is None:
+            raise ShardError(
+                f"the upload of {prefix.uri_of(file.key)} is gone: something else than this run "
+                "has aborted it, such as a lifecycle rule of the bucket; run again"
+            )
+        found = prefix.find(file.key)
+        if found is None:
+            raise ShardError(
+                f"{prefix.uri_of(file.key)} is gone right after it was written: something else "
+                "than this run has removed it; run again"
+            )
+        name = file.key.removeprefix(prefix.location.prefix)
+        return BatchFile(name, file.bytes, found.etag, file.rows)
+
+    try:
+        return tuple(map_concurrently(files, one))
+    except AwsFailure as exc:
+        doing = f"completing the files of a batch at {prefix.uri}"
+        raise ShardError(describe(exc, doing, "s3:PutObject and s3:ListBucket")) from exc
+
+
+def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -> str | None:
+    """Aborts the uploads of a batch, and removes the objects that they became; what may be left.
+
+    `folder` is the prefix of the batch's keys. `files` is None while only tasks know of uploads.
+    """
+    if files is None:
+        return left_by_tasks(prefix, folder)
+    problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
+    objects = remove(prefix, [file.key for file in files])
+    if objects:
+        listed = ", ".join(prefix.uri_of(key) for key in objects)
+        problems.append(f"{listed} may be left, which no reader sees and compact_shard removes")
+    return "; ".join(problems) or None
+
+
+def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
+    """Aborts what tasks have open, until none opens more; None, or what may be left."""
+    below = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
+    try:
+        with proof_of_writing(below) as probe:
+            return UploadReaper(below, probe, take_over=True).abort_until_idle()
+    except S3Error as exc:
+        return (
+            f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
+            "a lifecycle rule of the bucket that aborts incomplete uploads removes them, and "
+            f"compact_shard after a week. Looking for them failed too: {exc}"
+        )
+
+
+@contextmanager
+def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
+    """Put around the write that makes these files part of the shard: ends well if they are.
+
+    A write whose answer is lost may have come through, and others may have changed the state
+    since. What the block raises is passed on if the files are not part of the shard, or that
+    can't be told. They are then removed, as far as S3 lets us, if they are surely not; but not
+    after an UnknownWriteError: what is on its way may name them yet.
+    """
+    try:
+        yield
+    except Mzs3Error as exc:
+        is_committed = _has(store, files)
+        if is_committed:
+            return
+        if is_committed is False and not isinstance(exc, UnknownWriteError):
+            remove(prefix, [prefix.key(file.name) for file in files])
+        raise
+
+
+def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
+    """Remove objects as far as S3 lets us; those that may still be there."""
+
+    def one(key: str) -> str | None:
+        with contextlib.suppress(*AwsFailure):
+            prefix.delete(key)
+            return None
+        return key
+
+    return [key for key in map_concurrently(keys, one) if key is not None]
+
+
+def _has(store: StateStore, files: Sequence[BatchFile]) -> bool | None:
+    """None where it can't be told."""
+    if not files:
+        return None
+    try:
+        found = store.read()
+    except Mzs3Error:
+        return None
+    if found is None:
+        return False
+    names = {file.name for file in files}
+    retired = {file.name for file in found.state.retired}
+    return names <= found.state.file_names or names <= retired
