@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chunks
-from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -40,9 +41,16 @@ def read(
     block_bytes: int = BLOCK_BYTES,
 ) -> list[tuple]:
     """The rows of an object without a header."""
-    decoder = Decoder(columns(*types), dialect)
+    decode = decoder(*types, dialect=dialect)
     stream = Chunks(io.BytesIO(data).read, dialect, block_bytes=block_bytes)
-    return [row for chunk in stream for row in rows(decoder.decode(chunk).batch)]
+    return [row for chunk in stream for row in rows(decode(chunk))]
+
+
+def decoder(*types: str, dialect: CsvDialect = DIALECT) -> Callable[[Chunk], pa.RecordBatch]:
+    """Decodes chunks with a field for each column, as one task does."""
+    of_a_task = Decoder(columns(*types), dialect, Reading())
+    layout = RecordLayout.in_order(len(types))
+    return lambda chunk: of_a_task.decode(chunk, layout).batch
 
 
 def rows(batch: pa.RecordBatch) -> list[tuple]:
@@ -51,7 +59,7 @@ def rows(batch: pa.RecordBatch) -> list[tuple]:
 
 def decode_one(data: bytes, data_type: str) -> pa.Array:
     """The single column of an object, as Arrow holds it."""
-    return Decoder(columns(data_type), DIALECT).decode(Chunk(data, 0, 1)).batch.column(0)
+    return decoder(data_type)(Chunk(data, 0, 1)).column(0)
 
 
 def problem_of(data: bytes, *types: str, **options) -> tuple[int | None, int | None, str]:

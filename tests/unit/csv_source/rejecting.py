@@ -10,8 +10,8 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reject
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
@@ -38,7 +38,7 @@ def read_all(
     bad: dict[int, Reject] = {}
     done = 0
     for chunk in stream:
-        decoded = decoder.decode(chunk, layout)
+        decoded = decoder.decode(chunk, layout or RecordLayout.in_order(len(types)))
         if decoded.length < len(chunk.data):
             stream.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
         numbers = range(decoded.count) if decoded.numbers is None else decoded.numbers.to_pylist()

@@ -21,8 +21,9 @@ from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
-from dbt.adapters.mzs3.csv_source.executor.header import read_layout
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
@@ -72,7 +73,9 @@ def large_objects(
     rows = objects.where(F.col("size") >= least).collect()
     plain = [row for row in rows if compression_of(row["key"], spec.compression) == NONE]
     with ThreadPoolExecutor(_THREADS) as pool:
-        layouts = list(pool.map(lambda row: _layout(spec, row["key"], row["etag"]), plain))
+        layouts = list(
+            pool.map(lambda row: _layout(spec, row["key"], row["etag"], row["size"]), plain)
+        )
     found = [
         LargeObject(row["key"], row["etag"], row["size"], _utc(row["last_modified"]), layout)
         for row, layout in zip(plain, layouts, strict=True)
@@ -86,21 +89,15 @@ def _utc(collected: datetime) -> datetime:
     return collected.astimezone(timezone.utc)
 
 
-def _layout(spec: FetchSpec, key: str, etag: str) -> RecordLayout | None:
+def _layout(spec: FetchSpec, key: str, etag: str, size: int) -> RecordLayout | None:
     if spec.header is None or spec.reading.header_match == EXACT:
-        return RecordLayout.in_order(
-            len(spec.columns)
-        )  # the first range's task compares the header
+        # The first range's task compares the header.
+        return RecordLayout.in_order(len(spec.columns))
+    stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
     try:
-        return read_layout(
-            s3_client(spec.connection),
-            spec.bucket,
-            key,
-            etag,
-            spec.header,
-            spec.dialect,
-            spec.reading,
-        )
+        fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
+        names = [field.name for field in fields]
+        return layout_of(names, spec.header, spec.reading.header_match)
     except ObjectError:
         return None
 

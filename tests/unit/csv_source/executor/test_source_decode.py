@@ -6,8 +6,8 @@ import io
 import pytest
 from csv_source_helpers import (
     DIALECT,
-    columns,
     decode_one,
+    decoder,
     problem_of,
     read,
     record,
@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, Chunks
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -140,9 +139,9 @@ def test_a_record_larger_than_the_limit():
 def test_a_stray_quote_stops_the_reading_before_the_limit():
     data = io.BytesIO(b'5" pipe,1\n' + b"6,1\n" * 1_000_000)
     with pytest.raises(ObjectError) as raised:
-        decoder = Decoder(columns(S, S), DIALECT)
+        decode = decoder(S, S)
         for chunk in Chunks(data.read, DIALECT, block_bytes=1024):
-            decoder.decode(chunk)
+            decode(chunk)
     assert (raised.value.line, raised.value.byte) == (1, 0)
     assert data.tell() < 5_000
 
@@ -246,18 +245,18 @@ def test_an_object_of_every_type():
 
 
 def test_batches_of_one_source_have_the_same_types():
-    decoder = Decoder(columns("timestamp", "binary", "double"), DIALECT)
+    decode = decoder("timestamp", "binary", "double")
     texts = [b"2020-01-02 03:04:05Z,\\x,1\n", b"2020-01-02 03:04:05,,Infinity\n", b",,\n"]
-    schemas = {str(decoder.decode(Chunk(text, 0, 1)).batch.schema) for text in texts}
+    schemas = {str(decode(Chunk(text, 0, 1)).schema) for text in texts}
     assert len(schemas) == 1
-    assert rows(decoder.decode(Chunk(b",\\x0a,\n", 0, 1)).batch) == [(None, b"\n", None)]
+    assert rows(decode(Chunk(b",\\x0a,\n", 0, 1))) == [(None, b"\n", None)]
 
 
 def test_a_column_of_other_spellings_is_learned():
-    decoder = Decoder(columns("bigint", "timestamp"), DIALECT)
+    decode = decoder("bigint", "timestamp")
     chunk = Chunk(b"+5,2020-01-02 03:04:05\n 6 ,10000-01-01\n", 0, 1)
-    assert decoder.decode(chunk).batch.column(0).to_pylist() == [5, 6]
-    assert decoder.decode(chunk).batch.column(0).to_pylist() == [5, 6]
+    assert decode(chunk).column(0).to_pylist() == [5, 6]
+    assert decode(chunk).column(0).to_pylist() == [5, 6]
 
 
 @pytest.mark.parametrize("other", ["0xff", "0x10", "0XA", "1.0", "1e2", "128", '""', "1_0", "+-1"])
@@ -302,10 +301,10 @@ def test_a_float_out_of_range_is_an_error(text, data_type):
 @pytest.mark.parametrize("before", ["1.5", "0", "NaN"])
 def test_a_float_that_would_become_zero_or_nan_is_an_error(text, data_type, before):
     # Of zeros and NaN the column may be learned before, or be seen with the error.
-    decoder = Decoder(columns(data_type), DIALECT)
-    decoder.decode(Chunk(f"{before}\n".encode(), 0, 1))
+    decode = decoder(data_type)
+    decode(Chunk(f"{before}\n".encode(), 0, 1))
     with pytest.raises(ObjectError) as raised:
-        decoder.decode(Chunk(f"{before}\n{text}\n".encode(), 0, 1))
+        decode(Chunk(f"{before}\n{text}\n".encode(), 0, 1))
     assert raised.value.line == 2
     assert raised.value.problem.endswith(f" is not a {data_type}")
 

@@ -3,13 +3,12 @@
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 import pytest
-from csv_source_helpers import DIALECT, columns, problem_of, read
+from csv_source_helpers import decoder, problem_of, read
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 KINDS = [(12, 2), (4, 2), (18, 0), (38, 0), (38, 18), (38, 19), (38, 20), (38, 37), (38, 38)]
@@ -29,9 +28,9 @@ def expected(text, precision, scale):
     return Decimal((sign, tuple(map(int, whole)), exponent))
 
 
-def found(decoder, text):
+def found(decode, text):
     try:
-        (value,) = decoder.decode(Chunk(f"{text}\n".encode(), 0, 1)).batch.column(0).to_pylist()
+        (value,) = decode(Chunk(f"{text}\n".encode(), 0, 1)).column(0).to_pylist()
     except ObjectError as problem:
         assert problem.line == 1
         return None
@@ -82,8 +81,8 @@ def numbers(draw):
 @example("1.00" + "0" * 80)
 @example("0." + "0" * 80 + "1")
 def test_a_decimal_is_exact_or_an_error(precision, scale, text):
-    decoder = Decoder(columns(f"decimal({precision},{scale})"), DIALECT)
-    assert found(decoder, text) == expected(text, precision, scale)
+    decode = decoder(f"decimal({precision},{scale})")
+    assert found(decode, text) == expected(text, precision, scale)
 
 
 @pytest.mark.parametrize(("precision", "scale"), KINDS)

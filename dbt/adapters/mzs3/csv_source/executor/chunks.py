@@ -79,7 +79,7 @@ class Chunks:
         line: int = 1,
     ) -> None:
         self._read = read
-        self._delimiter, self._quote = dialect.delimiter.encode(), dialect.quote.encode()
+        self._dialect = dialect
         self._block_bytes = block_bytes
         self._max_record_bytes = max_record_bytes
         self._width = width
@@ -121,10 +121,10 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """How much of what is held can be read now; 0 if more is needed first."""
-        end = 0 if self._more_needed else end_of_records(rest.data, self._quote)
+        end = 0 if self._more_needed else end_of_records(rest.data, self._dialect.quote.encode())
         if end or len(rest.data) <= self._block_bytes:
             return end
-        if not self._more_needed and has_stray_quote(rest.data, self._delimiter, self._quote):
+        if not self._more_needed and has_stray_quote(rest.data, self._dialect):
             return len(rest.data)
         if len(rest.data) > self._max_record_bytes:
             raise RecordTooLarge(rest, self._max_record_bytes)
@@ -170,7 +170,7 @@ def _fill(read: Read, held: bytes, wanted: int) -> bytes:
     return b"".join(parts)
 
 
-def is_plain(data: bytes, delimiter: bytes, quote: bytes, *, one_column: bool) -> bool:
+def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     """Whether whole records have only what pyarrow reads as PostgreSQL does.
 
     False for: NUL bytes; a quote inside a field that does not start with one; text behind a
@@ -180,42 +180,41 @@ def is_plain(data: bytes, delimiter: bytes, quote: bytes, *, one_column: bool) -
     """
     if b"\0" in data:
         return False
+    quote = dialect.quote.encode()
     outside = data
     if quote in data:
         pieces = data.split(quote)
         if len(pieces) % 2 == 0:
             return False
-        outside = _outside(pieces, quote)
-        if _has_stray_quote(outside, delimiter, quote):
+        # Every second piece is inside quotes.
+        outside = quote.join(pieces[::2])
+        if _has_stray_quote(outside, dialect):
             return False
     if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
         return False
     return one_column or not _has_blank_line(outside)
 
 
-def has_stray_quote(data: bytes, delimiter: bytes, quote: bytes) -> bool:
+def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    quote = dialect.quote.encode()
     pieces = data.split(quote)
-    outside = _outside(pieces, quote)
+    outside = quote.join(pieces[::2])
     if len(pieces) % 2 == 0:
         # The last piece is inside, so a quote follows the last one outside.
         outside += quote
-    return _has_stray_quote(outside, delimiter, quote)
+    return _has_stray_quote(outside, dialect)
 
 
-def _outside(pieces: list[bytes], quote: bytes) -> bytes:
-    # Every second piece is outside quotes; the pieces inside are left out.
-    return quote.join(pieces[::2])
-
-
-def _has_stray_quote(outside: bytes, delimiter: bytes, quote: bytes) -> bool:
+def _has_stray_quote(outside: bytes, dialect: CsvDialect) -> bool:
     # A quoted field stands between delimiters and line ends, and two quotes that touch are one
     # quote in a field, so what is outside and not empty starts and ends with one of these.
     # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
     # A carriage return begins a line's end, so it can only be behind a field.
-    none_of = re.escape(delimiter + quote)
-    before_text = re.compile(re.escape(quote) + b"[^\r\n" + none_of + b"]")
-    behind_text = re.compile(re.escape(quote) + b"[^\n" + none_of + b"]")
+    quote = re.escape(dialect.quote.encode())
+    none_of = re.escape(dialect.delimiter.encode()) + quote
+    before_text = re.compile(b"%b[^\r\n%b]" % (quote, none_of))
+    behind_text = re.compile(b"%b[^\n%b]" % (quote, none_of))
     return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.object_error import shown
-from dbt.adapters.mzs3.csv_source.executor.reading import SUBSET
 from dbt.adapters.mzs3.names import folded, namesakes
 
 RESERVED_PREFIX = "_mz_"
@@ -155,34 +152,6 @@ class RecordLayout:
     def column_of(self, field: int) -> int | None:
         """The column of a field, both from 0; None for one that is dropped."""
         return self.fields.index(field) if field in self.fields else None
-
-
-def layout_by_name(found: Sequence[str], pinned: Sequence[str]) -> RecordLayout:
-    """Each pinned name's field in a header that has each of them once; see `name_difference`."""
-    places = {name: position for position, name in enumerate(found)}
-    return RecordLayout(len(found), tuple(places[name] for name in pinned))
-
-
-def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
-    """Why the names of a header, in any order, are not those pinned; None if they are.
-
-    Names are compared exactly. A subset's header may have any other names beside them, such as
-    empty ones, or one of them twice; the pinned ones are there once.
-    """
-    counts = Counter(found)
-    missing = [name for name in pinned if name not in counts]
-    twice = [name for name in pinned if counts[name] > 1]
-    wanted = set(pinned)
-    extra = [] if match == SUBSET else [name for name in counts if name not in wanted]
-    told = [
-        *(f"{shown(name)} is missing" for name in missing[:1]),
-        *(f"{shown(name)} is there {counts[name]} times" for name in twice[:1]),
-        *(f"{shown(name)} is not one of them" for name in extra[:1]),
-    ]
-    more = len(missing) + len(twice) + len(extra) - len(told)
-    if not told:
-        return None
-    return ", ".join(told) + (f" ({more} more)" if more else "")
 
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, is_plain, parse
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.columns import (
+    INTEGERS,
+    Column,
+    RecordLayout,
+    arrow_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, is_special
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
+from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.executor.sift import Sifter
+from dbt.adapters.mzs3.csv_source.executor.sift import Decoded, Sifter
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
-_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 # pyarrow's reader takes decimals out of range for other numbers, and does not know binary.
 _ALWAYS_AS_TEXT = ("binary", "decimal")
-
-
-@dataclass(frozen=True)
-class Decoded(Records):
-    """A chunk's records: those in its first `length` bytes; the rest is for the next chunk."""
-
-    length: int = field(kw_only=True)
 
 
 class Decoder:
@@ -37,77 +34,51 @@ class Decoder:
     itself, and whether to expect records that are not right.
     """
 
-    def __init__(
-        self, columns: Sequence[Column], dialect: CsvDialect, reading: Reading | None = None
-    ) -> None:
-        self._columns = tuple(columns)
+    def __init__(self, columns: tuple[Column, ...], dialect: CsvDialect, reading: Reading) -> None:
+        self._columns = columns
         self._dialect = dialect
-        self._reading = reading or Reading()
-        self._delimiter = dialect.delimiter.encode()
-        self._quote = dialect.quote.encode()
-        self._in_order = RecordLayout.in_order(len(self._columns))
-        self._sifter = Sifter(self._columns, dialect, self._reading.encoding)
+        self._sifter = Sifter(columns, dialect, reading)
         # Columns read as text and converted by us.
         self._as_text = frozenset(
             i for i, c in enumerate(columns) if c.data_type.startswith(_ALWAYS_AS_TEXT)
         )
-        self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in _INTEGERS)
+        self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in INTEGERS)
         self._expects_rejects = False
 
-    def decode(self, chunk: Chunk, layout: RecordLayout | None = None) -> Decoded:
-        """The chunk's records; without a layout, one field for each column.
-
-        Where bad records are not rejected, raises ObjectError, at the first of the chunk.
-        """
-        layout = layout or self._in_order
+    def decode(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
+        """The chunk's records; see `Sifter.sift` for those that are not right."""
         if not self._expects_rejects:
             batch = self._all_good(chunk.data, layout)
             if batch is not None:
                 return Decoded(batch, batch.num_rows, length=len(chunk.data))
-        return self._sift(chunk, layout)
+        decoded = self._sifter.sift(chunk, layout)
+        # One chunk with bad records is seldom alone: the next is not tried in vain.
+        self._expects_rejects = bool(decoded.rejects)
+        return decoded
 
     def _all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
         """The records if there is nothing wrong with any; only then is this the way."""
-        one_column = layout.width == 1
-        if not is_plain(data, self._delimiter, self._quote, one_column=one_column):
+        if not is_plain(data, self._dialect, one_column=layout.width == 1):
             return None
-        if layout.drops and not _is_utf8(data):
+        if layout.drops and invalid_utf8(data):
             return None  # of what is left out pyarrow would not see it
-        try:
+        with suppress(ValueError):
             return self._read(data, layout, self._as_text | self._hex_suspects(data))
-        except ValueError:
-            pass
-        try:
+        with suppress(ValueError):
             return self._learn(data, layout)
-        except ValueError:
-            return None
-
-    def _sift(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
-        rejects = self._reading.rejects
-        sifted = self._sifter.sift(chunk, layout, last=chunk.last or not rejects)
-        if sifted.bad and not rejects:
-            raise next(sifted.rejects()).problem()
-        # One chunk with bad records is seldom alone: the next is not tried in vain.
-        self._expects_rejects = bool(sifted.bad)
-        return Decoded(
-            sifted.batch,
-            sifted.count,
-            sifted.numbers,
-            tuple(sifted.rejects()),
-            length=sifted.cut.end,
-        )
+        return None
 
     def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
         """Every column read as text and converted; remembers those that need it."""
         every = frozenset(range(len(self._columns)))
         text = self._parse(data, layout, every).columns
-        arrays = [convert(t, c.data_type) for t, c in zip(text, self._columns, strict=True)]
+        batch = self._batch(map(convert, text, [column.data_type for column in self._columns]))
         self._as_text |= {i for i, t in enumerate(text) if not self._reads(t, i)}
-        return self._batch(arrays)
+        return batch
 
     def _reads(self, text: pa.Array, index: int) -> bool:
         try:
-            _require_certain(pc.cast(text, arrow_type(self._columns[index].data_type)))
+            _certain(pc.cast(text, arrow_type(self._columns[index].data_type)))
         except ValueError:
             return False
         return True
@@ -119,15 +90,11 @@ class Decoder:
         return self._integers if found else frozenset()
 
     def _read(self, data: bytes, layout: RecordLayout, as_text: frozenset[int]) -> pa.RecordBatch:
-        batch = self._parse(data, layout, as_text)
-        arrays = []
-        for index, (array, column) in enumerate(zip(batch.columns, self._columns, strict=True)):
-            if index in as_text:
-                arrays.append(convert(array, column.data_type))
-            else:
-                _require_certain(array)
-                arrays.append(array)
-        return self._batch(arrays)
+        arrays = self._parse(data, layout, as_text).columns
+        return self._batch(
+            convert(array, column.data_type) if index in as_text else _certain(array)
+            for index, (array, column) in enumerate(zip(arrays, self._columns, strict=True))
+        )
 
     def _parse(self, data: bytes, layout: RecordLayout, as_text: frozenset[int]) -> pa.RecordBatch:
         types = [
@@ -136,22 +103,13 @@ class Decoder:
         ]
         return parse(data, layout, types, self._dialect)
 
-    def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self._columns])
+    def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self._columns])
 
 
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _require_certain(array: pa.Array) -> None:
-    """Raise ValueError for what pyarrow's reader also makes of text that PostgreSQL refuses."""
+def _certain(array: pa.Array) -> pa.Array:
+    """The array. Raises ValueError for what pyarrow also makes of text that PostgreSQL refuses."""
     require_year(array)
     if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
         raise ValueError("a special value, perhaps from a number out of range")
+    return array

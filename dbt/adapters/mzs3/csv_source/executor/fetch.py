@@ -14,11 +14,10 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reject, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
-from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

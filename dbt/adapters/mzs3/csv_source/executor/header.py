@@ -2,75 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, RecordTooLarge
-from dbt.adapters.mzs3.csv_source.executor.columns import (
-    RecordLayout,
-    layout_by_name,
-    name_difference,
-)
-from dbt.adapters.mzs3.csv_source.executor.compression import NONE, plain_reader
-from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, Reading
-from dbt.adapters.mzs3.csv_source.executor.records import records
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
+from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, SUBSET, Reading
+from dbt.adapters.mzs3.csv_source.executor.records import MalformedRecord, first_record
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-FIRST_READ_BYTES = 64 * 1024
 FIX_HEADER = (
     "Correct the object or remove it, or narrow `pattern` so that it is left out, then run again"
 )
 
 
-def open_chunks(
-    read: Read, key: str, dialect: CsvDialect, compression: str, encoding: str, block_bytes: int
-) -> Chunks:
-    """The chunks of the object at `key`, of which `read` gives the bytes."""
-    text = utf8_reader(plain_reader(read, key, compression), encoding)
-    return Chunks(text, dialect, block_bytes=block_bytes, width=width_in(encoding))
-
-
-def read_layout(
-    client: S3Client,
-    bucket: str,
-    key: str,
-    etag: str,
-    pinned: Sequence[str],
-    dialect: CsvDialect,
-    reading: Reading,
-) -> RecordLayout | None:
-    """Which fields the columns are in an object that is not compressed; None if it is empty.
-
-    Reads no more of it than it needs. Raises ObjectError.
-    """
-    reader = ObjectReader(client, bucket, key, etag)
-    with contextlib.closing(reader):
-        found = open_chunks(reader.read, key, dialect, NONE, reading.encoding, FIRST_READ_BYTES)
-        for chunk in found:
-            return without_header(chunk, pinned, dialect, reading)[0]
-    return None
-
-
 def split_header(
-    chunk: Chunk, dialect: CsvDialect, encoding: str = UTF_8
+    chunk: Chunk, dialect: CsvDialect, encoding: str
 ) -> tuple[tuple[str, ...], Chunk]:
     """The names in a chunk's first record, and the chunk behind it. Raises HeaderProblem."""
-    record = next(records(chunk.data, dialect, encoding))
-    if record.problem is not None:
-        problem = f"the header is malformed: {record.problem}"
-        raise HeaderProblem(problem, FIX_OBJECT, line=chunk.line, byte=chunk.byte)
-    return record.fields, chunk.after(record.end)
+    try:
+        names, end = first_record(chunk.data, dialect, encoding)
+    except MalformedRecord as malformed:
+        raise malformed_header(str(malformed), chunk.line, chunk.byte) from malformed
+    return names, chunk.after(end)
 
 
 def without_header(
@@ -103,13 +62,15 @@ def layout_of(
         difference = any_order_difference(found, pinned, match)
     if difference is not None:
         raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte)
-    return RecordLayout.in_order(len(pinned)) if match == EXACT else layout_by_name(found, pinned)
+    if match == EXACT:
+        return RecordLayout.in_order(len(pinned))
+    positions = {name: position for position, name in enumerate(found)}
+    return RecordLayout(len(found), tuple(positions[name] for name in pinned))
 
 
-def too_large(problem: RecordTooLarge) -> HeaderProblem:
-    """What is wrong with an object of which not even the header can be held."""
-    text = f"the header is malformed: {problem.problem}"
-    return HeaderProblem(text, problem.advice, line=problem.line, byte=problem.byte)
+def malformed_header(problem: str, line: int | None, byte: int | None) -> HeaderProblem:
+    """The problem of an object whose first record can't be read."""
+    return HeaderProblem(f"the header is malformed: {problem}", FIX_OBJECT, line=line, byte=byte)
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
@@ -129,13 +90,27 @@ def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None
 
 
 def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
-    """What a header lacks of the pinned names, in whatever order; None if it has them."""
-    difference = name_difference(found, pinned, match)
-    if difference is None:
+    """How the names of a header, in any order, differ from the pinned ones; None if they do not.
+
+    The pinned names are there once. A subset's header may have any others beside them, such as
+    empty ones, or one of them twice.
+    """
+    counts = Counter(found)
+    missing = [name for name in pinned if name not in counts]
+    twice = [name for name in pinned if counts[name] > 1]
+    wanted = set(pinned)
+    extra = [] if match == SUBSET else [name for name in counts if name not in wanted]
+    told = [
+        *(f"{shown(name)} is missing" for name in missing[:1]),
+        *(f"{shown(name)} is there {counts[name]} times" for name in twice[:1]),
+        *(f"{shown(name)} is not one of them" for name in extra[:1]),
+    ]
+    if not told:
         return None
+    more = len(missing) + len(twice) + len(extra) - len(told)
     return (
         f"header is {_line(found)} but the names of the pinned header are {_line(pinned)}, in any "
-        f"order: {difference}"
+        f"order: {', '.join(told)}" + (f" ({more} more)" if more else "")
     )
 
 

@@ -17,8 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     arrow_type,
     ddl,
 )
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
-from dbt.adapters.mzs3.csv_source.executor.sift import Reject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Records, Reject
 
 # NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
 _PROBLEM_FIELDS = {
@@ -67,14 +66,9 @@ class ObjectRows:
 
     def rejected(self, rejects: Sequence[Reject], before: int) -> pa.RecordBatch:
         """Records that are set aside: no values, what is wrong."""
-        problems = [
-            {"line": r.line, "byte": r.byte, "raw": r.raw, "column": r.column, "error": r.error}
-            for r in rejects
-        ]
+        problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
         numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
-        return self._rows(
-            self._no_values(len(rejects)), numbers, pa.array(problems, _PROBLEM_TYPE)
-        )
+        return self._rows(self._no_values(len(rejects)), numbers, problems)
 
     def skipped(self, error: str) -> pa.RecordBatch:
         """The one row of an object that is left out."""

@@ -15,7 +15,9 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     RecordTooLarge,
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
+from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
     RecordField,
@@ -23,16 +25,16 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     StoredObject,
 )
 from dbt.adapters.mzs3.csv_source.executor.header import (
-    FIRST_READ_BYTES,
-    open_chunks,
+    malformed_header,
     split_header,
-    too_large,
     without_header,
 )
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.sift import oversized
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+
+FIRST_READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class CsvFormat:
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
-        return open_chunks(
-            read, key, self.dialect, self.compression, self.reading.encoding, block_bytes
-        )
+        encoding = self.reading.encoding
+        text = utf8_reader(plain_reader(read, key, self.compression), encoding)
+        return Chunks(text, self.dialect, block_bytes=block_bytes, width=width_in(encoding))
 
 
 class CsvDecoder:
@@ -92,7 +94,8 @@ class CsvDecoder:
                     yield decoded
             except RecordTooLarge as problem:
                 if layout is None and self._header is not None:
-                    raise too_large(problem) from problem
+                    where = problem.line, problem.byte
+                    raise malformed_header(problem.problem, *where) from problem
                 if not reading.rejects:
                     raise
                 yield Records(self._no_rows(), 1, rejects=(oversized(problem, reading.encoding),))

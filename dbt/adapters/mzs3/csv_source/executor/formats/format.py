@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-    from dbt.adapters.mzs3.csv_source.executor.sift import Reject
 
 CSV, AVRO, PARQUET = "csv", "avro", "parquet"
 FORMATS = (CSV, AVRO, PARQUET)
@@ -56,6 +54,26 @@ class RecordField:
     name: str
     words: str
     own: str | None
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A record that is not right: its number in the chunk from 0, where it is, what is wrong."""
+
+    number: int
+    line: int
+    byte: int
+    raw: str
+    column: str | None
+    error: str
+    is_value: bool = False
+
+    def problem(self) -> ObjectError:
+        """The same as the error that a run ends in."""
+        advice = (
+            f"{FIX_OBJECT}; or declare the column as a string" if self.is_value else FIX_OBJECT
+        )
+        return ObjectError(self.error, advice, line=self.line, byte=self.byte)
 
 
 @dataclass(frozen=True)

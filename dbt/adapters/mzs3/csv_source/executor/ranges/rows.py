@@ -14,12 +14,13 @@ import pyarrow as pa
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
+from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import RangePlan, unclear
+from dbt.adapters.mzs3.csv_source.executor.sift import Decoded
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
@@ -133,12 +134,11 @@ class _RangeTask:
         if not decoded.rejects and decoded.length == len(chunk.data):
             return
         dialect = self._spec.dialect
-        delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
-        not_closed = chunk.data.count(quote) % 2 == 1
+        not_closed = chunk.data.count(dialect.quote.encode()) % 2 == 1
         self._rejects += len(decoded.rejects)
         limit = self._spec.reading.max_rejects
         too_many = limit is not None and self._rejects > limit
-        if too_many or not_closed or has_stray_quote(chunk.data, delimiter, quote):
+        if too_many or not_closed or has_stray_quote(chunk.data, dialect):
             raise unclear(one.key)
 
 
