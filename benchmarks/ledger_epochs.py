@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from session import Session
 
-from dbt.adapters.mzs3.csv_source.compaction import is_due
 from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
-from dbt.adapters.mzs3.csv_source.events import COMMIT, FETCHED, SNAPSHOT
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.reconcile import reconcile
+from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, FETCHED, SNAPSHOT
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
+from dbt.adapters.mzs3.csv_source.operations.status import read_status
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, make_schema
-from dbt.adapters.mzs3.csv_source.status import read_status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -29,10 +29,10 @@ from session import BUCKET, Session
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
-from dbt.adapters.mzs3.csv_source.scan import listed_objects
 
 NEW = 1000
 

@@ -24,21 +24,23 @@ from source_catalog import (
     SimulatedLedgerTable,
 )
 
-from dbt.adapters.mzs3.csv_source import compaction, epoch, ledger, ledger_table, lock
+from dbt.adapters.mzs3.csv_source import epoch
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
-from dbt.adapters.mzs3.csv_source.events import COMMIT, NOTE, PLAN, VOID
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
-from dbt.adapters.mzs3.csv_source.ledger import (
+from dbt.adapters.mzs3.csv_source.ledger import compaction, ledger, lock
+from dbt.adapters.mzs3.csv_source.ledger import table as ledger_table
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, VOID
+from dbt.adapters.mzs3.csv_source.ledger.ledger import (
     Ledger,
     current_epochs,
     latest_snapshot,
     next_epoch,
     unfinished_epochs,
 )
-from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, Holder, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 

@@ -36,13 +36,14 @@ from source_catalog import (
     planned_only,
 )
 
-from dbt.adapters.mzs3.csv_source import compaction, epoch, ledger
-from dbt.adapters.mzs3.csv_source.events import COMMIT, VOID
-from dbt.adapters.mzs3.csv_source.ledger import (
+from dbt.adapters.mzs3.csv_source import epoch
+from dbt.adapters.mzs3.csv_source.ledger import compaction, ledger
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.ledger import (
     Ledger,
     next_epoch,
 )
-from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 
 
 @pytest.fixture

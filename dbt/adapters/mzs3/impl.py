@@ -23,7 +23,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.credentials import require_session
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.jobs import render_copy_job

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from dbt.adapters.mzs3.csv_source.executor import listing
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing import new_objects
-from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
+from dbt.adapters.mzs3.csv_source.operations.reset import drop_source
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark import settings
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source import fetch, ranges
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 
 RANGE_BYTES = 3_000

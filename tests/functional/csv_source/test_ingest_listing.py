@@ -11,13 +11,14 @@ import pytest
 from faulty_s3 import FaultyS3
 from moto.s3.models import s3_backends
 
-from dbt.adapters.mzs3.csv_source import listing, scan
-from dbt.adapters.mzs3.csv_source import scan as csv_source_scan
-from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.listing import Pending, read_pending
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.listing import plan as listing
+from dbt.adapters.mzs3.csv_source.listing import scan
+from dbt.adapters.mzs3.csv_source.listing import scan as csv_source_scan
+from dbt.adapters.mzs3.csv_source.listing.plan import Pending, read_pending
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 
 pytestmark = pytest.mark.spark
 

@@ -8,13 +8,19 @@ import pytest
 from real_stores import STORE
 
 from dbt.adapters.mzs3.csv_source import ingest
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.csv_source.partitions import location_of
-from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
-from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.reset import drop_source, reset_source
+from dbt.adapters.mzs3.csv_source.operations.status import (
+    IN_ERROR,
+    NEVER,
+    OK,
+    WAITING,
+    read_status,
+)
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark

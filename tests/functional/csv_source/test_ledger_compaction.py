@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import compaction
-from dbt.adapters.mzs3.csv_source.compaction import compact
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.csv_source.partitions import location_of
-from dbt.adapters.mzs3.csv_source.status import read_status
+from dbt.adapters.mzs3.csv_source.ledger import compaction
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.status import read_status
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source.partitions import (
+from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     add_partition,
     location_of,
     partition_sql,

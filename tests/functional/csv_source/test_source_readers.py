@@ -9,9 +9,9 @@ from itertools import chain, combinations
 import pytest
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.compaction import compact
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.partitions import write_partition
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, purified_sql
+from dbt.adapters.mzs3.csv_source.operations.pinned_definition import Purified, purified_sql
 from dbt.adapters.mzs3.csv_source.purify import needs_object, purify
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -8,17 +8,21 @@ import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import compaction, object_actions, operation
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
-from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
+from dbt.adapters.mzs3.csv_source import operation
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import Owner
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.ledger import compaction
+from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.lock import Holder, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
+from dbt.adapters.mzs3.csv_source.operations import object_actions
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.operations.reset import drop_source
 from dbt.adapters.mzs3.csv_source.relations import (
     SourceRelations,
     foreign_views,
@@ -26,8 +30,6 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
     read_views,
 )
-from dbt.adapters.mzs3.csv_source.reset import drop_source
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")

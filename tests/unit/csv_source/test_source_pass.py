@@ -7,11 +7,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched
-from dbt.adapters.mzs3.csv_source.listing import Refusal
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.listing.plan import Refusal
 from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 
 

@@ -9,7 +9,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.operations import sources
 from dbt.adapters.mzs3.project.variables import (

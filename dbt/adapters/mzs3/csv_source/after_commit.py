@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, AfterAction, AfterCommit
-from dbt.adapters.mzs3.csv_source.events import OPEN_STATES, is_any_sql, is_visible_sql
 from dbt.adapters.mzs3.csv_source.executor.after import (
     LEFT,
     OUTCOME_DDL,
@@ -17,7 +16,8 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     AfterSpec,
     act_on,
 )
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
+from dbt.adapters.mzs3.csv_source.ledger.events import OPEN_STATES, is_any_sql, is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, epochs_due
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.objects.prefix import Prefix

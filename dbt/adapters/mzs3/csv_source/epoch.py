@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_conditional_delete
-from dbt.adapters.mzs3.csv_source.compaction import compact, is_due
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
-from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import Fetched, counted_rows, fetch_rows
-from dbt.adapters.mzs3.csv_source.ledger import (
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact, is_due
+from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
+from dbt.adapters.mzs3.csv_source.ledger.ledger import (
     LISTING_IS_LOST,
     Ledger,
     epochs_due,
@@ -30,13 +31,12 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     next_plan,
     unfinished_epochs,
 )
-from dbt.adapters.mzs3.csv_source.listing import EpochPlan, Refusal, new_objects
-from dbt.adapters.mzs3.csv_source.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, Refusal, new_objects
+from dbt.adapters.mzs3.csv_source.listing.scan import listing_name
 from dbt.adapters.mzs3.csv_source.queue.announced import announced, look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, SourceLog, objects_hint
-from dbt.adapters.mzs3.csv_source.scan import listing_name
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
 

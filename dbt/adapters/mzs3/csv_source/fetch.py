@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
 from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
-from dbt.adapters.mzs3.csv_source.partitions import write_partition
+from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import (
     RANGE_BYTES,
     LargeObject,

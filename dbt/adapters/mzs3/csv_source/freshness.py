@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.events import is_visible_sql
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.events import is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import (
     is_there,
     reading,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import EpochTotals, OnStep, Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
@@ -18,8 +19,9 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     read_fields,
 )
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
-from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.operation import relations_of
+from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
@@ -38,8 +40,6 @@ from dbt.adapters.mzs3.csv_source.relations import (
     require_session_catalog,
 )
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
-from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.lock import UNKNOWN, WAIT_S, SourceLock, holder_of, take_away
-from dbt.adapters.mzs3.csv_source.lock_table import LockTable
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger.lock import (
+    UNKNOWN,
+    WAIT_S,
+    SourceLock,
+    holder_of,
+    take_away,
+)
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations, own_settings
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.lock_table import Owner
+    from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
 
 
 def relations_of(definition: SourceDefinition) -> SourceRelations:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.csv_source.ledger.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     read_ingested_freshness,
     with_ingested,
 )
-from dbt.adapters.mzs3.csv_source.listing import read_pending
+from dbt.adapters.mzs3.csv_source.listing.plan import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import source_definition, source_of
 from dbt.adapters.mzs3.project.variables import is_set

@@ -12,8 +12,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.mzs3.csv_source.together import Attempts, run_together
 from dbt.adapters.mzs3.project.sources import source_name
+from dbt.adapters.mzs3.project.together import Attempts, run_together
 from dbt.adapters.mzs3.response import INTERRUPTED
 from dbt.adapters.mzs3.spark.session import isolated_session
 

@@ -15,10 +15,10 @@ from moto import mock_aws
 from queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
 CONNECTION = AwsConnection(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.events import (
+from dbt.adapters.mzs3.csv_source.ledger.events import (
     FETCHED,
     LISTED,
     OBJECT_COLUMNS,
@@ -18,9 +18,9 @@ from dbt.adapters.mzs3.csv_source.events import (
     is_any_sql,
     is_visible_sql,
 )
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.listing.reconcile import kept_sql, named
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
-from dbt.adapters.mzs3.csv_source.reconcile import kept_sql, named
 from dbt.adapters.mzs3.spark.settings import persisted
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo
 from dbt.adapters.mzs3.csv_source.queue.events import (
     Kind,
@@ -27,7 +28,6 @@ from dbt.adapters.mzs3.csv_source.queue.events import (
 )
 from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.text import counted
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source import ledger as csv_source_ledger
-from dbt.adapters.mzs3.csv_source.compaction import COMPACT_AFTER, is_due, superseded
-from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
-from dbt.adapters.mzs3.csv_source.ledger import (
+from dbt.adapters.mzs3.csv_source.ledger import ledger as csv_source_ledger
+from dbt.adapters.mzs3.csv_source.ledger.compaction import COMPACT_AFTER, is_due, superseded
+from dbt.adapters.mzs3.csv_source.ledger.events import states_sql, visible_rows_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import (
     Ledger,
     current_epochs,
     epochs_due,
@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     next_plan,
     unfinished_epochs,
 )
-from dbt.adapters.mzs3.csv_source.ledger_table import close, publish
+from dbt.adapters.mzs3.csv_source.ledger.table import close, publish
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.compaction import committed_epochs
-from dbt.adapters.mzs3.csv_source.events import FAILED, OPEN_STATES, is_visible_sql
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
+from dbt.adapters.mzs3.csv_source.ledger.events import FAILED, OPEN_STATES, is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
 

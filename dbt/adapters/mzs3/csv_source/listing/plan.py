@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.events import OBJECT_COLUMNS
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
-from dbt.adapters.mzs3.csv_source.reconcile import (
+from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     NOTE,
     REFUSE,
     TAKE,
@@ -21,8 +20,14 @@ from dbt.adapters.mzs3.csv_source.reconcile import (
     reconcile,
     waiting_notes,
 )
+from dbt.adapters.mzs3.csv_source.listing.scan import (
+    ObjectListing,
+    Start,
+    listed_objects,
+    listing_start,
+)
+from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
 from dbt.adapters.mzs3.csv_source.report import objects_hint
-from dbt.adapters.mzs3.csv_source.scan import ObjectListing, Start, listed_objects, listing_start
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import held, persisted
 
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger import Ledger
+    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 SAMPLE_ONE_IN = 4096
 """How many objects on record each one stands for by which a listing is cut into pieces."""

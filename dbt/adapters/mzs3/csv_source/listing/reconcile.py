@@ -22,7 +22,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite
-from dbt.adapters.mzs3.csv_source.events import (
+from dbt.adapters.mzs3.csv_source.ledger.events import (
     FAILED,
     FETCHED,
     IGNORED,

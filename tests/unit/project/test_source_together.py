@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import together
-from dbt.adapters.mzs3.csv_source.together import run_together
+from dbt.adapters.mzs3.project import together
+from dbt.adapters.mzs3.project.together import run_together
 
 PATIENCE_S = 60  # for what must happen; nothing waits so long unless it is broken
 

@@ -6,7 +6,11 @@ from csv_source_helpers import parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, _yaml, purified_lines
+from dbt.adapters.mzs3.csv_source.operations.pinned_definition import (
+    Purified,
+    _yaml,
+    purified_lines,
+)
 from dbt.adapters.mzs3.csv_source.purify import purify
 
 

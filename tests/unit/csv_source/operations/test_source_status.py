@@ -4,8 +4,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.object_actions import ActionResult, ObjectAction
-from dbt.adapters.mzs3.csv_source.status import SourceStatus, lag_text, status_table
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ActionResult, ObjectAction
+from dbt.adapters.mzs3.csv_source.operations.status import SourceStatus, lag_text, status_table
 
 
 def test_the_table_has_a_line_for_each_source_and_errors_below():

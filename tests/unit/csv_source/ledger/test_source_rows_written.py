@@ -9,8 +9,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import fetch, partitions
-from dbt.adapters.mzs3.csv_source.partitions import location_of, write_partition
+from dbt.adapters.mzs3.csv_source import fetch
+from dbt.adapters.mzs3.csv_source.ledger import partitions
+from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of, write_partition
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 

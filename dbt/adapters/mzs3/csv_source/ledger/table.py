@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.partitions import location_of, partition_sql
+from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of, partition_sql
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_literal
 

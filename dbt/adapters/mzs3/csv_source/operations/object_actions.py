@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
-from dbt.adapters.mzs3.csv_source.events import (
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.ledger.events import (
     COMMIT,
     FETCHED,
     OBJECT_COLUMNS,
@@ -24,9 +25,8 @@ from dbt.adapters.mzs3.csv_source.events import (
     SKIPPED,
     is_visible_sql,
 )
-from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch, unfinished_epochs
-from dbt.adapters.mzs3.csv_source.lock import WAIT_S
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch, unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S
 from dbt.adapters.mzs3.csv_source.operation import changing, relations_of, require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted

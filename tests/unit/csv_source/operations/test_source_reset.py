@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import reset
+from dbt.adapters.mzs3.csv_source.operations import reset
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -21,10 +21,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.lock_table import LockTable, Owner, current_owner
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable, Owner, current_owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import unlock_hint
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure
 from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder, is_ordered
-from dbt.adapters.mzs3.csv_source.events import OPEN_STATES
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     KEYS_PER_PAGE,
     LISTING_DDL,
@@ -34,6 +33,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
     listed_prefix,
     listing_failed,
 )
+from dbt.adapters.mzs3.csv_source.ledger.events import OPEN_STATES
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger import Ledger
+    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 OBJECT_DDL = "object string, etag string, size bigint, last_modified timestamp"
 # More than there are tasks at a time, as some pieces hold more keys than others.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
-from dbt.adapters.mzs3.csv_source.events import is_visible_sql
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.events import is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.relations import (
     PINNED_PROPERTY,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.lock import SourceLock
+    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import lock_table
-from dbt.adapters.mzs3.csv_source.lock_table import current_owner
+from dbt.adapters.mzs3.csv_source.ledger import lock_table
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import current_owner
 
 
 def ended_process():

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.events import (
+from dbt.adapters.mzs3.csv_source.ledger.events import (
     CLOSING,
     COMMIT,
     DONE,
@@ -47,9 +47,9 @@ from dbt.adapters.mzs3.csv_source.events import (
     objects_sql,
     valid_events_sql,
 )
-from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
-from dbt.adapters.mzs3.csv_source.lock import NOTHING_COMMITTED
-from dbt.adapters.mzs3.csv_source.partitions import add_partition
+from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED
+from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
+from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
@@ -58,7 +58,7 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from dbt.adapters.mzs3.csv_source.lock import SourceLock
+    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
     from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"

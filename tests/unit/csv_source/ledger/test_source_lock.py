@@ -7,11 +7,11 @@ from dataclasses import asdict
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
-from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import LockTable, Owner
+from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
+from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, Holder, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable, Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")

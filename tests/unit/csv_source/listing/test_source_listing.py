@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
     list_objects,
     listed_prefix,
 )
-from dbt.adapters.mzs3.csv_source.scan import folders_after
+from dbt.adapters.mzs3.csv_source.listing.scan import folders_after
 
 LOCATION = S3Location("acme-raw", "orders/")
 WHEN = datetime(2026, 1, 2, tzinfo=timezone.utc)

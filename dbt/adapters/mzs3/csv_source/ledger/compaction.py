@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.events import COMMIT, OBJECT_COLUMNS, SNAPSHOT, VOID
-from dbt.adapters.mzs3.csv_source.ledger import (
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, OBJECT_COLUMNS, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.ledger import (
     Epochs,
     Ledger,
     current_epochs,
@@ -38,7 +38,7 @@ from dbt.adapters.mzs3.csv_source.ledger import (
     latest_listing,
     latest_snapshot,
 )
-from dbt.adapters.mzs3.csv_source.partitions import partition_sql
+from dbt.adapters.mzs3.csv_source.ledger.partitions import partition_sql
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
     SourceRelations,
