@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, FETCHED, SNAPSHOT
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.csv_source.operations.status import read_status
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, make_schema
+from dbt.adapters.mzs3.csv_source.relations import make_relations, make_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +63,7 @@ class Bench(Session):
             columns=(),
             connections={"default"},
         )
-        relations = _relations(definition)
+        relations = definition.relations
         make_schema(self.spark, relations)
         make_relations(self.spark, relations, definition.name, ROWS, "{}")
         ledger = Ledger(self.spark, relations)
@@ -93,7 +93,7 @@ class Bench(Session):
 
     def plan(self, source: SourceDefinition, found: DataFrame) -> int:
         """How many of the objects a pass would take; the last one alone is new to each ledger."""
-        ledger = Ledger(self.spark, _relations(source))
+        ledger = Ledger(self.spark, source.relations)
         decided = reconcile(found, ledger.objects(), OnOverwrite.FAIL, complete=True)
         return int(decided.where(F.col("action") == "take").count())
 
@@ -109,10 +109,6 @@ class Bench(Session):
             f"cast({epochs} AS bigint) AS `rows`", f"'{SNAPSHOT}' AS of_phase"
         )
         return copies.unionByName(mark, allowMissingColumns=True)
-
-
-def _relations(definition: SourceDefinition) -> SourceRelations:
-    return SourceRelations(definition.schema, definition.identifier)
 
 
 def _print_ratio(

@@ -10,6 +10,7 @@ from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
 from dbt.adapters.mzs3.csv_source.operations.reset import drop_source
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark import settings
 
@@ -186,7 +187,8 @@ def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake,
     lake.ingest()
     lake.put("3.csv", "id\n3\n")
     ledger = Ledger(lake.spark, lake.relations)
-    with new_objects(lake.spark, lake.definition(), lake.connection, ledger) as batch:
+    run = SourceRun(lake.spark, lake.definition(), lake.connection)
+    with new_objects(run, ledger) as batch:
         lake.put("2.csv", "id\n9\n")
         lake.put("4.csv", "id\n4\n")
         lake.spark.catalog.clearCache()  # as if it were lost with its executor

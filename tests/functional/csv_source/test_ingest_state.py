@@ -8,7 +8,6 @@ import pytest
 from real_stores import STORE
 
 from dbt.adapters.mzs3.csv_source import ingest
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of
@@ -21,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.operations.status import (
     WAITING,
     read_status,
 )
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -306,11 +306,10 @@ def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, m
     lake.put("1.csv", "id,new\n1,2\n")
     purify = ingest.purify_now
 
-    def late(definition, *given):
+    def late(*given):
         monkeypatch.setattr(ingest, "purify_now", purify)
-        stop = Cancellation("lake.orders")
-        ingest._pin(lake.spark, old, lake.connection, stop, None)
-        return purify(definition, *given)
+        ingest._pin(SourceRun(lake.spark, old, lake.connection), None)
+        return purify(*given)
 
     monkeypatch.setattr(ingest, "purify_now", late)
     with pytest.raises(SourceError) as raised:

@@ -10,9 +10,8 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
 from dbt.adapters.mzs3.csv_source import operation
+from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
-from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
-from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import compaction
 from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
@@ -185,13 +184,11 @@ def test_another_thread_of_this_process_has_the_lock():
 
 
 def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
-    lock = held_by(monkeypatch, None)
-    ledger = SimpleNamespace(epochs=lambda: {"5": {"plan", "due", "commit"}})
-    definition = SimpleNamespace(
-        discovery=SimpleNamespace(after_commit=SimpleNamespace(action=AfterAction.DELETE))
+    ledger = SimpleNamespace(
+        epochs=lambda: {"5": {"plan", "due", "commit"}},
+        require_lock=held_by(monkeypatch, None).require,
     )
-    this = SimpleNamespace(spark=None, definition=definition, connection=None, log=None, lock=lock)
-    assert error_of(Pass._after_commit, this, ledger) == (
+    assert error_of(act_on_committed, None, ledger) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "what it committed stays, and after_commit is left to the next run. Run again"
     )
@@ -202,8 +199,7 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
     monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
     spark.catalog.currentCatalog.return_value = "iceberg"
-    definition = SimpleNamespace(name="lake.orders", schema="raw", identifier="orders")
-    assert error_of(ingest, spark, definition, None) == (
+    assert error_of(ingest, spark, parse(), None) == (
         "lake.orders: the current catalog is iceberg, which can't hold a source's partitions and "
         "views, so make spark_catalog the current one: leave out, or set to it, "
         "spark.sql.defaultCatalog in the profile"
@@ -230,8 +226,8 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     lock._me = HOLDER
     written = []
 
-    def write_note(epoch, events):
-        written.append(epoch)
+    def write_note(events):
+        written.append(events)
         monkeypatch.setattr(lock, "_holder", lambda: None)
 
     ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
@@ -249,16 +245,19 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
 
 def test_who_lost_the_lock_changes_no_view(monkeypatch):
     done = []
-    ledger = SimpleNamespace(
-        epochs=lambda: {"1": {"plan"}}, write_snapshot=lambda *_: done.append("snapshot")
-    )
-    monkeypatch.setattr(compaction, "_kept", lambda *_: None)
-    monkeypatch.setattr(compaction, "show_since", lambda *_: done.append("views"))
 
     def require_lock():
         if done:
             raise SourceError("taken away")
 
+    ledger = SimpleNamespace(
+        epochs=lambda: {"1": {"plan"}},
+        write_snapshot=lambda *_: done.append("snapshot"),
+        require_lock=require_lock,
+    )
+    monkeypatch.setattr(compaction, "_kept", lambda *_: None)
+    monkeypatch.setattr(compaction, "show_since", lambda *_: done.append("views"))
+
     with pytest.raises(SourceError, match="taken away"):
-        compaction.compact(None, RELATIONS, ledger, require_lock=require_lock)
+        compaction.compact(ledger)
     assert done == ["snapshot"]

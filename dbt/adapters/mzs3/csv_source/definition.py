@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRES
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
@@ -94,6 +95,11 @@ class SourceDefinition:
     intake: Intake = field(default_factory=Intake)
     listing: Listing = field(default_factory=Listing)
     format: str = CSV
+
+    @property
+    def relations(self) -> SourceRelations:
+        """The names of the source's relations in Spark."""
+        return SourceRelations(self.schema, self.identifier)
 
 
 def parse_definition(

@@ -15,9 +15,10 @@ from dbt.adapters.mzs3.csv_source.ledger.lock import (
     take_away,
 )
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, own_settings
+from dbt.adapters.mzs3.csv_source.relations import OWN_SETTINGS, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.settings import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,16 +27,11 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
 
 
-def relations_of(definition: SourceDefinition) -> SourceRelations:
-    """The relations of the source."""
-    return SourceRelations(definition.schema, definition.identifier)
-
-
 @contextmanager
 def reading(spark: SparkSession, source: str) -> Iterator[None]:
     """SQL is literal meanwhile, and what Spark says becomes a SourceError."""
     try:
-        with own_settings(spark):
+        with settings(spark, OWN_SETTINGS):
             yield
     except SPARK_FAILURES as exc:
         raise SourceError(f"{source}: {readable(exc)}") from exc
@@ -46,7 +42,7 @@ def changing(
     spark: SparkSession, definition: SourceDefinition, *, wait_s: float = WAIT_S
 ) -> Iterator[SourceLock]:
     """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     with reading(spark, name):
         if not is_there(spark, relations):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
@@ -75,7 +71,7 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
 
     Raises SourceError for what is no lock.
     """
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     table = LockTable(spark, relations)
     with reading(spark, name):
         holder = holder_of(table)

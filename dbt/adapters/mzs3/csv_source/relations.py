@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -27,13 +25,22 @@ if TYPE_CHECKING:
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
-LEDGER_COLUMNS = (
-    "object string, etag string, size bigint, last_modified timestamp, state string, "
-    "`rows` bigint, rejects bigint, error string, at timestamp, hides boolean, of_epoch string, "
-    "of_phase string"
-)
+LEDGER_COLUMNS = {
+    "object": "string",
+    "etag": "string",
+    "size": "bigint",
+    "last_modified": "timestamp",
+    "state": "string",
+    "rows": "bigint",
+    "rejects": "bigint",
+    "error": "string",
+    "at": "timestamp",
+    "hides": "boolean",
+    "of_epoch": "string",
+    "of_phase": "string",
+}
 # Epochs are text: not every metastore can filter partitions by a number.
-PARTITIONS = "epoch string, phase string"
+_PARTITIONS = "epoch string, phase string"
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
@@ -52,7 +59,7 @@ _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ",
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
 
-_SETTINGS = {
+OWN_SETTINGS = {
     # Names of columns come out of objects: SQL must hold them as they are.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -61,56 +68,35 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
 class SourceRelations:
-    """The relations of a source: one that users select from, and those that keep its state.
+    """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it."""
 
-    The properties are names as SQL spells them, quoted; `shown` is a name as a user reads it.
-    """
+    def __init__(self, schema: str, identifier: str) -> None:
+        self.schema = schema
+        self.identifier = identifier
+        self.source = self._name()
+        """The view of the committed rows, which users select from."""
+        self.objects = self._name("__objects")
+        """The view of the latest state of every object."""
+        self.rejects = self._name("__rejects")
+        """The view of the rejected records."""
+        self.ledger = self._name("__ledger")
+        """The table of what happened to objects, epoch by epoch."""
+        self.rows = self._name("__rows")
+        """The table of rows, those of epochs that are not committed included."""
+        self.lock = self._name("__lock")
+        """The table that exists while a run changes this source."""
 
-    schema: str
-    identifier: str
-
-    def _name(self, suffix: str = "") -> str:
-        return f"{quote_identifier(self.schema)}.{quote_identifier(self.identifier + suffix)}"
+    def beat(self, token: str) -> str:
+        """The table by which the run that took the lock under this token renews its lease."""
+        return self._name(f"__lock_{token}")
 
     def shown(self, suffix: str = "") -> str:
         """The relation's name in messages, such as `raw.orders__ledger`."""
         return f"{self.schema}.{self.identifier}{suffix}"
 
-    @property
-    def source(self) -> str:
-        """The view of the committed rows."""
-        return self._name()
-
-    @property
-    def objects(self) -> str:
-        """The view of the latest state of every object."""
-        return self._name("__objects")
-
-    @property
-    def rejects(self) -> str:
-        """The view of the rejected records."""
-        return self._name("__rejects")
-
-    @property
-    def ledger(self) -> str:
-        """The table of what happened to objects, epoch by epoch."""
-        return self._name("__ledger")
-
-    @property
-    def rows(self) -> str:
-        """The table of rows, those of epochs that are not committed included."""
-        return self._name("__rows")
-
-    @property
-    def lock(self) -> str:
-        """The table that exists while a run changes this source."""
-        return self._name("__lock")
-
-    def beat(self, token: str) -> str:
-        """The table by which the run that took the lock under this token shows that it works."""
-        return self._name(f"__lock_{token}")
+    def _name(self, suffix: str = "") -> str:
+        return f"{quote_identifier(self.schema)}.{quote_identifier(self.identifier + suffix)}"
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -188,10 +174,11 @@ def make_relations(
         f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
         f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties}",
     )
+    declared = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
     _make_table(
         spark,
         f"{source}: {relations.shown('__ledger')}",
-        f"{relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) USING parquet "
+        f"{relations.ledger} ({declared}, {_PARTITIONS}) USING parquet "
         "PARTITIONED BY (epoch, phase)",
     )
     _make_views(spark, relations, views)
@@ -297,17 +284,3 @@ def refused_name(exc: Exception, relations: SourceRelations) -> str | None:
         f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "
         f"alone. Declare another {key}"
     )
-
-
-@contextmanager
-def own_settings(spark: SparkSession) -> Iterator[None]:
-    """Nothing in a name or a literal is replaced while this lasts, and few rows take few tasks."""
-    before = {key: spark.conf.get(key) for key in _SETTINGS}
-    changed = [key for key, value in _SETTINGS.items() if before[key] != value]
-    for key in changed:
-        spark.conf.set(key, _SETTINGS[key])
-    try:
-        yield
-    finally:
-        for key in changed:
-            spark.conf.set(key, before[key])

@@ -15,9 +15,9 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
     read_freshness,
     read_ingested_freshness,
+    read_pending,
     with_ingested,
 )
-from dbt.adapters.mzs3.csv_source.listing.plan import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import source_definition, source_of
 from dbt.adapters.mzs3.project.variables import is_set

@@ -59,7 +59,7 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def held(spark: SparkSession, frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
+def held(frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
     """As `persisted`; but where `few` are expected and there are no more, the driver holds them.
 
     That spares Spark to plan the frame anew each time when something it reads from is written
@@ -70,4 +70,4 @@ def held(spark: SparkSession, frame: DataFrame, *, few: bool) -> Iterator[DataFr
         with persisted(frame) as rows:
             yield rows
     else:
-        yield spark.createDataFrame(here).coalesce(1)
+        yield frame.sparkSession.createDataFrame(here).coalesce(1)

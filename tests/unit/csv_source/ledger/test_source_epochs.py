@@ -10,16 +10,16 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source.ledger import ledger as csv_source_ledger
 from dbt.adapters.mzs3.csv_source.ledger.compaction import COMPACT_AFTER, is_due, superseded
-from dbt.adapters.mzs3.csv_source.ledger.events import states_sql, visible_rows_sql
-from dbt.adapters.mzs3.csv_source.ledger.ledger import (
-    Ledger,
+from dbt.adapters.mzs3.csv_source.ledger.epochs import (
     current_epochs,
     epochs_due,
-    latest_snapshot,
+    latest,
     next_epoch,
     next_plan,
     unfinished_epochs,
 )
+from dbt.adapters.mzs3.csv_source.ledger.events import states_sql, visible_rows_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.table import close, publish
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
@@ -136,8 +136,8 @@ def test_what_a_snapshot_has_taken_the_place_of_is_all_that_is_not_read(epochs):
     dropped = {epoch for epoch, _ in superseded(epochs)}
     assert current | dropped == set(epochs)
     assert not current & dropped
-    latest = latest_snapshot(epochs)
-    assert latest is None or current_epochs(epochs)[0] == latest
+    snapshot = latest("snapshot", epochs)
+    assert snapshot is None or current_epochs(epochs)[0] == snapshot
 
 
 @given(EPOCHS)

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import fetch
+from dbt.adapters.mzs3.csv_source.fetch import EpochRows
 from dbt.adapters.mzs3.csv_source.ledger import partitions
 from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of, write_partition
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
@@ -67,8 +67,13 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> Described:
     return session
 
 
+def rows_of(session: Described) -> MagicMock:
+    """Rows that the session computes."""
+    return MagicMock(sparkSession=session)
+
+
 def test_a_run_that_has_lost_its_lock_adds_no_partition(catalog: Described) -> None:
-    frame = MagicMock()
+    frame = rows_of(catalog)
 
     def require_lock() -> None:
         # Whoever has the lock by now may have made the table anew.
@@ -76,9 +81,9 @@ def test_a_run_that_has_lost_its_lock_adds_no_partition(catalog: Described) -> N
         raise SourceError("the lock was taken away")
 
     with pytest.raises(SourceError, match="the lock was taken away"):
-        write_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=require_lock)
+        write_partition(frame, "raw.t", {"epoch": "7"}, require_lock=require_lock)
     assert [text for text in catalog.asked if text.startswith("ALTER")] == []
-    write_partition(catalog, frame, "raw.t", {"epoch": "7"}, require_lock=lambda: None)
+    write_partition(frame, "raw.t", {"epoch": "7"}, require_lock=lambda: None)
     added = "ADD IF NOT EXISTS PARTITION (`epoch` = '7') LOCATION 'file:/w/t/epoch-7'"
     assert catalog.asked[-1] == f"ALTER TABLE raw.t {added}"
 
@@ -90,11 +95,11 @@ def test_rows_of_which_spark_reports_nothing_are_no_partition(
         raise SparkJobError("Spark did not report how many rows it has read")
 
     monkeypatch.setattr(partitions, "observed", observed)
-    monkeypatch.setattr(fetch, "_rows", lambda *_: nullcontext(MagicMock()))
-    spec = SimpleNamespace(bucket="b", source="lake.orders")
-    relations = SourceRelations("raw", "orders")
+    monkeypatch.setattr(EpochRows, "_fetched", lambda *_: nullcontext(rows_of(catalog)))
+    ledger: Any = SimpleNamespace(relations=SourceRelations("raw", "orders"), require_lock=int)
+    spec: Any = SimpleNamespace(bucket="b", source="lake.orders")
     with pytest.raises(SourceError) as raised:
-        fetch.fetch_rows(catalog, spec, relations, "7", MagicMock(), 1, 1, lambda: None)
+        EpochRows(ledger, spec, "7", MagicMock(), 1, 1).write()
     assert str(raised.value) == (
         "lake.orders: Spark did not report how many rows it has read; nothing of this run is "
         "committed"

@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
     list_objects,
     listed_prefix,
 )
+from dbt.adapters.mzs3.csv_source.listing import scan
 from dbt.adapters.mzs3.csv_source.listing.scan import folders_after
 
 LOCATION = S3Location("acme-raw", "orders/")
@@ -173,7 +174,8 @@ def test_folders_in_folders_where_there_are_few():
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_folders_cost_only_so_many_requests(most):
+def test_folders_cost_only_so_many_requests(most, monkeypatch):
+    monkeypatch.setattr(scan, "MAX_REQUESTS", most)
     store = Store(YEARS, page=1)
-    folders(store, 99, deep=True, max_requests=most)
+    folders(store, 99, deep=True)
     assert len(store.asked) == most

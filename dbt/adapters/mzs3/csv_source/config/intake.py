@@ -25,8 +25,6 @@ CSV_KEYS = (
 )
 
 FULL_LISTING_HOURS = 24
-# What S3 Express calls its directory buckets, whose listings are in no order.
-_UNORDERED_BUCKETS = "--x-s3"
 
 
 class OnOverwrite(Enum):
@@ -111,11 +109,6 @@ class Listing:
 
     order: KeyOrder = KeyOrder.ANY
     full_hours: int = FULL_LISTING_HOURS
-
-
-def is_ordered(bucket: str) -> bool:
-    """Whether S3 lists the bucket in the order of its keys."""
-    return not bucket.endswith(_UNORDERED_BUCKETS)
 
 
 def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:

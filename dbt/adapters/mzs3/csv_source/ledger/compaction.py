@@ -23,30 +23,26 @@ counts for nothing, and goes with the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, OBJECT_COLUMNS, SNAPSHOT, VOID
-from dbt.adapters.mzs3.csv_source.ledger.ledger import (
-    Epochs,
-    Ledger,
-    current_epochs,
-    epochs_due,
-    latest_listing,
-    latest_snapshot,
+from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
+from dbt.adapters.mzs3.csv_source.ledger.events import (
+    COMMIT,
+    LISTING,
+    OBJECT_COLUMNS,
+    SNAPSHOT,
+    VOID,
 )
-from dbt.adapters.mzs3.csv_source.ledger.partitions import partition_sql
-from dbt.adapters.mzs3.csv_source.relations import (
-    EPOCH_COLUMN,
-    SourceRelations,
-    show_since,
-)
+from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, show_since
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 COMPACT_AFTER = 16
 """Epochs since the last snapshot, those of run-operations included, that make one due."""
@@ -65,73 +61,67 @@ def superseded(epochs: Epochs) -> list[tuple[str, str]]:
     What is still to be done with the objects of an epoch after its commit is in no snapshot, nor
     is when the source was last listed in full.
     """
-    latest = int(latest_snapshot(epochs) or 0)
-    due = {*epochs_due(epochs), latest_listing(epochs)}
+    snapshot = int(latest(SNAPSHOT, epochs) or 0)
+    kept = {*epochs_due(epochs), latest(LISTING, epochs)}
     return [
         (epoch, phase)
         for epoch in sorted(epochs, key=int)
-        if int(epoch) < latest and epoch not in due
+        if int(epoch) < snapshot and epoch not in kept
         for phase in sorted(epochs[epoch])
     ]
 
 
-def compact(
-    spark: SparkSession,
-    relations: SourceRelations,
-    ledger: Ledger,
-    *,
-    require_lock: Callable[[], None],
-) -> None:
-    """A snapshot has taken the place of all epochs; what the one before it did so for is gone.
+def compact(ledger: Ledger) -> None:
+    """Puts a snapshot in the place of all epochs, and drops what the snapshot before it replaced.
 
-    `require_lock` raises if the lock is no longer held: then nothing more is written or dropped.
+    Raises SourceError once the lock is lost: then nothing more is written or dropped.
     """
     before = ledger.epochs()
-    events = _kept(spark, ledger, before)
-    require_lock()
+    events = _kept(ledger, before)
+    ledger.require_lock()
     # Under the number of the last epoch that it copies: one that another run begins has a later
     # number, whatever the clocks say, and is never taken for one that this snapshot has.
     last = max(before, key=int)
     ledger.write_snapshot(last, events)
-    require_lock()
-    show_since(spark, relations, last)
-    require_lock()
+    ledger.require_lock()
+    show_since(ledger.spark, ledger.relations, last)
+    ledger.require_lock()
     ledger.drop(superseded(before))
-    _drop_rows(spark, relations, ledger, latest_snapshot(before), require_lock)
+    if (snapshot := latest(SNAPSHOT, before)) is not None:
+        _drop_rows(ledger, snapshot)
 
 
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
     """How many epochs were committed since the source was made."""
-    latest = latest_snapshot(epochs)
-    current = (on for epoch, on in epochs.items() if int(epoch) > int(latest or 0))
+    snapshot = latest(SNAPSHOT, epochs)
+    current = (on for epoch, on in epochs.items() if int(epoch) > int(snapshot or 0))
     found = sum(COMMIT in on and VOID not in on for on in current)
-    if latest is None:
+    if snapshot is None:
         return found
-    mark = ledger.snapshot(latest).where(F.col("of_phase") == SNAPSHOT).first()
+    mark = ledger.snapshot(snapshot).where(F.col("of_phase") == SNAPSHOT).first()
     return found + (mark["rows"] if mark is not None else 0)
 
 
-def _kept(spark: SparkSession, ledger: Ledger, epochs: Epochs) -> DataFrame:
+def _kept(ledger: Ledger, epochs: Epochs) -> DataFrame:
     """The events of the snapshot; with them one that counts the epochs committed so far."""
     of_object = Window.partitionBy("object")
-    counts, place = F.col("counts"), F.col("place")
-    hidden_before = F.max(F.when(counts & F.col("hides"), place["epoch"])).over(of_object)
+    counts, place, number = F.col("counts"), F.col("place"), F.col("place.epoch")
+    hidden_before = F.max(F.when(counts & F.col("hides"), number)).over(of_object)
     marked = (
         ledger.events()
         .withColumn("hidden_before", F.coalesce(hidden_before, F.lit(0)))
         .withColumn("latest", F.max("place").over(of_object))
         .withColumn("latest_counting", F.max(F.when(counts, place)).over(of_object))
     )
-    epoch = place["epoch"]
-    visible = (F.col("phase") == COMMIT) & (epoch >= F.col("hidden_before"))
-    hiding = counts & F.col("hides") & (epoch == F.col("hidden_before"))
+    visible = (F.col("phase") == COMMIT) & (number >= F.col("hidden_before"))
+    hiding = counts & F.col("hides") & (number == F.col("hidden_before"))
     decides = visible | hiding | (place == F.col("latest")) | (place == F.col("latest_counting"))
-    names = (*OBJECT_COLUMNS, "state", "rows", "rejects", "error", "at")
+    names = (*OBJECT_COLUMNS, "state", "rows", "rejects", "error", "at", "hides")
     kept = marked.where(F.coalesce(decides, F.lit(False))).select(
-        *names, "hides", F.col("epoch").alias("of_epoch"), F.col("phase").alias("of_phase")
+        *names, F.col("epoch").alias("of_epoch"), F.col("phase").alias("of_phase")
     )
     voids = ledger.voids().select(F.col("epoch").alias("of_epoch"), F.lit(VOID).alias("of_phase"))
-    mark = spark.range(1).select(
+    mark = ledger.spark.range(1).select(
         F.lit(committed_epochs(ledger, epochs)).cast("bigint").alias("rows"),
         F.lit(SNAPSHOT).alias("of_phase"),
     )
@@ -139,21 +129,17 @@ def _kept(spark: SparkSession, ledger: Ledger, epochs: Epochs) -> DataFrame:
     return together.unionByName(mark, allowMissingColumns=True)
 
 
-def _drop_rows(
-    spark: SparkSession,
-    relations: SourceRelations,
-    ledger: Ledger,
-    snapshot: str | None,
-    require_lock: Callable[[], None],
-) -> None:
-    """Rows that nobody has seen since that snapshot, or ever will again, are gone."""
-    if snapshot is None or (visible := _visible_in(ledger, snapshot)) is None:
+def _drop_rows(ledger: Ledger, snapshot: str) -> None:
+    """Drops the rows that nobody has seen since that snapshot, or ever will again."""
+    if (visible := _visible_in(ledger, snapshot)) is None:
         return
-    written = _written_epochs(spark, relations)
+    rows = ledger.relations.rows
+    written = [epoch for (epoch,) in list_partitions(ledger.spark, rows)]
     gone = [e for e in written if int(e) < int(snapshot) and e not in visible]
     for start in range(0, len(gone), PARTITIONS_AT_ONCE):
-        require_lock()
-        _drop_epochs(spark, relations, gone[start : start + PARTITIONS_AT_ONCE])
+        ledger.require_lock()
+        some = gone[start : start + PARTITIONS_AT_ONCE]
+        drop_partitions(ledger.spark, rows, [{EPOCH_COLUMN: epoch} for epoch in some])
 
 
 def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
@@ -167,13 +153,3 @@ def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
     if all(row["of_phase"] != SNAPSHOT for row in found):
         return None
     return {row["of_epoch"] for row in found if row["of_phase"] == COMMIT}
-
-
-def _written_epochs(spark: SparkSession, relations: SourceRelations) -> list[str]:
-    written = spark.sql(f"SHOW PARTITIONS {relations.rows}").collect()
-    return [row["partition"].partition("=")[2] for row in written]
-
-
-def _drop_epochs(spark: SparkSession, relations: SourceRelations, epochs: list[str]) -> None:
-    named = ", ".join(partition_sql({EPOCH_COLUMN: epoch}) for epoch in epochs)
-    spark.sql(f"ALTER TABLE {relations.rows} DROP IF EXISTS {named}")

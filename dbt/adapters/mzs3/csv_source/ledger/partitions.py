@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 
 def write_partition(
-    spark: SparkSession,
     frame: DataFrame,
     table: str,
     partition: Mapping[str, str],
     *,
     require_lock: Callable[[], None],
 ) -> int:
-    """The frame's rows are all there is in a partition that only this run writes; how many.
+    """Writes the frame's rows as a partition that only this run writes; how many they are.
 
     Columns go by position. Readers see the partition once the metastore lists it, which is one
     step, after all of its files are in place. The frame may read the same table.
@@ -36,8 +35,8 @@ def write_partition(
     since, and no partition is added to it. Nor is one if Spark does not report how many rows it
     has written, for which SparkJobError is raised.
     """
-    names = [*partition]
-    schema = spark.table(table).drop(*names).schema
+    spark = frame.sparkSession
+    schema = spark.table(table).drop(*partition).schema
     rows = frame.toDF(*(field.name for field in schema)).to(schema)
     counted = Observation()
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
@@ -45,19 +44,32 @@ def write_partition(
     rows.write.mode("overwrite").parquet(folder)
     written = int(observed(counted)["rows"])
     require_lock()
-    _add(spark, table, partition, folder)
+    add_partition(spark, table, partition, folder)
     return written
 
 
-def add_partition(spark: SparkSession, table: str, partition: Mapping[str, str]) -> None:
-    """The metastore has the partition, whatever is in its folder; safe to repeat."""
-    _add(spark, table, partition, partition_folder(spark, table, partition))
-
-
-def _add(spark: SparkSession, table: str, partition: Mapping[str, str], folder: str) -> None:
+def add_partition(
+    spark: SparkSession, table: str, partition: Mapping[str, str], folder: str | None = None
+) -> None:
+    """Adds the partition with whatever is in its folder; safe to repeat."""
     # One that an earlier version added stays where it is.
+    folder = folder or partition_folder(spark, table, partition)
     located = f"{partition_sql(partition)} LOCATION {quote_literal(folder)}"
     spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {located}")
+
+
+def list_partitions(spark: SparkSession, table: str) -> list[tuple[str, ...]]:
+    """The values of each partition that the metastore lists; they need no escapes in a path."""
+    rows = spark.sql(f"SHOW PARTITIONS {table}").collect()
+    return [tuple(part.partition("=")[2] for part in row["partition"].split("/")) for row in rows]
+
+
+def drop_partitions(
+    spark: SparkSession, table: str, partitions: Sequence[Mapping[str, str]]
+) -> None:
+    """Drops the partitions, files and all; safe to repeat."""
+    named = ", ".join(partition_sql(partition) for partition in partitions)
+    spark.sql(f"ALTER TABLE {table} DROP IF EXISTS {named}")
 
 
 def partition_sql(partition: Mapping[str, str]) -> str:
@@ -86,9 +98,10 @@ def location_of(
     names = [row["col_name"] for row in rows]
     # Columns may have these names too; they come first, and have a type. Of a partition, the
     # table's folder follows its own.
-    is_heading = [
-        row["col_name"].startswith("# Detailed") and not row["data_type"] for row in rows
-    ]
-    detailed = max(n for n, found in enumerate(is_heading) if found)
+    detailed = max(
+        n
+        for n, row in enumerate(rows)
+        if row["col_name"].startswith("# Detailed") and not row["data_type"]
+    )
     folder: str = rows[names.index("Location", detailed)]["data_type"]
     return folder.rstrip("/")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
-from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     NOTE,
     REFUSE,
@@ -20,26 +19,17 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     reconcile,
     waiting_notes,
 )
-from dbt.adapters.mzs3.csv_source.listing.scan import (
-    ObjectListing,
-    Start,
-    listed_objects,
-    listing_start,
-)
-from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.listing.scan import ObjectListing, listed_objects
+from dbt.adapters.mzs3.csv_source.listing.start import Start, listing_start
 from dbt.adapters.mzs3.csv_source.report import objects_hint
-from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import held, persisted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-
-SAMPLE_ONE_IN = 4096
-"""How many objects on record each one stands for by which a listing is cut into pieces."""
+    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
@@ -90,11 +80,7 @@ class EpochPlan:
 
 @contextmanager
 def new_objects(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    ledger: Ledger,
-    announced: DataFrame | None = None,
+    run: SourceRun, ledger: Ledger, announced: DataFrame | None = None
 ) -> Iterator[EpochPlan]:
     """The matching objects that a run is to take; listed once, a page at most by the driver.
 
@@ -103,40 +89,30 @@ def new_objects(
     told of, with the columns of the listing; they come beside it, or in its place where the source
     does not list.
     """
+    definition = run.definition
     start = listing_start(ledger, definition)
-    listed = candidate_objects(spark, definition, connection, ledger, start, announced)
+    listed = _candidates(run, ledger, start, announced)
     candidates = listed.objects
     known = start.limit(ledger.objects(), definition, announced)
     mode = definition.intake.on_overwrite
-    complete = definition.discovery.bucket_scan
     with ExitStack() as stack:
         if definition.intake.is_limited and not listed.at_hand:
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
-        decided = reconcile(candidates, known, mode, complete=complete)
-        decided = stack.enter_context(held(spark, decided, few=listed.at_hand))
+        decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
+        decided = stack.enter_context(held(decided, few=listed.at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
         yield replace(_batch(definition, decided), full_since=start.full_since)
 
 
-def candidate_objects(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    ledger: Ledger,
-    start: Start,
-    announced: DataFrame | None = None,
+def _candidates(
+    run: SourceRun, ledger: Ledger, start: Start, announced: DataFrame | None
 ) -> ObjectListing:
     """Every object once, as it was last seen."""
-
-    def known() -> tuple[list[str], int]:
-        bucket = f"s3://{definition.location.bucket}/"
-        return [uri.removeprefix(bucket) for uri in ledger.sample(SAMPLE_ONE_IN)], SAMPLE_ONE_IN
-
-    listed = listed_objects(spark, definition, connection, after=start.after, known=known)
+    listed = listed_objects(run, after=start.after, ledger=ledger)
     if announced is None:
         return listed
-    if not definition.discovery.bucket_scan:
+    if not run.definition.discovery.bucket_scan:
         return replace(listed, objects=announced)
     last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
     both = listed.objects.unionByName(announced).groupBy("object").agg(last.alias("last"))
@@ -199,30 +175,3 @@ def _overwritten_text(source: str, found: Any) -> str:
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
         f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )
-
-
-@dataclass(frozen=True)
-class Pending:
-    """Objects that are to be taken, whatever limits a run has, and their bytes in S3."""
-
-    objects: int
-    bytes: int
-
-
-def read_pending(
-    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
-) -> Pending:
-    """What is listed now and not in the ledger as done with. Raises SourceError."""
-    ship_executor_code()
-    relations = relations_of(definition)
-    with reading(spark, definition.name):
-        if not spark.catalog.tableExists(relations.ledger):
-            listed = listed_objects(spark, definition, connection).objects
-            size = F.coalesce(F.sum("size"), F.lit(0))
-            found = listed.agg(F.count(F.lit(1)).alias("objects"), size.alias("bytes")).first()
-            return Pending(found["objects"], found["bytes"])
-        ledger = Ledger(spark, relations)
-        with new_objects(spark, definition, connection, ledger) as batch:
-            return Pending(
-                batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes
-            )

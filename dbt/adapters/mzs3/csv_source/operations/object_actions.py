@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     COMMIT,
     FETCHED,
@@ -25,9 +26,9 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     SKIPPED,
     is_visible_sql,
 )
-from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, next_epoch, unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S
-from dbt.adapters.mzs3.csv_source.operation import changing, relations_of, require_ledger
+from dbt.adapters.mzs3.csv_source.operation import changing, require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
@@ -94,7 +95,7 @@ def act(
     was written.
     """
     wanted = read_wanted(action.value, names, definition.location)
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     with changing(spark, definition, wait_s=wait_s) as lock:
         require_ledger(spark, relations, name)
         ledger = Ledger(spark, relations, lock)
@@ -108,7 +109,7 @@ def act(
             with persisted(_events(action, fitting)) as events:
                 count = events.count()
                 lock.require()
-                ledger.write_note(next_epoch(ledger.epochs()), events)
+                ledger.write_note(events)
             # Who took it meanwhile may have compacted, and looks at nothing from before that.
             lock.require("the decision may not count, as s3_source_status shows")
     return ActionResult(name, action, count, rows)

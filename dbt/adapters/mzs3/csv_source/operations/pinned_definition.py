@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
-from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.relations import read_pinned
-from dbt.adapters.mzs3.csv_source.report import NO_LOG
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
 if TYPE_CHECKING:
@@ -130,14 +129,14 @@ def read_purified(
     """
     name = definition.name
     with reading(spark, name):
-        stored = read_pinned(spark, relations_of(definition), name)
+        stored = read_pinned(spark, definition.relations, name)
     if stored is not None:
         pinned = PinnedDefinition.from_json(stored)
         return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
-    stop = Cancellation(name)
+    run = SourceRun(spark, definition, connection)
     try:
-        with open_inbox(definition, connection, stop, NO_LOG) as inbox:
-            found = purify_now(definition, connection, stop, inbox)
+        with open_inbox(run) as inbox:
+            found = purify_now(run, inbox)
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc
     return Purified(definition, found, False)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.ledger.events import is_visible_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import relations_of
 from dbt.adapters.mzs3.csv_source.relations import (
     PINNED_PROPERTY,
     SourceRelations,
@@ -34,7 +33,7 @@ def reset_source(
     Raises SourceError, with nothing dropped, if there are rows and the source's objects are moved
     or deleted once they are ingested: the rows may be all there is left of them.
     """
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     action = definition.discovery.after_commit.action
     _require_own(spark, relations, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):

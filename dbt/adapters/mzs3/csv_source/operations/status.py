@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import FAILED, OPEN_STATES, is_visible_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import reading, relations_of
+from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class SourceStatus:
 
 def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
     """How the source stands now; waits for nobody, and writes nothing. Raises SourceError."""
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     with reading(spark, name):
         if not spark.catalog.tableExists(relations.ledger):
             return SourceStatus(name, NEVER)
