@@ -88,7 +88,7 @@ def growing(lake, watched):
 
 
 def later(monkeypatch, hours):
-    now = csv_source_scan.time.time() + hours * 3600
+    now = start.time.time() + hours * 3600
     monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: now))
 
 
