@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.operations import object_actions
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
-from dbt.adapters.mzs3.csv_source.operations.reset import drop_source
+from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
 from dbt.adapters.mzs3.csv_source.relations import (
     SourceRelations,
     foreign_views,
@@ -106,7 +106,7 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
         f"lake.orders: raw.orders{suffix} was not made by this source. Drop it, or give the "
         "source another schema or identifier"
     )
-    assert error_of(drop_source, spark, RELATIONS, "lake.orders") == (
+    assert error_of(reset_source, spark, parse()) == (
         f"lake.orders: raw.orders{suffix} was not made by this source; nothing is dropped. Give "
         "the source another schema or identifier"
     )
@@ -209,7 +209,7 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):
     lock = held_by(monkeypatch, None)
-    assert error_of(drop_source, metastore(), RELATIONS, "lake.orders", lock) == (
+    assert error_of(reset_source, metastore(), parse(), lock) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "nothing is dropped. Run again"
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
@@ -25,8 +26,6 @@ from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, 
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
-    needs_object,
-    purify,
     purify_found,
 )
 from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
@@ -139,11 +138,10 @@ def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
 
     `inbox` is that of the source's queue, if it has one; its messages stay in the queue.
     """
-    if needs_object(run.definition):
-        pinned = purify_found(run.definition, _discover_header(run, inbox))
-    else:
-        pinned = purify(run.definition, None)
-    _require_free_name(run.definition, pinned)
+    definition = run.definition
+    discovers = definition.header is HeaderMode.DISCOVER
+    pinned = purify_found(definition, _discover_header(run, inbox) if discovers else None)
+    _require_free_name(definition, pinned)
     return pinned
 
 

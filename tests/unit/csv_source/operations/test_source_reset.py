@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
+from csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source.operations import reset
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 
-RELATIONS = SourceRelations("raw", "orders")
 IN_ORDER = ["source", "objects", "rejects", "ledger", "rows"]
 
 
@@ -24,7 +23,7 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
     spark = SimpleNamespace(sql=lambda text: dropped.append(text.split(" ")[-1]))
     lock = SimpleNamespace(require=require)
     if until == len(IN_ORDER):
-        reset.drop_source(spark, RELATIONS, "lake.orders", lock)
+        reset.reset_source(spark, parse(), lock)
     else:
         outcome = (
             "nothing is dropped"
@@ -32,5 +31,5 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
             else "the source is dropped in part, and nothing more"
         )
         with pytest.raises(SourceError, match=f"^{outcome}$"):
-            reset.drop_source(spark, RELATIONS, "lake.orders", lock)
-    assert dropped == [getattr(RELATIONS, name) for name in IN_ORDER[:until]]
+            reset.reset_source(spark, parse(), lock)
+    assert dropped == [getattr(parse().relations, name) for name in IN_ORDER[:until]]

@@ -28,22 +28,33 @@ _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 def reset_source(
     spark: SparkSession, definition: SourceDefinition, lock: SourceLock | None = None
 ) -> None:
-    """As `drop_source`, for a source whose rows can be had from S3 again.
+    """Drops the source from Spark, but for its schema and its lock, which the caller holds.
 
-    Raises SourceError, with nothing dropped, if there are rows and the source's objects are moved
-    or deleted once they are ingested: the rows may be all there is left of them.
+    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
+    if there are rows and the source's objects are moved or deleted once they are ingested: the
+    rows may be all there is left of them. Raises it once the lock is no longer held, as what is
+    there by then may be of who took it. The rows go last: if this dies on the way, the source says
+    that its state is lost, and to be reset again; it ingests nothing twice.
     """
     name, relations = definition.name, definition.relations
-    action = definition.discovery.after_commit.action
     _require_own(spark, relations, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):
+        action = definition.discovery.after_commit.action
         raise SourceError(
             f"{name}: with after_commit: {action.value}, objects are no longer in the location "
             "once they are ingested, and the rows of this source may be all that is left of them; "
             "nothing is dropped. To go on, put the objects back into the location, or accept that "
             "their rows are lost, and declare after_commit: keep until they are ingested again"
         )
-    drop_source(spark, relations, name, lock)
+    views = (relations.source, relations.objects, relations.rejects)
+    drops = [f"VIEW IF EXISTS {view}" for view in views]
+    drops += [f"TABLE IF EXISTS {table}" for table in (relations.ledger, relations.rows)]
+    outcome = "nothing is dropped"
+    for drop in drops:
+        if lock is not None:
+            lock.require(outcome)
+        spark.sql(f"DROP {drop}")
+        outcome = "the source is dropped in part, and nothing more"
 
 
 def ingested_after_reset(discovery: Discovery) -> str:
@@ -53,29 +64,6 @@ def ingested_after_reset(discovery: Discovery) -> str:
     if discovery.empties_location:
         return "what is still in the location"
     return "every object again"
-
-
-def drop_source(
-    spark: SparkSession, relations: SourceRelations, source: str, lock: SourceLock | None = None
-) -> None:
-    """Nothing of the source is left in Spark but its schema and its lock, which the caller holds.
-
-    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's; and
-    once the lock is no longer held, as what is there by then may be of who took it.
-    The rows go last: if this dies on the way, the source says that its state is lost, and to be
-    reset again; it ingests nothing twice.
-    """
-    _require_own(spark, relations, source)
-    views = [
-        f"VIEW IF EXISTS {v}" for v in (relations.source, relations.objects, relations.rejects)
-    ]
-    tables = [f"TABLE IF EXISTS {table}" for table in (relations.ledger, relations.rows)]
-    outcome = "nothing is dropped"
-    for relation in views + tables:
-        if lock is not None:
-            lock.require(outcome)
-        spark.sql(f"DROP {relation}")
-        outcome = "the source is dropped in part, and nothing more"
 
 
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
@@ -89,18 +77,14 @@ def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
 
 
 def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -> None:
-    if strangers := _strangers(spark, relations):
+    strangers = foreign_views(relations, read_views(spark, relations))
+    if read_properties(spark, relations.rows, PINNED_PROPERTY) == {}:
+        strangers.append(relations.shown("__rows"))
+    ledger = relations.ledger
+    if spark.catalog.tableExists(ledger) and not {*spark.table(ledger).columns} >= _LEDGER_HAS:
+        strangers.append(relations.shown("__ledger"))
+    if strangers:
         raise SourceError(
             f"{source}: {', '.join(strangers)} was not made by this source; nothing is dropped. "
             "Give the source another schema or identifier"
         )
-
-
-def _strangers(spark: SparkSession, relations: SourceRelations) -> list[str]:
-    exists = spark.catalog.tableExists
-    found = foreign_views(relations, read_views(spark, relations))
-    if read_properties(spark, relations.rows, PINNED_PROPERTY) == {}:
-        found.append(relations.shown("__rows"))
-    if exists(relations.ledger) and not set(spark.table(relations.ledger).columns) >= _LEDGER_HAS:
-        found.append(relations.shown("__ledger"))
-    return found
