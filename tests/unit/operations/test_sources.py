@@ -13,8 +13,9 @@ from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.operations import sources
 from dbt.adapters.mzs3.project.variables import (
+    LISTING_VARIABLE,
     is_set,
-    sources_to_list,
+    named_sources,
     sources_to_refresh,
     variable,
 )
@@ -155,7 +156,7 @@ def test_a_full_refresh_is_of_the_sources_that_the_variable_names(
     adapter.config.args.FULL_REFRESH = False
     assert sources_to_refresh(adapter) == frozenset()
     adapter.config.cli_vars = {"mzs3_full_listing": value}
-    assert sources_to_list(adapter) == refreshed
+    assert named_sources(adapter, LISTING_VARIABLE) == refreshed
 
 
 @pytest.mark.parametrize("value", [5, {"lake": "orders"}, ["lake.orders", 5]])
@@ -166,7 +167,10 @@ def test_a_variable_that_is_no_list_of_names(adapter: Any, value: Any) -> None:
         f"the variable mzs3_full_refresh_sources {says} {value!r}"
     )
     adapter.config.cli_vars = {"mzs3_full_listing": value}
-    assert error_of(sources_to_list, adapter) == f"the variable mzs3_full_listing {says} {value!r}"
+    assert (
+        error_of(named_sources, adapter, LISTING_VARIABLE)
+        == f"the variable mzs3_full_listing {says} {value!r}"
+    )
 
 
 def test_a_variable_that_names_no_source(adapter: Any) -> None:
@@ -211,6 +215,6 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
     monkeypatch.setattr(sources, "_session_and_definition", lambda _, node: (node.name, None))
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
-    monkeypatch.setattr(sources, "_say", said.append)
+    monkeypatch.setattr(sources, "_say", said.extend)
     assert error_of(sources.show_status, adapter, None) == "lake.items: broken"
     assert said == ["orders"]

@@ -13,7 +13,7 @@ from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.project import shard_sources, source_runs
+from dbt.adapters.mzs3.project import shard_sources, sources
 
 
 def source(table: str, kind: str = "persist_shard") -> Any:
@@ -48,7 +48,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(source_runs, "isolated_session", lambda *_: session)
+    monkeypatch.setattr(sources, "isolated_session", lambda *_: session)
     monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(

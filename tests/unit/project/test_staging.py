@@ -10,7 +10,7 @@ from dbt_common.invocation import reset_invocation_id
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.project import source_runs, staging
+from dbt.adapters.mzs3.project import source_runs, sources, staging
 from dbt.adapters.mzs3.response import Remains
 
 
@@ -64,9 +64,7 @@ def adapter(cancelled):
 @pytest.fixture
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
-    monkeypatch.setattr(
-        source_runs, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int)
-    )
+    monkeypatch.setattr(sources, "isolated_session", lambda *_: SimpleNamespace(interruptAll=int))
 
     def put(action):
         def ingest(session, definition, connection, **options):
@@ -126,7 +124,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(source_runs, "isolated_session", lambda *_: session)
+    monkeypatch.setattr(sources, "isolated_session", lambda *_: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
@@ -13,8 +13,7 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.connections import as_dbt_error
-from dbt.adapters.mzs3.credentials import require_session
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.operation import changing, unlock
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import purified_lines, read_purified
@@ -24,19 +23,18 @@ from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
+    open_session,
     selected_sources,
     source_definition,
     source_name,
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
-from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = AdapterLogger("mzs3")
 
-_Result = TypeVar("_Result")
 _A_SOURCE = "a source or a table of one, such as lake or lake.orders"
 _A_TABLE = "a table of a source, such as lake.orders"
 
@@ -48,50 +46,50 @@ def ingest(adapter: Any, select: Any) -> None:
 
 def show_status(adapter: Any, select: Any) -> None:
     """A table of the selected sources, or of all."""
-    names = selection("s3_source_status", select)
-    sources = selected_sources(adapter.get_macro_resolver(), names)
     statuses: list[SourceStatus] = []
+
+    def read(node: Any) -> None:
+        statuses.append(read_status(*_session_and_definition(adapter, node)))
+
     try:
-        _each(
-            sources,
-            lambda node: statuses.append(read_status(*_session_and_definition(adapter, node))),
-        )
+        _each(adapter, "s3_source_status", select, read)
     finally:
         # One source that is broken does not hide how the others are.
-        for line in status_table(statuses) if statuses else ():
-            _say(line)
+        _say(status_table(statuses) if statuses else [])
 
 
 def show_purified(adapter: Any, select: Any) -> None:
     """The purified definition of the selected sources, or of all."""
-    names = selection("purify_s3_sources", select)
 
     def show(node: Any) -> None:
         session, definition = _session_and_definition(adapter, node)
         connection = adapter.config.credentials.connections[definition.aws_connection]
         purified = read_purified(session, definition, connection)
-        for line in purified_lines(purified, declared_external(node)):
-            _say(line)
+        _say(purified_lines(purified, declared_external(node)))
 
-    _each(selected_sources(adapter.get_macro_resolver(), names), show)
+    _each(adapter, "purify_s3_sources", select, show)
 
 
 def act_on_objects(adapter: Any, action: ObjectAction, source: Any, objects: Any) -> None:
     """Retry, skip or retract objects of one source."""
+    names = [objects] if isinstance(objects, str) else objects
+    if isinstance(names, (list, tuple)) and names:
+        wrong = [name for name in names if not isinstance(name, str)]
+        problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
+    else:
+        what = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv']"
+        problems = [f"objects must be {what}, not {objects!r}"]
     with _our_errors():
-        table, names = _table_and_objects(action.value, source, objects)
-        node = _one_source(adapter, table)
+        node = _one_source(adapter, action.value, source, problems)
         session, definition = _session_and_definition(adapter, node)
-        acted = act(session, definition, action, names)
-    _say(acted.line())
+        acted = act(session, definition, action, list(names))
+    _say([acted.line()])
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     with _our_errors():
-        if problem := _table_problem(source):
-            raise ConfigError("reset_s3_source", [problem])
-        node = _one_source(adapter, source)
+        node = _one_source(adapter, "reset_s3_source", source)
         definition = source_definition(node, adapter.config.credentials.connections)
         name, then = definition.name, ingested_after_reset(definition.discovery)
         if confirm is not True:
@@ -102,57 +100,43 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
         session, definition = _session_and_definition(adapter, node)
         with changing(session, definition) as lock:
             reset_source(session, definition, lock)
-    _say(f"{name}: reset; the next run ingests {then}")
+    _say([f"{name}: reset; the next run ingests {then}"])
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
     """Take the lock of one source away from whoever has it."""
     with _our_errors():
-        if problem := _table_problem(source):
-            raise ConfigError("unlock_s3_source", [problem])
-        owner = unlock(*_session_and_definition(adapter, _one_source(adapter, source)))
+        node = _one_source(adapter, "unlock_s3_source", source)
+        owner = unlock(*_session_and_definition(adapter, node))
     had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
-    _say(f"{source}: unlocked; {had} had the lock")
+    _say([f"{source}: unlocked; {had} had the lock"])
 
 
 def selection(operation: str, select: Any) -> list[str] | None:
     """One name or several; None is all. Raises DbtRuntimeError with all that are none."""
     if select is None:
         return None
-    if isinstance(select, str):
-        return [select]
-    with _our_errors():
-        if not isinstance(select, (list, tuple)):
-            problem = f"select must be {_A_SOURCE}, or a list of them, not {select!r}"
-            raise ConfigError(operation, [problem])
-        if not select:
-            raise ConfigError(operation, ["select is empty; leave it out for all sources"])
-        wrong = [name for name in select if not isinstance(name, str)]
-        if wrong:
-            problems = [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
-            raise ConfigError(operation, problems)
-    return list(select)
-
-
-def _table_and_objects(operation: str, source: Any, objects: Any) -> tuple[str, list[str]]:
-    problems = [problem] if (problem := _table_problem(source)) else []
-    names = [objects] if isinstance(objects, str) else objects
-    what = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv']"
-    if not isinstance(names, (list, tuple)) or not names:
-        problems.append(f"objects must be {what}, not {objects!r}")
+    names = [select] if isinstance(select, str) else select
+    problems = []
+    if not isinstance(names, (list, tuple)):
+        problems.append(f"select must be {_A_SOURCE}, or a list of them, not {select!r}")
+    elif not names:
+        problems.append("select is empty; leave it out for all sources")
     else:
         wrong = [name for name in names if not isinstance(name, str)]
-        problems += [f"each of objects must be a text, not {name!r}" for name in wrong]
+        problems += [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
+    with _our_errors():
+        if problems:
+            raise ConfigError(operation, problems)
+    return list(names)
+
+
+def _one_source(adapter: Any, operation: str, table: Any, problems: Sequence[str] = ()) -> Any:
+    """The node of a source's table. Raises ConfigError, with the problems of other arguments."""
+    if not isinstance(table, str):
+        problems = [f"source must be {_A_TABLE}, not {table!r}", *problems]
     if problems:
         raise ConfigError(operation, problems)
-    return source, list(names)
-
-
-def _table_problem(source: Any) -> str | None:
-    return None if isinstance(source, str) else f"source must be {_A_TABLE}, not {source!r}"
-
-
-def _one_source(adapter: Any, table: str) -> Any:
     found = selected_sources(adapter.get_macro_resolver(), [table])
     if [source_name(node) for node in found] == [table]:
         return found[0]
@@ -163,27 +147,25 @@ def _one_source(adapter: Any, table: str) -> Any:
 def _session_and_definition(adapter: Any, node: Any) -> tuple[SparkSession, SourceDefinition]:
     credentials = adapter.config.credentials
     definition = source_definition(node, credentials.connections)
-    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-    session = isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
-    return session, definition
+    return open_session(credentials, definition.name), definition
 
 
-def _each(sources: Sequence[Any], action: Callable[[Any], _Result]) -> list[_Result]:
-    """What the action gives for each source; raises DbtRuntimeError with the errors of all."""
-    results, errors = [], []
-    for node in sources:
+def _each(adapter: Any, operation: str, select: Any, action: Callable[[Any], None]) -> None:
+    """Does this with each selected source; raises DbtRuntimeError with the errors of all."""
+    errors = []
+    for node in selected_sources(adapter.get_macro_resolver(), selection(operation, select)):
         try:
-            results.append(action(node))
+            action(node)
         except Mzs3Error as exc:
             logger.debug(traceback.format_exc())
             errors.append(str(exc))
     if errors:
         raise DbtRuntimeError("\n".join(errors))
-    return results
 
 
-def _say(line: str) -> None:
-    fire_event(Note(msg=line))
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        fire_event(Note(msg=line))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
@@ -19,13 +18,10 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     with_ingested,
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import source_definition, source_of
+from dbt.adapters.mzs3.project.sources import open_session, source_definition, source_of
 from dbt.adapters.mzs3.project.variables import is_set
-from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
@@ -71,7 +67,7 @@ def freshness_from_s3(
             _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
         )
         if tells_pending:
-            session = _session(adapter.config.credentials, definition)
+            session = open_session(adapter.config.credentials, definition.name)
             pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
     except Mzs3Error as exc:
@@ -85,13 +81,8 @@ def _freshness(
     discovery = definition.discovery
     if discovery.bucket_scan and not discovery.empties_location:
         return read_freshness(definition, connection)
-    session = _session(credentials, definition)
+    session = open_session(credentials, definition.name)
     ingested = read_ingested_freshness(session, definition)
     if not discovery.bucket_scan:
         return ingested
     return with_ingested(read_freshness(definition, connection), ingested)
-
-
-def _session(credentials: Any, definition: SourceDefinition) -> SparkSession:
-    require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)

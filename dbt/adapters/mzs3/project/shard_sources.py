@@ -5,23 +5,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
-from dbt.adapters.mzs3.project.sources import (
-    declared_external,
-    is_or_resembles,
-    needed_sources,
-    source_name,
-    source_of,
+from dbt.adapters.mzs3.project.source_runs import (
+    SourcesOfNode,
+    is_empty_run,
+    source_of_relation,
+    sources_read_by,
 )
+from dbt.adapters.mzs3.project.sources import declared_external, is_or_resembles, source_name
 from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 logger = AdapterLogger("mzs3")
 
@@ -35,9 +38,8 @@ def read_shards_for_node(adapter: Any, node: Any) -> None:
     As many of them are read at a time as the profile has threads. Raises DbtRuntimeError with the
     errors of its sources, to every node that needs them.
     """
-    if reads_sources(adapter, node):
-        how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
-        _read_all(adapter, needed_sources(adapter.get_macro_resolver(), node, is_shard), how)
+    how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
+    _read_all(adapter, sources_read_by(adapter, node, is_shard), how)
 
 
 def make_shard_relation(adapter: Any, relation: Any) -> bool:
@@ -46,12 +48,9 @@ def make_shard_relation(adapter: Any, relation: Any) -> bool:
     For what asks for a source's columns before it is read: unit tests, and macros that run while a
     model is compiled. Raises DbtRuntimeError with the source's error.
     """
-    manifest = adapter.get_macro_resolver()
-    source = None if manifest is None else source_of(manifest, relation, is_shard)
-    if source is None:
-        return False
-    _read_all(adapter, [source], _How.IF_MISSING)
-    return True
+    found = source_of_relation(adapter, relation, is_shard)
+    _read_all(adapter, found, _How.IF_MISSING)
+    return bool(found)
 
 
 def is_shard(node: Any) -> bool:
@@ -76,28 +75,26 @@ class _How(Enum):
 def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
     if sources:
         run = SourcesOfNode(adapter)
-        run.each(sources, how, lambda node: _error_of(run, node, how))
+        run.each(sources, how, lambda node: _read_source(run, node, how))
 
 
-def _error_of(run: SourcesOfNode, node: Any, how: _How) -> str | None:
-    name = source_name(node)
-    try:
-        require_session(run.credentials.method, f"{name}: a source of type {TYPE}")
-        source = shard_source(node, run.credentials.connections)
-    except Mzs3Error as exc:  # which names the source
-        return str(exc)
-    try:
-        _read(run, node, source, how)
-    except Mzs3Error as exc:
-        return f"{name}: {exc}"
-    except SPARK_FAILURES as exc:
-        return f"{name}: {explain(exc)}"
-    return None
-
-
-def _read(run: SourcesOfNode, node: Any, source: ShardSource, how: _How) -> None:
+def _read_source(run: SourcesOfNode, node: Any, how: _How) -> None:
+    source = shard_source(node, run.credentials.connections)
     connection = run.credentials.connections[source.aws_connection]
-    session = run.session()
+    session = run.session(source.name, TYPE)
+    try:
+        _read(session, node, source, connection, how)
+    except (Mzs3Error, *SPARK_FAILURES) as exc:
+        raise Mzs3Error(f"{source.name}: {explain(exc)}") from exc
+
+
+def _read(
+    session: SparkSession,
+    node: Any,
+    source: ShardSource,
+    connection: AwsConnection,
+    how: _How,
+) -> None:
     place = (node.schema, node.identifier)
     # One at a time: no rows must not come in the place of those that another has just read.
     with _locks_guard:

@@ -12,10 +12,15 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.mzs3.project.sources import source_name
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.project.sources import (
+    needed_sources,
+    open_session,
+    source_name,
+    source_of,
+)
 from dbt.adapters.mzs3.project.together import Attempts, run_together
 from dbt.adapters.mzs3.response import INTERRUPTED
-from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,11 +30,23 @@ logger = AdapterLogger("mzs3")
 _attempts = Attempts()
 
 
-def reads_sources(adapter: Any, node: Any) -> bool:
-    """Whether the node needs sources' rows: a unit test has its own, a clone another target's."""
+def sources_read_by(adapter: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
+    """The wanted sources whose rows the node needs.
+
+    None of a unit test, which has rows of its own, nor of a clone, which has another target's.
+    """
+    manifest = adapter.get_macro_resolver()
     is_clone = getattr(adapter.config.args, "which", None) == "clone"
-    has_manifest = adapter.get_macro_resolver() is not None
-    return has_manifest and node.resource_type != "unit_test" and not is_clone
+    if manifest is None or node.resource_type == "unit_test" or is_clone:
+        return []
+    return needed_sources(manifest, node, is_wanted)
+
+
+def source_of_relation(adapter: Any, relation: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
+    """The wanted source that is this relation, if there is one."""
+    manifest = adapter.get_macro_resolver()
+    source = None if manifest is None else source_of(manifest, relation, is_wanted)
+    return [] if source is None else [source]
 
 
 def is_empty_run(adapter: Any) -> bool:
@@ -50,13 +67,11 @@ class SourcesOfNode:
         if self.credentials.method == "session":
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
-    def each(
-        self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], str | None]
-    ) -> None:
-        """The action is tried with every source, once in a run of dbt for each `how`.
+    def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
+        """Tries the action with every source, once in a run of dbt for each `how`.
 
-        It returns the source's error, which is kept for every node. Raises DbtRuntimeError with
-        all errors, after all were tried; what the action raises is an error of ours.
+        A source's error is kept for every node. Raises DbtRuntimeError with all errors, after all
+        were tried; what the action raises that is no Mzs3Error is a defect.
         """
         try:
             run_together(
@@ -73,11 +88,9 @@ class SourcesOfNode:
                 self._connections.remains.say(errors)
             raise DbtRuntimeError(errors)
 
-    def session(self) -> SparkSession:
-        """A new session, which stops with the others."""
-        session = isolated_session(
-            self.credentials.server_side_parameters, self.credentials.executor_timeout
-        )
+    def session(self, source: str, kind: str) -> SparkSession:
+        """A new session for the source, which stops with the others."""
+        session = open_session(self.credentials, source, kind)
         self._sessions.append(session)
         return session
 
@@ -85,19 +98,22 @@ class SourcesOfNode:
         for session in list(self._sessions):
             session.interruptAll()
 
-    def _once(self, source: Any, how: Hashable, action: Callable[[Any], str | None]) -> None:
+    def _once(self, source: Any, how: Hashable, action: Callable[[Any], None]) -> None:
         work = partial(_error_of, source, action)
         error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
         if error is not None:
             self._errors.append(error)
 
 
-def _error_of(source: Any, action: Callable[[Any], str | None]) -> str | None:
+def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:
     try:
-        return action(source)
+        action(source)
+    except Mzs3Error as exc:
+        return str(exc)
     except Exception as exc:  # noqa: BLE001 - nothing may be tried again for every node
         logger.debug(traceback.format_exc())
         return (
             f"{source_name(source)}: {type(exc).__name__}: {exc}. This is a defect, please report "
             "it with the log of dbt"
         )
+    return None

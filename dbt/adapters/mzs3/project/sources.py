@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def is_csv_source(node: Any) -> bool:
+    """Whether a source's node is an S3 CSV source, or declares what was meant to be one."""
+    return is_or_resembles(node, TYPE)
+
+
+def is_or_resembles(node: Any, kind: str) -> bool:
+    """Whether the node's `external.type` is this one, or, for what is in S3, nearly.
+
+    One that is nearly ours is taken as such, so that whoever reads it gets the error.
+    """
+    external = declared_external(node)
+    given = str(external.get("type"))
+    in_s3 = str(external.get("location")).startswith(SCHEME)
+    return given == kind or (in_s3 and is_near_miss(given, kind))
+
+
+def declared_external(node: Any) -> Mapping[str, Any]:
+    """What stands under `external` of the node."""
+    if node.external is None:
+        return {}
+    external: Mapping[str, Any] = node.external.to_dict(omit_none=True)
+    return external
 
 
 def needed_sources(
-    manifest: Any, node: Any, wanted: Callable[[Any], bool] | None = None
+    manifest: Any, node: Any, is_wanted: Callable[[Any], bool] = is_csv_source
 ) -> list[Any]:
-    """The sources that a node's SQL reads, directly or by way of ephemeral models.
-
-    Those that are `wanted`, which are S3 CSV sources unless it says otherwise.
-    """
-    is_wanted = wanted or is_csv_source
+    """The wanted sources that a node's SQL reads, directly or by way of ephemeral models."""
     found: dict[str, Any] = {}
     seen: set[str] = set()
     waiting = list(node.depends_on.nodes)
@@ -60,12 +85,10 @@ def selected_sources(manifest: Any, select: str | Iterable[str] | None) -> list[
     return list(chosen.values())
 
 
-def source_of(manifest: Any, relation: Any, wanted: Callable[[Any], bool] | None = None) -> Any:
-    """The node of the source that is this relation; None if the relation is none.
-
-    Of those that are `wanted`, which are S3 CSV sources unless it says otherwise.
-    """
-    is_wanted = wanted or is_csv_source
+def source_of(
+    manifest: Any, relation: Any, is_wanted: Callable[[Any], bool] = is_csv_source
+) -> Any:
+    """The node of the wanted source that is this relation; None if the relation is none."""
     place = (relation.schema, relation.identifier)
     nodes = (node for node in manifest.sources.values() if is_wanted(node))
     return next((node for node in nodes if (node.schema, node.identifier) == place), None)
@@ -91,28 +114,10 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
     )
 
 
-def is_csv_source(node: Any) -> bool:
-    """Whether a source's node is an S3 CSV source, or declares what was meant to be one."""
-    return is_or_resembles(node, TYPE)
-
-
-def is_or_resembles(node: Any, kind: str) -> bool:
-    """Whether the node's `external.type` is this one, or, for what is in S3, nearly.
-
-    One that is nearly ours is taken as such, so that whoever reads it gets the error.
-    """
-    external = declared_external(node)
-    given = str(external.get("type"))
-    in_s3 = str(external.get("location")).startswith(SCHEME)
-    return given == kind or (in_s3 and is_near_miss(given, kind))
-
-
-def declared_external(node: Any) -> Mapping[str, Any]:
-    """What stands under `external` of the node."""
-    if node.external is None:
-        return {}
-    external: Mapping[str, Any] = node.external.to_dict(omit_none=True)
-    return external
+def open_session(credentials: Any, source: str, kind: str = TYPE) -> SparkSession:
+    """A session of its own for a source. Raises SparkJobError if the profile's method has none."""
+    require_session(credentials.method, f"{source}: a source of type {kind}")
+    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
 
 
 def _unknown_text(wanted: str, by_name: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -12,25 +13,27 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, reads_sources
+from dbt.adapters.mzs3.project.source_runs import (
+    SourcesOfNode,
+    is_empty_run,
+    source_of_relation,
+    sources_read_by,
+)
 from dbt.adapters.mzs3.project.sources import (
-    needed_sources,
+    is_csv_source,
     selected_sources,
     source_definition,
     source_name,
-    source_of,
 )
 from dbt.adapters.mzs3.project.variables import (
+    LISTING_VARIABLE,
     REFRESH_VARIABLE,
     is_full_refresh,
-    listed_in_full,
-    sources_to_list,
+    named_sources,
     sources_to_refresh,
 )
 
@@ -44,8 +47,7 @@ def stage_for_node(adapter: Any, node: Any) -> None:
     As many of them at a time as the profile has threads. Raises DbtRuntimeError with the errors
     of its sources, to every node that needs them.
     """
-    if reads_sources(adapter, node):
-        _stage_all(adapter, needed_sources(adapter.get_macro_resolver(), node))
+    _stage_all(adapter, sources_read_by(adapter, node, is_csv_source))
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
@@ -54,12 +56,9 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
     For what asks for a source's columns before anything is ingested: unit tests, and macros that
     run while a model is compiled. Raises DbtRuntimeError with the source's error.
     """
-    manifest = adapter.get_macro_resolver()
-    source = None if manifest is None else source_of(manifest, relation)
-    if source is None:
-        return False
-    _stage_all(adapter, [source], create_only=True)
-    return True
+    found = source_of_relation(adapter, relation, is_csv_source)
+    _stage_all(adapter, found, create_only=True)
+    return bool(found)
 
 
 def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
@@ -73,50 +72,32 @@ def ingest_sources(adapter: Any, select: str | Iterable[str] | None) -> None:
 def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
     if not sources:
         return
-    create_only = create_only or is_empty_run(adapter)
-    staging = _Staging(adapter, create_only)
-    staging.run.each(sources, create_only, staging.error_of)
+    run = SourcesOfNode(adapter)
+    is_empty = is_empty_run(adapter)
+    create_only = create_only or is_empty
+    to_refresh = sources_to_refresh(adapter)
+    to_list = named_sources(adapter, LISTING_VARIABLE)
 
-
-class _Staging:
-    """The S3 CSV sources of one node."""
-
-    def __init__(self, adapter: Any, create_only: bool) -> None:
-        self.run = SourcesOfNode(adapter)
-        self._create_only = create_only
-        self._empty = is_empty_run(adapter)
-        self._told_to_refresh = is_full_refresh(adapter)
-        self._afresh = sources_to_refresh(adapter)
-        self._in_full = sources_to_list(adapter)
-
-    def error_of(self, source: Any) -> str | None:
-        """Ingest it."""
-        try:
-            self._ingest(source)
-        except Mzs3Error as exc:
-            return str(exc)
-        return None
-
-    def _ingest(self, source: Any) -> None:
-        credentials = self.run.credentials
-        definition = source_definition(source, credentials.connections)
-        if source.unique_id in self._in_full:
-            definition = listed_in_full(definition)
-        require_session(credentials.method, f"{definition.name}: a source of type {TYPE}")
-        session = self.run.session()
-        afresh = not self._create_only and source.unique_id in self._afresh
-        if self._told_to_refresh and not afresh:
+    def stage(source: Any) -> None:
+        definition = source_definition(source, run.credentials.connections)
+        if source.unique_id in to_list:
+            definition = replace(definition, listing=replace(definition.listing, full_hours=0))
+        session = run.session(definition.name, TYPE)
+        afresh = not create_only and source.unique_id in to_refresh
+        if is_full_refresh(adapter) and not afresh:
             fire_event(Note(msg=_kept_text(definition)))
         report = ingest(
             session,
             definition,
-            credentials.connections[definition.aws_connection],
-            create_only=self._create_only,
+            run.credentials.connections[definition.aws_connection],
+            create_only=create_only,
             afresh=afresh,
-            cancelled=self.run.cancelled,
+            cancelled=run.cancelled,
             log=SourceLog(warn=logger.warning, say=logger.info),
         )
-        fire_event(Note(msg=_NOTHING_READ.format(report.source) if self._empty else report.line()))
+        fire_event(Note(msg=_NOTHING_READ.format(report.source) if is_empty else report.line()))
+
+    run.each(sources, create_only, stage)
 
 
 def who_ingests(adapter: Any, sql: str) -> str:

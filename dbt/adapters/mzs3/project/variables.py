@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.project.sources import selected_sources
 
 REFRESH_VARIABLE = "mzs3_full_refresh_sources"
@@ -45,8 +43,7 @@ def is_full_refresh(adapter: Any) -> bool:
 def sources_to_refresh(adapter: Any) -> frozenset[str]:
     """The unique ids of the sources to ingest afresh in this run of dbt.
 
-    None without `--full-refresh`; with it those that the variable names, all of them if it is
-    true. Raises DbtRuntimeError if it names what is no S3 CSV source.
+    None without `--full-refresh`; with it those that the variable names.
     """
     return named_sources(adapter, REFRESH_VARIABLE) if is_full_refresh(adapter) else frozenset()
 
@@ -69,16 +66,3 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
         )
     nodes = selected_sources(adapter.get_macro_resolver(), names)
     return frozenset(node.unique_id for node in nodes)
-
-
-def sources_to_list(adapter: Any) -> frozenset[str]:
-    """The unique ids of the sources that the variable names, all of them if it is true.
-
-    Raises DbtRuntimeError if it names what is no S3 CSV source.
-    """
-    return named_sources(adapter, LISTING_VARIABLE)
-
-
-def listed_in_full(definition: SourceDefinition) -> SourceDefinition:
-    """The source as if its next full listing were due."""
-    return replace(definition, listing=replace(definition.listing, full_hours=0))
