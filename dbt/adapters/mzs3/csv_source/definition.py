@@ -125,7 +125,7 @@ def parse_definition(
     declared = _columns(columns, problems, default="string" if form == CSV else "")
     mode, names = _header(read, declared, form)
     location = _location(read)
-    discovery = read_discovery(given, location, problems)
+    discovery = read_discovery(read, location)
     definition = SourceDefinition(
         name=name,
         schema=schema,
