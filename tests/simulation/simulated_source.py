@@ -25,33 +25,33 @@ from source_catalog import (
 )
 
 from dbt.adapters.mzs3.csv_source import epoch
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock
 from dbt.adapters.mzs3.csv_source.ledger import table as ledger_table
 from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
-from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.csv_source.run import Cancellation, SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 
 
-class SimulatedLockTable:
+class SimulatedLockTable(LockTable):
     """A `LockTable` of which nobody ever sees the holder's beat."""
 
     def __init__(self, ask: Ask, _: SourceRelations) -> None:
         self._ask = ask
 
-    def create(self, values: dict[str, str]) -> None:
-        self._ask("lock", values["taken_as"])
+    def create(self, holder: Holder) -> None:
+        self._ask("lock", holder.token)
 
-    def read(self) -> dict[str, str] | None:
+    def holder(self) -> Holder | None:
         token = self._ask("holder")
-        return {"taken_as": token, **owner_of(token)} if token else None
+        return holder_of(token) if token else None
 
     def drop(self) -> None:
         self._ask("unlock")
@@ -63,8 +63,8 @@ class SimulatedLockTable:
         pass
 
 
-def owner_of(token: str) -> dict[str, str]:
-    return {"place": token, "boot": "", "pid": "7", "started": "", "host": token}
+def holder_of(token: str) -> Holder:
+    return Holder(token, Owner(place=token, boot="", pid=7, started="", host=token))
 
 
 @dataclass
@@ -105,8 +105,7 @@ def locked(named: Named) -> SourceLock:
     taken = SourceLock(
         named, RELATIONS, "lake.orders", wait_s=9 * LEASE_S, clock=lambda: next(ticks)
     )
-    owner = owner_of(named.name)
-    taken._me = Holder(named.name, Owner(**{**owner, "pid": 7}))
+    taken._me = holder_of(named.name)
     taken._cancellation = Unwaiting("lake.orders")
     taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
     return taken
@@ -129,9 +128,9 @@ def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
 def unlocking(ask: Ask) -> None:
     """Somebody takes the lock away."""
     table = SimulatedLockTable(ask, RELATIONS)
-    holder = lock.holder_of(table)
+    holder = table.holder()
     if holder is not None:
-        lock.take_away(table, holder.token)
+        table.take_away(holder.token)
 
 
 def noting(ask: Ask, events: Events, *, compacts: bool) -> None:

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 from faulty_s3 import FaultyS3
 
-from dbt.adapters.mzs3.csv_source.ledger.lock import Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import current_owner
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.project.together import run_together
 

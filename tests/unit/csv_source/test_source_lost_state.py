@@ -11,13 +11,12 @@ from pyspark.errors import AnalysisException
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
 from dbt.adapters.mzs3.csv_source import operation
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import compaction
-from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.lock import Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.operations import object_actions
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
@@ -29,6 +28,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
     read_views,
 )
+from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")
@@ -126,7 +126,7 @@ def held_by(monkeypatch, holder):
     """A lock that somebody else has."""
     lock = SourceLock(metastore(), SourceRelations("lost", "orders"), "lake.orders", wait_s=0)
     monkeypatch.setattr(lock, "_try", lambda: holder)
-    monkeypatch.setattr(lock, "_holder", lambda: holder)
+    monkeypatch.setattr(lock._table, "holder", lambda: holder)
     return lock
 
 
@@ -140,7 +140,7 @@ def test_a_lock_that_another_process_has(monkeypatch):
 
 
 def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
-    text = error_of(held_by(monkeypatch, csv_source_lock.UNKNOWN).__enter__)
+    text = error_of(held_by(monkeypatch, UNKNOWN).__enter__)
     assert text.startswith(
         "lake.orders: somebody is ingesting this source and has not finished within 0 s. Run again"
     )
@@ -228,7 +228,7 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
 
     def write_note(events):
         written.append(events)
-        monkeypatch.setattr(lock, "_holder", lambda: None)
+        monkeypatch.setattr(lock._table, "holder", lambda: None)
 
     ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
     monkeypatch.setattr(object_actions, "changing", lambda *_, **__: nullcontext(lock))

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
-from dbt.adapters.mzs3.csv_source.ledger.events import is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
@@ -68,7 +68,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         found = (
             Ledger(spark, relations)
             .objects()
-            .where(is_visible_sql())
+            .where(IS_VISIBLE)
             .agg(
                 F.unix_micros(F.max("taken.last_modified")).alias("newest"),
                 F.count(F.lit(1)).alias("objects"),

@@ -6,15 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
-from dbt.adapters.mzs3.csv_source.ledger.lock import (
-    UNKNOWN,
-    WAIT_S,
-    SourceLock,
-    holder_of,
-    take_away,
-)
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
 from dbt.adapters.mzs3.csv_source.relations import OWN_SETTINGS, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -24,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.lock_table import Owner
+    from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 
 
 @contextmanager
@@ -38,16 +31,13 @@ def reading(spark: SparkSession, source: str) -> Iterator[None]:
 
 
 @contextmanager
-def changing(
-    spark: SparkSession, definition: SourceDefinition, *, wait_s: float = WAIT_S
-) -> Iterator[SourceLock]:
+def changing(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
     """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
     name, relations = definition.name, definition.relations
     with reading(spark, name):
         if not is_there(spark, relations):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
-        stop = Cancellation(name)
-        with SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock:
+        with SourceLock(spark, relations, name) as lock:
             yield lock
 
 
@@ -74,7 +64,7 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
     name, relations = definition.name, definition.relations
     table = LockTable(spark, relations)
     with reading(spark, name):
-        holder = holder_of(table)
+        holder = table.holder()
         if holder is None:
             return None
         if holder == UNKNOWN:
@@ -82,5 +72,5 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
                 f"{name}: {relations.shown('__lock')} is no lock that a run has taken. Drop it, "
                 "or give the source another schema or identifier"
             )
-        take_away(table, holder.token)
+        table.take_away(holder.token)
     return holder.owner

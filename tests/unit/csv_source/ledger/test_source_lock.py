@@ -2,16 +2,16 @@
 
 import itertools
 import threading
-from dataclasses import asdict
 
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
 from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
-from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable, Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")
@@ -81,7 +81,7 @@ def test_a_folder_of_the_locks_name_is_no_lock_that_somebody_has(monkeypatch):
             raise AnalysisException(text)
 
         monkeypatch.setattr(LockTable, "create", create)
-        monkeypatch.setattr(LockTable, "read", lambda _: None)
+        monkeypatch.setattr(LockTable, "holder", lambda _: None)
         return lock._create()
 
     assert refused("[TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create table") is False
@@ -90,24 +90,24 @@ def test_a_folder_of_the_locks_name_is_no_lock_that_somebody_has(monkeypatch):
         refused("[LOCATION_ALREADY_EXISTS] Cannot name it, as its associated location")
 
 
-class OneLock:
-    """A `LockTable` whose holder is known; each read may fail."""
+class OneLock(LockTable):
+    """A `LockTable` whose holder is known; each look at it may fail."""
 
     def __init__(self, fails=()):
-        self.values, self.beats, self.fails = None, set(), list(fails)
+        self.has, self.beats, self.fails = None, set(), list(fails)
 
-    def create(self, values):
-        if self.values is not None:
+    def create(self, holder):
+        if self.has is not None:
             raise AnalysisException("AlreadyExistsException")
-        self.values = values
+        self.has = holder
 
-    def read(self):
-        if self.values is not None and self.fails and self.fails.pop(0):
+    def holder(self):
+        if self.has is not None and self.fails and self.fails.pop(0):
             raise AnalysisException("no connection")
-        return self.values
+        return self.has
 
     def drop(self):
-        self.values = None
+        self.has = None
 
     def beat(self, token):
         return None
@@ -123,13 +123,13 @@ class CancelledWhenItsOwn(Cancellation):
     token = ""
 
     def wait(self, seconds):
-        if self.table.values["taken_as"] == self.token:
+        if self.table.has.token == self.token:
             raise SourceError("cancelled")
 
 
 def taking_over(table):
     """A lock that finds one of another host, which is expired when it looks again."""
-    table.create({"taken_as": "another", **asdict(ELSEWHERE)})
+    table.create(Holder("another", ELSEWHERE))
     stop = CancelledWhenItsOwn("lake.orders")
     ticks = itertools.count(step=LEASE_S)
     lock = SourceLock(None, RELATIONS, "lake.orders", cancellation=stop, clock=lambda: next(ticks))
@@ -145,7 +145,7 @@ def test_who_is_cancelled_as_it_takes_over_leaves_no_lock():
     table = OneLock()
     with pytest.raises(SourceError, match="cancelled"):
         taking_over(table).__enter__()
-    assert table.values is None
+    assert table.has is None
 
 
 def test_who_cannot_tell_whether_it_took_over_leaves_no_lock(monkeypatch):
@@ -155,7 +155,7 @@ def test_who_cannot_tell_whether_it_took_over_leaves_no_lock(monkeypatch):
     monkeypatch.setattr(csv_source_lock, "POLL_S", 0)
     with pytest.raises(AnalysisException, match="no connection"):
         lock.__enter__()
-    assert table.values is None
+    assert table.has is None
 
 
 def test_who_gives_up_waiting_leaves_the_lock_to_its_holder():
@@ -164,7 +164,7 @@ def test_who_gives_up_waiting_leaves_the_lock_to_its_holder():
     lock._wait_s = 0
     with pytest.raises(SourceError, match="is ingesting this source"):
         lock.__enter__()
-    assert table.values["taken_as"] == "another"
+    assert table.has.token == "another"
     assert not lock._thread.locked()
 
 

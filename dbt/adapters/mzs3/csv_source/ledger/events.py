@@ -36,6 +36,9 @@ OPEN_STATES = (*WAITING_STATES, FAILED)
 SETTLED_STATES = (FETCHED, SKIPPED, RETRACTED, IGNORED)
 """The object with this ETag is done with."""
 
+IS_VISIBLE = "coalesce(taken.epoch >= coalesce(hidden_before, 0), false)"
+"""Whether rows of an object are committed and not hidden, by the columns of `objects_sql`."""
+
 _EVENTS = """
 SELECT object, etag, size, last_modified, state, `rows`, rejects, error, at, hides,
   coalesce(of_epoch, epoch) AS epoch, coalesce(of_phase, phase) AS phase
@@ -153,12 +156,6 @@ def is_any_sql(state: str, states: tuple[str, ...]) -> str:
     """Whether the state, an expression, is one of these; false where there is none."""
     listed = ", ".join(f"'{one}'" for one in states)
     return f"coalesce({state} IN ({listed}), false)"
-
-
-def is_visible_sql(prefix: str = "") -> str:
-    """Whether rows of an object are committed and not hidden; from what `objects_sql` says of it,
-    its columns named with the prefix."""
-    return f"coalesce({prefix}taken.epoch >= coalesce({prefix}hidden_before, 0), false)"
 
 
 def visible_rows_sql(

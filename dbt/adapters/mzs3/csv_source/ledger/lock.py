@@ -3,7 +3,7 @@
 The lock is a lease. Its holder shows again and again that it is at work; who waits for it measures
 by its own clock how long it has not, and takes over after `LEASE_S`. So no clocks are compared. A
 holder that was only slow finds out at its next `require`, which the ledger asks before anything
-that counts; and what it had planned is closed by who took over (see `ledger_table`). So who holds
+that counts; and what it had planned is closed by who took over (see `table`). So who holds
 the lock decides who gets on, never what is right.
 """
 
@@ -17,14 +17,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.cancellation import Cancellation
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import LockTable, Owner, current_owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import unlock_hint
+from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
@@ -43,17 +43,12 @@ LEASE_S = 120.0
 RENEW_S = 20.0
 NOTHING_COMMITTED = "nothing of it is committed"
 
+# Not where a folder of the table's name is there, of which nobody is the holder.
+_EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
+
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
 _threads_guard = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Who has the lock; `token` is of this one time, not of a later one of the same process."""
-
-    token: str
-    owner: Owner
 
 
 class SourceLock:
@@ -125,7 +120,7 @@ class SourceLock:
             self._thread.release()
 
     def _give_back(self) -> None:
-        if self._holder() == self._me:
+        if self._table.holder() == self._me:
             self._table.drop()
         if self._has_beat:
             self._table.drop_beat(self._me.token)
@@ -135,7 +130,7 @@ class SourceLock:
 
         `outcome` is what the error says of the run.
         """
-        if self._holder() != self._me:
+        if self._table.holder() != self._me:
             raise SourceError(
                 f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
                 f"this run was ingesting; {outcome}. Run again"
@@ -146,20 +141,21 @@ class SourceLock:
         with _host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
-            holder = self._holder()
+            holder = self._table.holder()
             if holder is None:
-                return None if self._create() else (self._holder() or UNKNOWN)
+                return None if self._create() else (self._table.holder() or UNKNOWN)
             # What is left of this very process is a lock it failed to give back.
             is_left = holder.owner == self._me.owner or (alone and holder.owner.is_gone())
             if not (is_left or self._has_expired(holder)):
                 return holder
-            take_away(self._table, holder.token)
+            self._table.take_away(holder.token)
             if not self._create():
-                return self._holder() or UNKNOWN
+                return self._table.holder() or UNKNOWN
             if not is_left:
                 # Another run, on another host, may have seen it expire too, and be at the same.
                 self._cancellation.wait(POLL_S)
-            return None if (holder := self._holder()) == self._me else (holder or UNKNOWN)
+            holder = self._table.holder()
+            return None if holder == self._me else (holder or UNKNOWN)
 
     def _has_expired(self, holder: Holder) -> bool:
         """Whether nothing was seen of this holder for so long as we have looked."""
@@ -189,23 +185,16 @@ class SourceLock:
 
     def _create(self) -> bool:
         """Whether the lock was free, and is ours now."""
-        values = {
-            _TAKEN_AS: self._me.token,
-            **{k: str(v) for k, v in asdict(self._me.owner).items()},
-        }
         try:
-            self._table.create(values)
+            self._table.create(self._me)
         except SPARK_FAILURES as exc:
             # Somebody was faster, which Spark and metastores tell in many words; or ours took
             # effect, and the answer was lost.
-            holder = self._holder()
+            holder = self._table.holder()
             if holder is None and not _EXISTS.search(str(exc)):
                 raise
             return holder == self._me
         return True
-
-    def _holder(self) -> Holder | None:
-        return holder_of(self._table)
 
     def _held_text(self, holder: Holder) -> str:
         owner = holder.owner
@@ -215,36 +204,6 @@ class SourceLock:
             f"{self._wait_s:.0f} s. Run again later; if that process is gone, take its lock away "
             f"with: {unlock_hint(self._source)}"
         )
-
-
-# Not `token`: Spark shows no value of a property with such a name.
-_TAKEN_AS = "taken_as"
-_OWNER_KEYS = tuple(field.name for field in fields(Owner))
-UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
-# Not where a folder of the table's name is there, of which nobody is the holder.
-_EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
-
-
-def holder_of(table: LockTable) -> Holder | None:
-    """Who has the lock, None if nobody has; what is no lock of ours has an unknown holder."""
-    found = table.read()
-    if found is None:
-        return None
-    try:
-        values = {key: found[key] for key in _OWNER_KEYS}
-        pid = int(values.pop("pid"))
-    except (KeyError, ValueError):
-        return UNKNOWN
-    # Locks of earlier versions have no token.
-    return Holder(found.get(_TAKEN_AS, ""), Owner(**values, pid=pid))
-
-
-def take_away(table: LockTable, token: str) -> None:
-    """The lock that was taken under this token is gone, as far as nobody else has it by now."""
-    holder = holder_of(table)
-    if holder is not None and holder.token == token:
-        table.drop()
-    table.drop_beat(token)
 
 
 @contextmanager

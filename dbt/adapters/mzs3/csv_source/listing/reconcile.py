@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     FAILED,
     FETCHED,
     IGNORED,
+    IS_VISIBLE,
     LISTED,
     OBJECT_COLUMNS,
     OPEN_STATES,
@@ -34,7 +35,6 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     SETTLED_STATES,
     WAITING_STATES,
     is_any_sql,
-    is_visible_sql,
 )
 
 if TYPE_CHECKING:
@@ -82,32 +82,38 @@ def reconcile(
     """
     known = objects.where("object IS NOT NULL")
     both = candidates.alias("c").join(known.alias("k"), F.expr("c.object = k.object"), "full")
-    found = both.selectExpr(*named(_FOUND))
-    for facts in _facts(complete=complete):
-        found = found.selectExpr("*", *named(facts))
-    return found.selectExpr(*named(_decisions(mode, complete=complete))).where(
-        "action IS NOT NULL"
+    found = both.selectExpr(
+        "coalesce(c.object, k.object) AS object",
+        "c.object IS NOT NULL AS found",
+        "struct(c.etag, c.size, c.last_modified) AS now",
+        *KNOWN_COLUMNS,
     )
+    decisions = named(_decisions(mode, complete=complete))
+    return with_facts(found, complete=complete).selectExpr(*decisions).where("action IS NOT NULL")
 
 
-# As texts: an expression that is built call by call costs Spark's driver more than it does to run.
-_FOUND = {
-    "object": "coalesce(c.object, k.object)",
-    "found": "c.object IS NOT NULL",
-    "now": "struct(c.etag, c.size, c.last_modified)",
-    "known": "k.known",
-    "shown": "k.shown",
-    "taken": "k.taken",
-    "waits": is_any_sql("k.known.state", WAITING_STATES),
-    "retried": is_any_sql("k.known.state", (RETRIED,)),
-    "is_open": is_any_sql("k.shown.state", OPEN_STATES),
-    "was_settled": is_any_sql("k.known.state", SETTLED_STATES),
-    "visible": is_visible_sql("k."),
-}
+KNOWN_COLUMNS = ("k.known", "k.shown", "k.taken", "k.hidden_before")
+"""What `with_facts` needs of what the ledger knows."""
+
+
+def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
+    """The objects with what follows from what was found of them, and what the ledger knows.
+
+    The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
+    size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
+    but for its error: `etag`, `size`, `last_modified` and `state`.
+    """
+    for facts in _facts(complete=complete):
+        objects = objects.selectExpr("*", *named(facts))
+    return objects
 
 
 def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
-    """What the columns of `_FOUND` mean for the object, each mapping by those before it."""
+    """The columns of `with_facts`, each mapping by those before it.
+
+    As texts: an expression that is built call by call costs Spark's driver more than it does to
+    run.
+    """
     last, first = ("known", "shown") if complete else ("shown", "known")
 
     def last_seen(name: str) -> str:
@@ -119,6 +125,13 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
         )
 
     return (
+        {
+            "waits": is_any_sql("known.state", WAITING_STATES),
+            "retried": is_any_sql("known.state", (RETRIED,)),
+            "is_open": is_any_sql("shown.state", OPEN_STATES),
+            "was_settled": is_any_sql("known.state", SETTLED_STATES),
+            "visible": IS_VISIBLE,
+        },
         # A queue does not tell again of what failed, nor of what was planned with it.
         {"wanted": "found" if complete else "found OR is_open"},
         {name: last_seen(name) for name in OBJECT_COLUMNS[1:]},

@@ -18,16 +18,15 @@ from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     COMMIT,
     FETCHED,
+    IS_VISIBLE,
     OBJECT_COLUMNS,
     OPEN_STATES,
     REMOVED,
     RETRACTED,
     RETRIED,
     SKIPPED,
-    is_visible_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S
 from dbt.adapters.mzs3.csv_source.operation import changing, require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
@@ -83,8 +82,6 @@ def act(
     definition: SourceDefinition,
     action: ObjectAction,
     names: Sequence[str],
-    *,
-    wait_s: float = WAIT_S,
 ) -> ActionResult:
     """The decision about the named objects is in the ledger, in one step, and counts at once.
 
@@ -96,7 +93,7 @@ def act(
     """
     wanted = read_wanted(action.value, names, definition.location)
     name, relations = definition.name, definition.relations
-    with changing(spark, definition, wait_s=wait_s) as lock:
+    with changing(spark, definition) as lock:
         require_ledger(spark, relations, name)
         ledger = Ledger(spark, relations, lock)
         for dead in unfinished_epochs(ledger.epochs()):
@@ -120,9 +117,9 @@ def _fits(action: ObjectAction) -> Column:
     if action is ObjectAction.SKIP:
         return F.col("shown.state").isin(*OPEN_STATES)
     if action is ObjectAction.RETRACT:
-        return F.expr(is_visible_sql())
+        return F.expr(IS_VISIBLE)
     # What is not there can't be taken; what never was has no ETag to be taken by.
-    there = F.expr(is_visible_sql()) | (F.col("shown.state") != REMOVED)
+    there = F.expr(IS_VISIBLE) | (F.col("shown.state") != REMOVED)
     return there & F.col("shown.etag").isNotNull()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
-from dbt.adapters.mzs3.csv_source.ledger.events import is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.relations import (
     PINNED_PROPERTY,
@@ -69,7 +69,7 @@ def ingested_after_reset(discovery: Discovery) -> str:
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
     exists = spark.catalog.tableExists
     if exists(relations.ledger):
-        return Ledger(spark, relations).objects().where(is_visible_sql()).first() is not None
+        return Ledger(spark, relations).objects().where(IS_VISIBLE).first() is not None
     # Nothing says which of them were committed.
     return exists(relations.rows) and (
         spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
-from dbt.adapters.mzs3.csv_source.ledger.events import FAILED, OPEN_STATES, is_visible_sql
+from dbt.adapters.mzs3.csv_source.ledger.events import FAILED, IS_VISIBLE, OPEN_STATES
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
@@ -108,7 +108,7 @@ def _summary(objects: DataFrame) -> Any:
     failed = F.col("shown.state") == FAILED
     # A failure of no object in particular is over once anything is committed.
     totals = objects.agg(
-        F.count_if(known & F.expr(is_visible_sql())).alias("objects"),
+        F.count_if(known & F.expr(IS_VISIBLE)).alias("objects"),
         F.count_if(waits).alias("waiting"),
         F.coalesce(F.sum(F.when(waits, F.col("shown.size"))), F.lit(0)).alias("waiting_bytes"),
         F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified")))).alias("oldest"),

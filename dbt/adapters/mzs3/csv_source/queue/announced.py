@@ -8,18 +8,19 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.events import (
-    FETCHED,
     LISTED,
     OBJECT_COLUMNS,
     OPEN_STATES,
-    REMOVED,
     RETRIED,
-    SETTLED_STATES,
     is_any_sql,
-    is_visible_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.reconcile import kept_sql, named
+from dbt.adapters.mzs3.csv_source.listing.reconcile import (
+    KNOWN_COLUMNS,
+    kept_sql,
+    named,
+    with_facts,
+)
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
 from dbt.adapters.mzs3.spark.settings import persisted
 
@@ -87,45 +88,23 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
     """What was told with the columns of a note; whether it is one, and of an unknown object."""
     known = ledger.objects().where("object IS NOT NULL").alias("k")
     both = told.alias("t").join(known, F.expr("t.object = k.object"), "left")
-    return both.selectExpr(*named(_FACTS)).selectExpr(*named(_NOTES))
-
-
-_FACTS = {
-    "object": "t.object",
-    "announced": "t.announced",
-    "text": "t.text",
-    "unknown": "k.object IS NULL",
-    "known": "k.known",
-    "shown": "k.shown",
-    "taken": "k.taken",
-    "settled": is_any_sql("k.known.state", SETTLED_STATES),
-    "is_open": is_any_sql("k.shown.state", OPEN_STATES),
-    "visible": is_visible_sql("k."),
-    "state": f"""CASE
-        WHEN {is_any_sql("k.known.state", SETTLED_STATES)} THEN k.known.state
-        WHEN {is_visible_sql("k.")} THEN '{FETCHED}' ELSE '{REMOVED}' END""",
-}
-
-
-def _last(name: str) -> str:
-    # Rows that stay do so under the ETag they have, whatever was to take their place.
-    return (
-        f"CASE WHEN visible AND NOT settled THEN taken.{name} "
-        f"ELSE coalesce(known.{name}, shown.{name}) END"
+    gone = both.selectExpr(
+        "t.*",
+        "k.object IS NULL AS unknown",
+        "false AS found",
+        "CAST(NULL AS struct<etag: string, size: bigint, last_modified: timestamp>) AS now",
+        *KNOWN_COLUMNS,
     )
-
-
-_NOTES = {
-    "object": "object",
-    **{name: _last(name) for name in OBJECT_COLUMNS[1:]},
-    "state": "state",
-    **kept_sql(),
-    "error": "text",
-    "noteworthy": """visible AND NOT coalesce(known.error = text, false)
-        OR is_open OR (unknown AND announced)""",
-    "unknown": "unknown",
-    "announced": "announced",
-}
+    return with_facts(gone, complete=True).selectExpr(
+        *OBJECT_COLUMNS,
+        "state",
+        *named(kept_sql()),
+        "text AS error",
+        "visible AND NOT coalesce(known.error = text, false) OR is_open "
+        "OR (unknown AND announced) AS noteworthy",
+        "unknown",
+        "announced",
+    )
 
 
 def _text(was_announced: bool, event: ObjectEvent) -> str:
