@@ -11,7 +11,6 @@ from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import EpochRows
 from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
-from dbt.adapters.mzs3.csv_source.listing.plan import Refusal
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import ExecutorError, SourceError
@@ -86,7 +85,7 @@ def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
 def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
     monkeypatch.setattr(csv_source_epoch, "F", SimpleNamespace(col=str))
     with pytest.raises(SourceError, match="overwritten"):
-        this._refuse(Refusal("it was overwritten", "events", "notes"))
+        this._refuse(SimpleNamespace(refused="events", notes="notes"), "it was overwritten")
     first, second = sorted(this.ledger.written, key=int)
     assert this.ledger.written == {first: {"note"}, second: {"failed"}}
     assert (int(first) % 2, int(second) % 2) == (1, 1)

@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.csv_source.ledger.epochs import (
 )
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
-from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, Refusal, new_objects
+from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
 from dbt.adapters.mzs3.csv_source.listing.start import listing_name
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
@@ -71,7 +71,7 @@ class Pass:
         run.cancellation.check()
         with new_objects(run, ledger, told) as batch:
             if batch.refusal is not None:
-                self._refuse(batch.refusal)
+                self._refuse(batch, batch.refusal)
             if self._deletes_objects and (batch.objects or epochs_due(ledger.epochs())):
                 with run.step("try store"):
                     require_conditional_delete(run)
@@ -145,13 +145,13 @@ class Pass:
             with self.run.step("note"):
                 self.ledger.write_note(notes)
 
-    def _refuse(self, refusal: Refusal) -> NoReturn:
-        self._note(refusal.notes)
-        if refusal.events is not None:
+    def _refuse(self, batch: EpochPlan, why: str) -> NoReturn:
+        self._note(batch.notes)
+        if batch.refused is not None:
             with self.run.step("fail"):
                 epoch = next_epoch(self.ledger.epochs())
-                self.ledger.write_failed(epoch, refusal.events, F.col("error"))
-        raise SourceError(refusal.text)
+                self.ledger.write_failed(epoch, batch.refused, F.col("error"))
+        raise SourceError(why)
 
     def _commit(self, rows: EpochRows, written: int) -> IngestReport:
         run, ledger = self.run, self.ledger

@@ -47,25 +47,15 @@ _TOTALS = (
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Overwritten objects that are an error: its text, and events for the ledger if it has none.
-
-    The events have the column `error` beside those of an object. `notes` are of the other objects
-    to take, where nothing may tell of them again; None if there are none.
-    """
-
-    text: str
-    events: DataFrame | None
-    notes: DataFrame | None = None
-
-
-@dataclass(frozen=True)
 class EpochPlan:
     """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
 
     `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
-    before anything is planned, None if there are none. With a `refusal` nothing is to be taken.
-    `full_since` is when the listing began, if it is to be put on record once the rest is.
+    before anything is planned, None if there are none. `full_since` is when the listing began, if
+    it is to be put on record once the rest is.
+
+    With a `refusal`, the text of an error, nothing is to be taken: objects were overwritten.
+    `refused` are their events, with the column `error`, if the ledger has none of them.
     """
 
     frame: DataFrame
@@ -74,7 +64,8 @@ class EpochPlan:
     waiting_objects: int = 0
     waiting_bytes: int = 0
     notes: DataFrame | None = None
-    refusal: Refusal | None = None
+    refusal: str | None = None
+    refused: DataFrame | None = None
     full_since: int | None = None
 
 
@@ -121,11 +112,10 @@ def _candidates(
 
 def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
     found = decided.selectExpr(*_TOTALS).first()
+    if found["refused"]:
+        return _refusal(definition, decided, found)
     taken = decided.where(_IS_NEW)
     objects, size = found["objects"], found["bytes"]
-    if found["refused"]:
-        refusal = _refusal(definition, decided, found)
-        return EpochPlan(taken, 0, 0, objects, size, refusal=refusal)
     notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
     if objects and definition.intake.is_limited:
@@ -145,33 +135,28 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
     )
 
 
-def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Refusal:
-    text = F.concat(
-        F.lit("it was overwritten after it was ingested: its ETag was "),
-        F.col("previous"),
-        F.lit(" and is "),
-        F.col("etag"),
-    )
-    events = decided.where(f"action = '{REFUSE}'").select(*OBJECT_COLUMNS, text.alias("error"))
+def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> EpochPlan:
+    refused = decided.where(f"action = '{REFUSE}'")
+    was = F.lit("it was overwritten after it was ingested: its ETag was ")
+    error = F.concat(was, F.col("previous"), F.lit(" and is "), F.col("etag")).alias("error")
     notes = None
     if found["unremembered"] and not definition.discovery.bucket_scan:
         # Their messages may expire before the refused ones are dealt with.
         notes = waiting_notes(decided.where(f"{_IS_NEW} AND NOT remembered"))
-    return Refusal(
-        _overwritten_text(definition.name, found),
-        events if found["unrecorded"] else None,
-        notes,
-    )
-
-
-def _overwritten_text(source: str, found: Any) -> str:
-    first = found["first"]
-    more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
+    first, source = found["first"], definition.name
     name = first["object"]
-    return (
-        f"{source}: object {name}{more} was overwritten after it was ingested: its ETag was "
-        f"{first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
+    more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
+    return EpochPlan(
+        decided.where(_IS_NEW),
+        0,
+        0,
+        found["objects"],
+        found["bytes"],
+        notes,
+        refusal=f"{source}: object {name}{more} was overwritten after it was ingested: its ETag "
+        f"was {first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
         "stays in error until you put the earlier object back; or take the new content in place "
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
-        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
+        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}",
+        refused=refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None,
     )
