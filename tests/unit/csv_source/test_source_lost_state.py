@@ -234,7 +234,7 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     monkeypatch.setattr(object_actions, "changing", lambda *_, **__: nullcontext(lock))
     monkeypatch.setattr(object_actions, "persisted", nullcontext)
     monkeypatch.setattr(object_actions, "Ledger", lambda *_: ledger)
-    for name in ("require_ledger", "select_objects", "_require_sense", "_fits", "_events", "F"):
+    for name in ("require_ledger", "select_objects", "_require_sense", "_events", "F"):
         monkeypatch.setattr(object_actions, name, MagicMock())
     assert error_of(object_actions.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "

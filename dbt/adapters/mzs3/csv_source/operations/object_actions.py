@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     RETRACTED,
     RETRIED,
     SKIPPED,
+    is_any_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.operation import changing, require_ledger
@@ -55,6 +56,13 @@ _STATES = {
     ObjectAction.RETRY: RETRIED,
     ObjectAction.SKIP: SKIPPED,
     ObjectAction.RETRACT: RETRACTED,
+}
+# Whether the action changes anything about an object. What is not there can't be taken again; what
+# never was has no ETag to be taken by.
+_FITS = {
+    ObjectAction.RETRY: f"({IS_VISIBLE} OR shown.state != '{REMOVED}') AND shown.etag IS NOT NULL",
+    ObjectAction.SKIP: is_any_sql("shown.state", OPEN_STATES),
+    ObjectAction.RETRACT: IS_VISIBLE,
 }
 
 
@@ -101,7 +109,7 @@ def act(
         objects = ledger.objects().where(F.col("object").isNotNull())
         with persisted(select_objects(name, objects, wanted)) as selected:
             _require_sense(name, action, selected)
-            fitting = selected.where(_fits(action))
+            fitting = selected.where(_FITS[action])
             rows = _visible_rows(ledger, fitting) if action is ObjectAction.RETRACT else 0
             with persisted(_events(action, fitting)) as events:
                 count = events.count()
@@ -112,30 +120,17 @@ def act(
     return ActionResult(name, action, count, rows)
 
 
-def _fits(action: ObjectAction) -> Column:
-    """Whether the decision changes anything about an object."""
-    if action is ObjectAction.SKIP:
-        return F.col("shown.state").isin(*OPEN_STATES)
-    if action is ObjectAction.RETRACT:
-        return F.expr(IS_VISIBLE)
-    # What is not there can't be taken; what never was has no ETag to be taken by.
-    there = F.expr(IS_VISIBLE) | (F.col("shown.state") != REMOVED)
-    return there & F.col("shown.etag").isNotNull()
-
-
 def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
     """Raise SourceError if an object is named, or all are matched, for which there is none."""
-    unfit = selected.where(~_fits(action)).select("object", "shown.state", "named")
-    named = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
-    if named:
-        lines = [f"{source}: {_unfit_text(action, row['object'], row['state'])}" for row in named]
-        raise SourceError("\n".join(lines))
-    if selected.where(_fits(action)).first() is None:
-        first = unfit.orderBy("object").first()
-        raise SourceError(
-            f"{source}: there is nothing to do for any of these objects: "
-            f"{_unfit_text(action, first['object'], first['state'])}"
-        )
+    unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "shown.state", "named")
+    told = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
+    why = ""
+    if not told and selected.where(_FITS[action]).first() is None:
+        told = [unfit.orderBy("object").first()]
+        why = "there is nothing to do for any of these objects: "
+    if told:
+        texts = [_unfit_text(action, row["object"], row["state"]) for row in told]
+        raise SourceError("\n".join(f"{source}: {why}{text}" for text in texts))
 
 
 def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
@@ -160,17 +155,11 @@ def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
 
 
 def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
-    hidden_before = F.coalesce(F.col("hidden_before"), F.lit(0))
-    found = (
-        ledger.events()
-        .where((F.col("phase") == COMMIT) & (F.col("state") == FETCHED))
-        .select("object", "rows", F.col("place.epoch").alias("taken_in"))
-        .join(objects.select("object", hidden_before.alias("hidden_before")), "object")
-        .where(F.col("taken_in") >= F.col("hidden_before"))
-        .agg(F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"))
-        .first()
-    )
-    return int(found["rows"])
+    taken = ledger.events().where(f"phase = '{COMMIT}' AND state = '{FETCHED}'")
+    taken = taken.selectExpr("object", "`rows`", "place.epoch AS taken_in")
+    hidden = objects.selectExpr("object", "coalesce(hidden_before, 0) AS hidden_before")
+    visible = taken.join(hidden, "object").where("taken_in >= hidden_before")
+    return int(visible.selectExpr("coalesce(sum(`rows`), 0)").first()[0])
 
 
 @dataclass(frozen=True)
@@ -257,8 +246,8 @@ def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObjec
             lines.append(f"{source}: {one.text} matches no object of the ledger")
             continue
         distances = [F.levenshtein(F.col("object"), F.lit(uri)) for uri in one.uris]
-        distance = F.least(*distances) if len(distances) > 1 else distances[0]
-        near = objects.select("object", distance.alias("far")).orderBy("far", "object")
+        distance = F.array_min(F.array(*distances)).alias("far")
+        near = objects.select("object", distance).orderBy("far", "object")
         names = [row["object"] for row in near.limit(_NEAR).collect()]
         hint = f"; near are {', '.join(names)}" if names else ", which has none"
         lines.append(f"{source}: {one.text} is no object of the ledger{hint}")

@@ -83,47 +83,42 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
         epochs = ledger.epochs()
         found = _summary(ledger.objects())
         committed = committed_epochs(ledger, epochs)
-    error = found["error"]
-    state = IN_ERROR if error else WAITING if found["waiting"] else OK
-    oldest = found["oldest"]
+    state = IN_ERROR if found["last_error"] else WAITING if found["waiting"] else OK
+    lag, at = found.pop("lag"), found.pop("at")
     return SourceStatus(
-        source=name,
-        state=state if epochs else NEVER,
-        objects=found["objects"],
-        waiting=found["waiting"],
-        waiting_bytes=found["waiting_bytes"],
-        lag=None if oldest is None else timedelta(seconds=max(0, found["now"] - oldest)),
+        name,
+        state if epochs else NEVER,
+        lag=None if lag is None else timedelta(seconds=lag),
         epochs=committed,
-        last_event=None
-        if found["at"] is None
-        else datetime.fromtimestamp(found["at"], timezone.utc),
-        last_error=error,
-        failed=found["failed"],
+        last_event=None if at is None else datetime.fromtimestamp(at, timezone.utc),
+        **found,
     )
 
 
-def _summary(objects: DataFrame) -> Any:
+def _summary(objects: DataFrame) -> dict[str, Any]:
+    """What the status says, times as seconds."""
     known = F.col("object").isNotNull()
     waits = known & F.col("shown.state").isin(*OPEN_STATES)
     failed = F.col("shown.state") == FAILED
+    now = F.unix_timestamp(F.current_timestamp())
+    oldest = F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified"))))
+    of_object = F.struct("shown.epoch", "shown.error", "object")
     # A failure of no object in particular is over once anything is committed.
     totals = objects.agg(
         F.count_if(known & F.expr(IS_VISIBLE)).alias("objects"),
         F.count_if(waits).alias("waiting"),
         F.coalesce(F.sum(F.when(waits, F.col("shown.size"))), F.lit(0)).alias("waiting_bytes"),
-        F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified")))).alias("oldest"),
+        F.when(oldest.isNotNull(), F.greatest(F.lit(0), now - oldest)).alias("lag"),
         F.unix_timestamp(F.max("shown.at")).alias("at"),
-        F.unix_timestamp(F.current_timestamp()).alias("now"),
-        F.max(F.when(failed & known, F.struct("shown.epoch", "shown.error", "object"))).alias(
-            "of_object"
-        ),
+        F.max(F.when(failed & known, of_object)).alias("of_object"),
         F.max(F.when(failed & ~known, F.struct("shown.epoch", "shown.error"))).alias("of_none"),
         F.coalesce(F.max("taken.epoch"), F.lit(0)).alias("latest"),
     )
     unnamed = F.when(F.col("of_none.epoch") > F.col("latest"), F.col("of_none.error"))
-    error = F.coalesce(F.col("of_object.error"), unnamed).alias("error")
-    columns = ("objects", "waiting", "waiting_bytes", "oldest", "at", "now")
-    return totals.select(*columns, error, F.col("of_object.object").alias("failed")).first()
+    error = F.coalesce(F.col("of_object.error"), unnamed).alias("last_error")
+    columns = ("objects", "waiting", "waiting_bytes", "lag", "at")
+    found = totals.select(*columns, error, F.col("of_object.object").alias("failed")).first()
+    return dict(found.asDict())
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
@@ -146,11 +141,11 @@ def _error_line(status: SourceStatus) -> str:
     """The last error, and the command by which the source goes on without its object."""
     # An error that names its source already does not name it twice.
     error = (status.last_error or "").removeprefix(f"{status.source}: ")
-    line = f"{status.source}: {error}"
-    if status.failed is None:
-        return line
-    hint = objects_hint("skip_s3_objects", status.source, [status.failed])
-    return f"{line}\n  to go on without it: {hint}"
+    hint = ""
+    if status.failed is not None:
+        skip = objects_hint("skip_s3_objects", status.source, [status.failed])
+        hint = f"\n  to go on without it: {skip}"
+    return f"{status.source}: {error}{hint}"
 
 
 def lag_text(lag: timedelta) -> str:
