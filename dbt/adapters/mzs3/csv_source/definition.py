@@ -14,12 +14,11 @@ from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discov
 from dbt.adapters.mzs3.csv_source.config.intake import (
     Intake,
     Listing,
+    parse_reading,
     read_format,
     read_intake,
     read_listing,
-    untyped_problems,
 )
-from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
@@ -120,8 +119,7 @@ def parse_definition(
     named = {"null" if key is None else str(key): value for key, value in external.items()}
     given = {key: value for key, value in named.items() if value is not None}
     problems += _key_problems(given)
-    form, given = read_format(given, problems)
-    read = ConfigReader(given, problems, "external.")
+    form, read = read_format(ConfigReader(given, problems, "external."))
     declared = _columns(columns, problems, default="string" if form == CSV else "")
     mode, names = _header(read, declared, form)
     location = _location(read)
@@ -193,7 +191,12 @@ def _header(
         read.note(f"header has {wrong[0]!r}, which is not a text; put it in quotes")
     names = tuple(str(name) for name in header)
     if form != CSV:
-        read.problems += untyped_problems(columns, names)
+        listed = "header lists the names, so no object is read for their types: declare"
+        if not columns:
+            read.note(f"{listed} `columns` with the data_type of each ({', '.join(names)})")
+        for column in columns:
+            if not column.data_type:
+                read.note(f"{listed} the data_type of column {column.name}")
     if not columns:
         for problem in name_problems(names):
             read.note(f"header: {problem}; declare `columns` to name them")
