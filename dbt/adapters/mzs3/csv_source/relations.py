@@ -106,53 +106,44 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
     state is lost: rows would be doubled or lost if it went on.
     """
     parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
-    if parts is not None:
-        pinned = _pinned_of(parts, relations, source)
-        _require_ledger(spark, relations, source)
-        return pinned
-    for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
-        if spark.catalog.tableExists(name):
-            raise SourceError(
-                f"{source}: {relations.shown(suffix)} exists, but "
-                f"{relations.shown('__rows')}, which holds the source's rows, does not. If "
-                f"{relations.shown(suffix)} is not this source's, give the source another schema "
-                f"or identifier; else start the source afresh with: {reset_hint(source)}"
-            )
-    return None
-
-
-def _pinned_of(parts: Mapping[str, str], relations: SourceRelations, source: str) -> str:
+    rows = relations.shown("__rows")
+    reset = reset_hint(source)
+    if parts is None:
+        for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
+            if spark.catalog.tableExists(name):
+                shown = relations.shown(suffix)
+                raise SourceError(
+                    f"{source}: {shown} exists, but {rows}, which holds the source's rows, does "
+                    f"not. If {shown} is not this source's, give the source another schema or "
+                    f"identifier; else start the source afresh with: {reset}"
+                )
+        return None
     if not parts:
         raise SourceError(
-            f"{source}: {relations.shown('__rows')} exists and was not made by this source. "
-            "Drop it, or give the source another schema or identifier"
+            f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
+            "source another schema or identifier"
         )
     try:
-        return decoded("".join(parts[number] for number in sorted(parts, key=int)))
+        pinned = decoded("".join(parts[number] for number in sorted(parts, key=int)))
     except ValueError as exc:
         raise SourceError(
-            f"{source}: the definition that is pinned in the properties of "
-            f"{relations.shown('__rows')} can't be read. Start the source afresh with: "
-            f"{reset_hint(source)}"
+            f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
+            f"Start the source afresh with: {reset}"
         ) from exc
-
-
-def _require_ledger(spark: SparkSession, relations: SourceRelations, source: str) -> None:
-    """A run that died before it made the ledger has left no rows either."""
-    if spark.catalog.tableExists(relations.ledger):
-        return
-    if spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
+    # A run that died before it made the ledger has left no rows either.
+    lost = not spark.catalog.tableExists(relations.ledger)
+    if lost and spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
         raise SourceError(
-            f"{source}: {relations.shown('__rows')} holds rows, but "
-            f"{relations.shown('__ledger')}, which says what is committed, does not exist. "
-            f"Restore it, or start the source afresh with: {reset_hint(source)}"
+            f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
+            f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
         )
+    return pinned
 
 
 def make_relations(
     spark: SparkSession, relations: SourceRelations, source: str, columns: str, pinned: str
 ) -> None:
-    """All relations of the source exist; safe to repeat after a run that died in between.
+    """Makes all relations of the source; safe to repeat after a run that died in between.
 
     `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
     into being with the table of rows, in one step. Raises SourceError, with nothing made, if the
@@ -167,12 +158,11 @@ def make_relations(
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
-    properties = properties_sql(PINNED_PROPERTY, parts)
     _make_table(
         spark,
         f"{source}: {relations.shown('__rows')}",
         f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
-        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties}",
+        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties_sql(PINNED_PROPERTY, parts)}",
     )
     declared = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
     _make_table(
@@ -181,7 +171,14 @@ def make_relations(
         f"{relations.ledger} ({declared}, {_PARTITIONS}) USING parquet "
         "PARTITIONED BY (epoch, phase)",
     )
-    _make_views(spark, relations, views)
+    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
+    for name, text in _view_texts(relations).items():
+        if name not in views:
+            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
+        elif views[name].get("form") != _OWN_VIEW["form"]:
+            # One that an earlier version made reads the ledger as the others do from now on.
+            spark.sql(f"ALTER VIEW {name} AS {text}")
+            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
 
 
 def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
@@ -200,8 +197,8 @@ def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
-    """Of each view of the source for which there is anything, its properties that the source
-    gave it: none if the source did not make that."""
+    """Of each name of a view that is taken, the properties that the source gave to the view: none
+    if the source did not make it."""
     names = (relations.source, relations.objects, relations.rejects)
     found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
     return {name: own for name, own in found.items() if own is not None}
@@ -213,24 +210,8 @@ def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, s
     return [relations.shown(shown[name]) for name, own in views.items() if not own]
 
 
-def _make_views(
-    spark: SparkSession, relations: SourceRelations, there: Mapping[str, Mapping[str, str]]
-) -> None:
-    """The views exist, with the property by which they are known as the source's own.
-
-    One that an earlier version made reads the ledger as the others do.
-    """
-    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
-    for name, text in _view_texts(relations).items():
-        if name not in there:
-            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
-        elif there[name].get("form") != _OWN_VIEW["form"]:
-            spark.sql(f"ALTER VIEW {name} AS {text}")
-            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
-
-
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
-    """The views look for no event of an epoch before this one, which has a snapshot.
+    """Makes the views look for no event of an epoch before this one, which has a snapshot.
 
     Each is changed in one step. Whatever snapshot a view starts from, it shows the same.
     """
