@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from session import Session, median_seconds
 
-from dbt.adapters.mzs3.csv_source.compaction import is_due
 from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
-from dbt.adapters.mzs3.csv_source.events import COMMIT, FETCHED, SNAPSHOT
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.reconcile import reconcile
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, make_relations, make_schema
-from dbt.adapters.mzs3.csv_source.status import read_status
+from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, FETCHED, SNAPSHOT
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
+from dbt.adapters.mzs3.csv_source.operations.status import read_status
+from dbt.adapters.mzs3.csv_source.relations import make_relations, make_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +61,7 @@ class Bench(Session):
             columns=(),
             connections={"default"},
         )
-        relations = _relations(definition)
+        relations = definition.relations
         make_schema(self.spark, relations)
         make_relations(self.spark, relations, definition.name, ROWS, "{}")
         ledger = Ledger(self.spark, relations)
@@ -91,7 +91,7 @@ class Bench(Session):
 
     def plan(self, source: SourceDefinition, found: DataFrame) -> int:
         """How many of the objects a pass would take; the last one alone is new to each ledger."""
-        ledger = Ledger(self.spark, _relations(source))
+        ledger = Ledger(self.spark, source.relations)
         decided = reconcile(found, ledger.objects(), OnOverwrite.FAIL, complete=True)
         return int(decided.where(F.col("action") == "take").count())
 
@@ -107,10 +107,6 @@ class Bench(Session):
             f"cast({epochs} AS bigint) AS `rows`", f"'{SNAPSHOT}' AS of_phase"
         )
         return copies.unionByName(mark, allowMissingColumns=True)
-
-
-def _relations(definition: SourceDefinition) -> SourceRelations:
-    return SourceRelations(definition.schema, definition.identifier)
 
 
 def _print_ratio(

@@ -29,10 +29,11 @@ from session import BUCKET, Session, source
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.report import IngestReport
-from dbt.adapters.mzs3.csv_source.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 NEW = 1000
 
@@ -150,9 +151,10 @@ class Bench(Session):
     def _finish(self, bucket: MadeUpBucket) -> None:
         """The ledger has every object as ingested, without a request for one of them."""
         definition = source("listing", "orders", PREFIX, {})
-        ledger = Ledger(self.spark, SourceRelations(definition.schema, definition.identifier))
+        ledger = Ledger(self.spark, definition.relations)
         epoch = next_epoch(ledger.epochs())
-        objects = listed_objects(self.spark, definition, bucket.connection).objects
+        run = SourceRun(self.spark, definition, bucket.connection)
+        objects = listed_objects(run).objects
         ledger.write_plan(epoch, objects.withColumn("hides", F.lit(False)))
         done = ledger.plan(epoch).select(
             "*", F.lit(1).alias("rows"), F.lit(0).alias("rejects"), F.lit(None).alias("error")

@@ -24,36 +24,34 @@ from source_catalog import (
     SimulatedLedgerTable,
 )
 
-from dbt.adapters.mzs3.csv_source import compaction, epoch, ledger, ledger_table, lock
+from dbt.adapters.mzs3.csv_source import epoch
 from dbt.adapters.mzs3.csv_source.epoch import Pass
-from dbt.adapters.mzs3.csv_source.events import COMMIT, NOTE, PLAN, VOID
-from dbt.adapters.mzs3.csv_source.fetch import Fetched
-from dbt.adapters.mzs3.csv_source.ledger import (
-    Ledger,
-    current_epochs,
-    latest_snapshot,
-    next_epoch,
-    unfinished_epochs,
-)
-from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import Owner
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock
+from dbt.adapters.mzs3.csv_source.ledger import table as ledger_table
+from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.csv_source.run import Cancellation, SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 
 
-class SimulatedLockTable:
+class SimulatedLockTable(LockTable):
     """A `LockTable` of which nobody ever sees the holder's beat."""
 
     def __init__(self, ask: Ask, _: SourceRelations) -> None:
         self._ask = ask
 
-    def create(self, values: dict[str, str]) -> None:
-        self._ask("lock", values["taken_as"])
+    def create(self, holder: Holder) -> None:
+        self._ask("lock", holder.token)
 
-    def read(self) -> dict[str, str] | None:
+    def holder(self) -> Holder | None:
         token = self._ask("holder")
-        return {"taken_as": token, **owner_of(token)} if token else None
+        return holder_of(token) if token else None
 
     def drop(self) -> None:
         self._ask("unlock")
@@ -65,8 +63,8 @@ class SimulatedLockTable:
         pass
 
 
-def owner_of(token: str) -> dict[str, str]:
-    return {"place": token, "boot": "", "pid": "7", "started": "", "host": token}
+def holder_of(token: str) -> Holder:
+    return Holder(token, Owner(place=token, boot="", pid=7, started="", host=token))
 
 
 @dataclass
@@ -107,8 +105,7 @@ def locked(named: Named) -> SourceLock:
     taken = SourceLock(
         named, RELATIONS, "lake.orders", wait_s=9 * LEASE_S, clock=lambda: next(ticks)
     )
-    owner = owner_of(named.name)
-    taken._me = Holder(named.name, Owner(**{**owner, "pid": 7}))
+    taken._me = holder_of(named.name)
     taken._cancellation = Unwaiting("lake.orders")
     taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
     return taken
@@ -122,16 +119,8 @@ def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
         CLOCK.now = clock
         named = Named(ask, name)
         with locked(named) as taken:
-            return Pass(
-                spark=named,
-                definition=SimpleNamespace(name="lake.orders"),
-                connection=None,
-                relations=RELATIONS,
-                spec=None,
-                lock=taken,
-                cancellation=taken._cancellation,
-                on_step=lambda step: None,
-            ).run()
+            run = SourceRun(named, SimpleNamespace(name="lake.orders"), None)
+            return Pass(run, None, Ledger(named, RELATIONS, taken)).ingest()
 
     return program
 
@@ -139,9 +128,9 @@ def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
 def unlocking(ask: Ask) -> None:
     """Somebody takes the lock away."""
     table = SimulatedLockTable(ask, RELATIONS)
-    holder = lock.holder_of(table)
+    holder = table.holder()
     if holder is not None:
-        lock.take_away(table, holder.token)
+        table.take_away(holder.token)
 
 
 def noting(ask: Ask, events: Events, *, compacts: bool) -> None:
@@ -152,9 +141,9 @@ def noting(ask: Ask, events: Events, *, compacts: bool) -> None:
         made = Ledger(named, RELATIONS, taken)
         for dead in unfinished_epochs(made.epochs()):
             made.write_void(dead)
-        made.write_note(next_epoch(made.epochs()), events)
+        made.write_note(events)
         if compacts:
-            compaction.compact(named, RELATIONS, made, require_lock=taken.require)
+            compaction.compact(made)
         taken.require()
 
 
@@ -185,22 +174,22 @@ def reading(ask: Ask) -> Any:
 def read_events(made: Ledger) -> list[tuple[int, str, Any]]:
     """What a run goes by: the epochs that it knows of, as their files are now."""
     epochs = made.epochs()
-    latest = latest_snapshot(epochs) or ""
-    names = [e for e in current_epochs(epochs) if VOID not in epochs[e] or e == latest]
-    return list(made._spark("read", frozenset(names), latest))
+    snapshot = latest(SNAPSHOT, epochs) or ""
+    names = [e for e in current_epochs(epochs) if VOID not in epochs[e] or e == snapshot]
+    return list(made.spark("read", frozenset(names), snapshot))
 
 
 @contextmanager
-def new_objects(_: Any, __: Any, ___: Any, made: Ledger, ____: Any) -> Iterator[Any]:
+def new_objects(_: Any, made: Ledger, __: Any) -> Iterator[Any]:
     events = read_events(made)
-    latest: dict[str, tuple[int, int]] = {}
+    last: dict[str, tuple[int, int]] = {}
     for number, phase, event in events:
         if phase == COMMIT:
-            latest[event[0]] = max(latest.get(event[0], (0, 0)), (number, event[1]))
+            last[event[0]] = max(last.get(event[0], (0, 0)), (number, event[1]))
     taken = Events(
-        (name, version, name in latest)
+        (name, version, name in last)
         for name, version in sorted(NEW)
-        if latest.get(name, (0, 0))[1] != version
+        if last.get(name, (0, 0))[1] != version
     )
     yield SimpleNamespace(
         refusal=None,
@@ -214,18 +203,34 @@ def new_objects(_: Any, __: Any, ___: Any, made: Ledger, ____: Any) -> Iterator[
     )
 
 
-@contextmanager
-def counted_rows(spark: Any, _: Any, __: Any, number: str, plan: Any, *___: Any) -> Iterator[Any]:
-    if spark("rows", number) != frozenset((number, name, version) for name, version, _ in plan):
-        raise SourceError("rows are missing, or there twice")
-    yield plan, Fetched(len(plan), len(plan))
+@dataclass
+class SimulatedRows:
+    """The rows of an epoch, as `EpochRows`."""
+
+    ledger: Ledger
+    spec: Any
+    epoch: str
+    plan: Any
+    objects: int
+    size: int
+
+    def write(self) -> int:
+        self.ledger.spark("fetch", self.epoch, tuple(self.plan))
+        return len(self.plan)
+
+    @contextmanager
+    def counted(self, _: int) -> Iterator[Any]:
+        planned = frozenset((self.epoch, name, version) for name, version, _ in self.plan)
+        if self.ledger.spark("rows", self.epoch) != planned:
+            raise SourceError("rows are missing, or there twice")
+        yield self.plan, IngestReport("lake.orders", len(self.plan), len(self.plan))
 
 
-def record_failure(_: Any, made: Ledger, number: str, plan: Any, __: str) -> None:
-    made.write_failed(number, plan, Anything())
+def record_failure(this: Pass, rows: SimulatedRows, _: str) -> None:
+    this.ledger.write_failed(rows.epoch, rows.plan, Anything())
 
 
-def kept(_: Any, made: Ledger, __: Any) -> Any:
+def kept(made: Ledger, _: Any) -> Any:
     events = read_events(made)
     hidden: dict[str, int] = {}
     for number, phase, event in events:
@@ -244,7 +249,7 @@ def kept(_: Any, made: Ledger, __: Any) -> Any:
 
 
 def visible_in(made: Ledger, snapshot: str) -> set[str] | None:
-    copies = made._spark("read", frozenset({snapshot}), snapshot)
+    copies = made.spark("read", frozenset({snapshot}), snapshot)
     if MARK not in copies:
         return None
     return {str(number) for number, phase, _ in copies if phase == COMMIT}
@@ -267,7 +272,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(ledger, "_framed", lambda events, given: events)
     patch(ledger, "add_partition", lambda *_: None)  # of rows that nobody sees
     patch(ledger, "F", Anything())
-    patch(ledger.time, "time_ns", lambda: CLOCK.now * 1_000_000)
+    patch(epochs.time, "time_ns", lambda: CLOCK.now * 1_000_000)
     patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
     patch(Ledger, "plan", lambda made, number: Events(planned(made, number)))
     patch(lock, "LockTable", SimulatedLockTable)
@@ -275,20 +280,21 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(lock, "current_owner", lambda: Owner("", "", 0, "", ""))
     patch(lock.threading, "Thread", Unstarted)
     patch(epoch, "new_objects", new_objects)
-    patch(epoch, "counted_rows", counted_rows)
-    patch(
-        Pass, "_fetch", lambda this, number, plan, batch: this.spark("fetch", number, tuple(plan))
-    )
+    patch(epoch, "EpochRows", SimulatedRows)
     patch(Pass, "_record_failure", record_failure)
     patch(Pass, "_acts_after_commit", False)
     patch(compaction, "COMPACT_AFTER", 3)
     patch(compaction, "_kept", kept)
     patch(compaction, "_visible_in", visible_in)
-    patch(compaction, "_written_epochs", lambda spark, _: sorted(spark("written")))
-    patch(compaction, "_drop_epochs", lambda spark, _, gone: spark("drop_rows", frozenset(gone)))
+    patch(compaction, "list_partitions", lambda spark, _: [(e,) for e in sorted(spark("written"))])
+    patch(compaction, "drop_partitions", drop_rows)
     patch(compaction, "show_since", lambda spark, _, number: spark("since", int(number)))
 
 
+def drop_rows(spark: Any, _: str, partitions: list[dict[str, str]]) -> None:
+    spark("drop_rows", frozenset(one[EPOCH_COLUMN] for one in partitions))
+
+
 def planned(made: Ledger, number: str) -> list[Event]:
-    found = made._spark("read", frozenset({number}), "")
+    found = made.spark("read", frozenset({number}), "")
     return [event for _, phase, event in found if phase == PLAN]

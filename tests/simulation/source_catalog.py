@@ -9,7 +9,7 @@ from typing import Any
 from interleavings import Ask, Failed, Request
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 RELATIONS = SourceRelations("raw", "orders")

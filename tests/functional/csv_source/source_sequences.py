@@ -14,9 +14,9 @@ from drawn_sequences import END, Operation
 from source_model import Died as ModelDied
 from source_model import Failed, Known, Report, Settings, SourceModel
 
-from dbt.adapters.mzs3.csv_source import compaction
-from dbt.adapters.mzs3.csv_source.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.ledger import compaction
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.errors import SourceError

@@ -10,7 +10,7 @@ from announcing import Died, dying_at
 from dbt.adapters.mzs3.aws import client as aws_client
 from dbt.adapters.mzs3.csv_source import after_commit
 from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects import conditions
 

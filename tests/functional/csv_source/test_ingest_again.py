@@ -7,9 +7,10 @@ import re
 import pytest
 
 from dbt.adapters.mzs3.csv_source.executor import listing
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing import new_objects
-from dbt.adapters.mzs3.csv_source.reset import drop_source
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
+from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark import settings
 
@@ -110,7 +111,7 @@ def test_a_changed_definition_is_refused_with_the_difference_and_the_way_out(lak
     assert "FORMAT CSV WITH HEADER COLUMNS (id, note)" in text
     assert "column 1 is declared as id bigint but was pinned as id string" in text
     assert text.endswith(f"drop what was made with the old one: {RESET}")
-    drop_source(lake.spark, lake.relations, "lake.orders")
+    reset_source(lake.spark, lake.definition())
     assert lake.ingest().rows == 1
     assert lake.rows("id", "note") == [("1.csv", 1, 1, "a")]
 
@@ -142,7 +143,7 @@ def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
         lake.ingest()
     assert not lake.spark.catalog.tableExists(lake.relations.ledger)
     assert str(raised.value).endswith(f"start the source afresh with: {RESET}")
-    drop_source(lake.spark, lake.relations, "lake.orders")
+    reset_source(lake.spark, lake.definition())
     assert lake.ingest().rows == 1
 
 
@@ -186,7 +187,8 @@ def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake,
     lake.ingest()
     lake.put("3.csv", "id\n3\n")
     ledger = Ledger(lake.spark, lake.relations)
-    with new_objects(lake.spark, lake.definition(), lake.connection, ledger) as batch:
+    run = SourceRun(lake.spark, lake.definition(), lake.connection)
+    with new_objects(run, ledger) as batch:
         lake.put("2.csv", "id\n9\n")
         lake.put("4.csv", "id\n4\n")
         lake.spark.catalog.clearCache()  # as if it were lost with its executor

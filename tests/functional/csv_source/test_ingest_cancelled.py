@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 from faulty_s3 import FaultyS3
 
-from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import current_owner
-from dbt.adapters.mzs3.csv_source.together import run_together
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.project.together import run_together
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source import fetch, ranges
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 
 RANGE_BYTES = 3_000
@@ -21,11 +21,11 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     rows_in_ranges = ranges.rows_in_ranges
 
-    def counting(spark: Any, spec: Any, objects: Any, range_bytes: int) -> Any:
+    def counting(spark: Any, spec: Any, objects: Any) -> Any:
         counts.append(len(objects))
-        return rows_in_ranges(spark, spec, objects, range_bytes)
+        return rows_in_ranges(spark, spec, objects)
 
-    monkeypatch.setattr(fetch, "RANGE_BYTES", RANGE_BYTES)
+    monkeypatch.setattr(ranges, "RANGE_BYTES", RANGE_BYTES)
     monkeypatch.setattr(fetch, "rows_in_ranges", counting)
     return counts
 

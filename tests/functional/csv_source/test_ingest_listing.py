@@ -11,13 +11,12 @@ import pytest
 from faulty_s3 import FaultyS3
 from moto.s3.models import s3_backends
 
-from dbt.adapters.mzs3.csv_source import listing, scan
-from dbt.adapters.mzs3.csv_source import scan as csv_source_scan
-from dbt.adapters.mzs3.csv_source.compaction import compact
 from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.listing import Pending, read_pending
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.freshness import Pending, read_pending
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing import scan, start
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +42,7 @@ def test_a_location_of_many_pages_is_listed_in_pieces_and_each_object_read_once(
     monkeypatch.setattr(executor_listing, "KEYS_PER_PAGE", 4)
     monkeypatch.setattr(scan, "KEYS_PER_PAGE", 4)
     monkeypatch.setattr(scan, "PAGES_PER_PIECE", 1)
-    monkeypatch.setattr(listing, "SAMPLE_ONE_IN", 1)
+    monkeypatch.setattr(scan, "SAMPLE_ONE_IN", 1)
     names = [f"{folder}/{number}.csv" for folder in "abcdef" for number in range(8)]
     for name in names:
         lake.put(name, f"id\n{name}\n")
@@ -89,8 +88,8 @@ def growing(lake, watched):
 
 
 def later(monkeypatch, hours):
-    now = csv_source_scan.time.time() + hours * 3600
-    monkeypatch.setattr(csv_source_scan, "time", SimpleNamespace(time=lambda: now))
+    now = start.time.time() + hours * 3600
+    monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: now))
 
 
 def ids(lake):
@@ -111,8 +110,8 @@ def test_where_keys_grow_a_run_lists_their_end_and_a_late_key_comes_with_the_nex
     assert {query["start-after"][0] for query in listings} == {"orders/2026-01-02/1.cs"}
     for _ in range(2):  # a snapshot takes the place of what was before
         ledger = Ledger(lake.spark, lake.relations)
-        ledger.write_note(next_epoch(ledger.epochs()), ledger.events().limit(0))
-        compact(lake.spark, lake.relations, ledger, require_lock=lambda: None)
+        ledger.write_note(ledger.events().limit(0))
+        compact(ledger)
     later(monkeypatch, 23.9)
     assert lake.ingest().objects == 0
     later(monkeypatch, 0.2)

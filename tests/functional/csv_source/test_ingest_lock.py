@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
-from dbt.adapters.mzs3.csv_source.ledger_table import LedgerTable, close, publish
-from dbt.adapters.mzs3.csv_source.lock import LEASE_S, Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import LockTable, current_owner
+from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
+from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
+from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.operation import unlock
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -194,17 +195,17 @@ def test_a_holder_shows_that_it_is_at_work(lake, held, monkeypatch):
 
 def test_two_that_take_the_lock_in_the_same_instant_do_not_fail(lake, held, monkeypatch):
     # The session's catalog sees no lock yet, and the metastore has one by then.
-    make = LockTable._make
+    create = LockTable.create
 
-    def late(self, name, properties):
-        make(LockTable(lake.spark, lake.relations), name, properties)
+    def late(self, holder):
+        create(LockTable(lake.spark, lake.relations), holder)
         raise AnalysisException("[_LEGACY_ERROR_TEMP_3065] AlreadyExistsException: Table")
 
-    monkeypatch.setattr(LockTable, "_make", late)
+    monkeypatch.setattr(LockTable, "create", late)
     lock = SourceLock(lake.spark, lake.relations, "lake.orders")
     assert lock._try() is None  # the answer was lost
     assert SourceLock(lake.spark, lake.relations, "lake.orders")._create() is False
-    monkeypatch.setattr(LockTable, "read", lambda self: None)  # given back since
+    monkeypatch.setattr(LockTable, "holder", lambda self: None)  # given back since
     assert SourceLock(lake.spark, lake.relations, "lake.orders")._create() is False
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.partitions import partition_sql
+from dbt.adapters.mzs3.csv_source.ledger.partitions import partition_sql
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
 pytestmark = pytest.mark.spark

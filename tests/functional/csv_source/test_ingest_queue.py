@@ -9,7 +9,7 @@ import pytest
 from announcing import Died, dying_at
 
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark

@@ -9,12 +9,18 @@ from real_stores import STORE
 
 from dbt.adapters.mzs3.csv_source import ingest
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.csv_source.partitions import location_of
-from dbt.adapters.mzs3.csv_source.reset import drop_source, reset_source
-from dbt.adapters.mzs3.csv_source.status import IN_ERROR, NEVER, OK, WAITING, read_status
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
+from dbt.adapters.mzs3.csv_source.operations.status import (
+    IN_ERROR,
+    NEVER,
+    OK,
+    WAITING,
+    read_status,
+)
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -263,13 +269,13 @@ def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
     with pytest.raises(SourceError, match=r"1\.csv is no object of the ledger, which has none"):
         acted(lake, ObjectAction.RETRY, "1.csv")
     lake.ingest()
-    drop_source(lake.spark, lake.relations, "lake.orders")
+    reset_source(lake.spark, lake.definition())
     left = lake.spark.sql(f"SHOW TABLES IN `{lake.schema}`").collect()
     assert [row["tableName"] for row in left] == []
     lake.spark.sql(f"CREATE TABLE {lake.relations.source} USING parquet AS SELECT 7 AS id")
     lake.spark.sql(f"CREATE TABLE {lake.relations.rows} USING parquet AS SELECT 7 AS id")
     with pytest.raises(SourceError) as raised:
-        drop_source(lake.spark, lake.relations, "lake.orders")
+        reset_source(lake.spark, lake.definition())
     assert str(raised.value) == (
         f"lake.orders: {lake.schema}.orders, {lake.schema}.orders__rows was not made by this "
         "source; nothing is dropped. Give the source another schema or identifier"
@@ -300,11 +306,10 @@ def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, m
     lake.put("1.csv", "id,new\n1,2\n")
     purify = ingest.purify_now
 
-    def late(definition, *given):
+    def late(*given):
         monkeypatch.setattr(ingest, "purify_now", purify)
-        stop = Cancellation("lake.orders")
-        ingest._pin(lake.spark, old, lake.connection, stop, None)
-        return purify(definition, *given)
+        ingest._pin(SourceRun(lake.spark, old, lake.connection), None)
+        return purify(*given)
 
     monkeypatch.setattr(ingest, "purify_now", late)
     with pytest.raises(SourceError) as raised:
@@ -328,7 +333,7 @@ def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_ow
         with pytest.raises(SourceError, match=foreign):
             lake.ingest(afresh=afresh)
     with pytest.raises(SourceError, match=rf"{foreign} by this source; nothing is dropped"):
-        drop_source(lake.spark, lake.relations, "lake.orders")
+        reset_source(lake.spark, lake.definition())
     for name in (lake.relations.source, lake.relations.objects):
         assert [row["id"] for row in lake.spark.table(name).collect()] == [7]
         lake.spark.sql(f"DROP VIEW {name}")

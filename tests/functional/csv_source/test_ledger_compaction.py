@@ -6,31 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import compaction
-from dbt.adapters.mzs3.csv_source.compaction import compact
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.csv_source.partitions import location_of
-from dbt.adapters.mzs3.csv_source.status import read_status
+from dbt.adapters.mzs3.csv_source.ledger import compaction
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.status import read_status
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
 
 
-def never_mind():
-    """A lock that is held."""
-
-
 def another_epoch(lake):
     """The ledger with one epoch more, of which nothing follows."""
     ledger = Ledger(lake.spark, lake.relations)
-    ledger.write_note(next_epoch(ledger.epochs()), ledger.events().limit(0))
+    ledger.write_note(ledger.events().limit(0))
     return ledger
 
 
 def compacted(lake):
-    ledger = another_epoch(lake)
-    compact(lake.spark, lake.relations, ledger, require_lock=never_mind)
+    compact(another_epoch(lake))
 
 
 def everything(lake):
@@ -136,17 +131,12 @@ def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
     def die(*_, **__):
         raise Died
 
-    def dying(patch, stop):
-        if stop == "require_lock":
-            return die
-        patch.setattr(compaction if stop == "_drop_rows" else Ledger, stop, die)
-        return never_mind
-
     # The last two have something to drop, as there is a snapshot by then.
     for stop in ("require_lock", "write_snapshot", "drop", "_drop_rows"):
         with monkeypatch.context() as patch, pytest.raises(Died):
             ledger = another_epoch(lake)
-            compact(lake.spark, lake.relations, ledger, require_lock=dying(patch, stop))
+            patch.setattr(compaction if stop == "_drop_rows" else Ledger, stop, die)
+            compact(ledger)
         assert everything(lake) == before, stop
         compacted(lake)
         assert everything(lake) == before, stop

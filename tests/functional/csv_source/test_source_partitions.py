@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source.partitions import (
+from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     add_partition,
     location_of,
     partition_sql,
@@ -74,7 +74,7 @@ def held(begun: str, fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator
 
 def insert(spark: Any, frame: Any, table: str, epoch: str) -> int | None:
     """As a run does that has the lock."""
-    return write_partition(spark, frame, table, {"epoch": epoch}, require_lock=lambda: None)
+    return write_partition(frame, table, {"epoch": epoch}, require_lock=lambda: None)
 
 
 def partitions(spark: Any, table: str) -> list[str]:

@@ -9,9 +9,10 @@ from itertools import chain, combinations
 import pytest
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.compaction import compact
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
-from dbt.adapters.mzs3.csv_source.partitions import write_partition
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 
 pytestmark = pytest.mark.spark
 
@@ -77,8 +78,8 @@ def test_a_query_that_began_after_one_compaction_outlasts_the_next(lake):
 def compacted(lake):
     ledger = Ledger(lake.spark, lake.relations)
     # A snapshot has the number of the last epoch, of which there is one.
-    ledger.write_note(next_epoch(ledger.epochs()), ledger.events().limit(0))
-    compact(lake.spark, lake.relations, ledger, require_lock=lambda: None)
+    ledger.write_note(ledger.events().limit(0))
+    compact(ledger)
 
 
 def test_a_busy_reader_sees_every_object_once_whatever_is_committed_or_compacted(lake):
@@ -118,7 +119,7 @@ def test_a_busy_reader_sees_every_object_once_whatever_is_committed_or_compacted
         epoch = next_epoch(ledger.epochs())
         new = lake.spark.createDataFrame(rows, stored).withColumn("id", F.lit(str(number)))
         partition = {"mz_epoch": epoch}
-        write_partition(lake.spark, new, lake.relations.rows, partition, require_lock=lambda: None)
+        write_partition(new, lake.relations.rows, partition, require_lock=lambda: None)
         ledger.write_commit(epoch, lake.spark.createDataFrame(taken, planned))
 
     stored = lake.spark.table(lake.relations.rows).drop("mz_epoch").schema

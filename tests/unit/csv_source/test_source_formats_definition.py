@@ -8,7 +8,11 @@ from csv_source_helpers import parse
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField
-from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, purified_sql, purified_yaml
+from dbt.adapters.mzs3.csv_source.operations.pinned_definition import (
+    Purified,
+    purified_sql,
+    purified_yaml,
+)
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from csv_source_helpers import DIALECT, parse
 
+from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.pinned_definition import Purified, purified_sql
-from dbt.adapters.mzs3.csv_source.purify import needs_object, purify
+from dbt.adapters.mzs3.csv_source.operations.pinned_definition import Purified, purified_sql
+from dbt.adapters.mzs3.csv_source.purify import purify
 from dbt.adapters.mzs3.errors import SourceError
 
 FOUND = ("id", "value")
@@ -25,7 +26,7 @@ NOTIFIED = {"discover": [{"sqs_notifications": "queuename"}]}
 def rewritten(found: tuple[str, ...] | None = None, **declared: Any) -> str:
     """The definition as purification has it; no object is looked at but for a header."""
     definition = parse(location="s3://bucket", pattern="**/*", **declared)
-    assert needs_object(definition) == (found is not None)
+    assert (definition.header is HeaderMode.DISCOVER) == (found is not None)
     return purified_sql(Purified(definition, purify(definition, found), is_pinned=True))
 
 
@@ -74,7 +75,6 @@ def test_aliases_are_not_what_a_header_is_compared_with() -> None:
 
 def test_with_header_and_no_object_is_refused() -> None:
     definition = parse(**NOTIFIED)
-    assert needs_object(definition)
     with pytest.raises(SourceError, match=r"declare the names as `header: \[name, ...\]`"):
         purify(definition, None)
 

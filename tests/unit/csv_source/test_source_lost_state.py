@@ -8,17 +8,19 @@ import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source import compaction, object_actions, operation
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
-from dbt.adapters.mzs3.csv_source import lock as csv_source_lock
-from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
-from dbt.adapters.mzs3.csv_source.epoch import Pass
+from dbt.adapters.mzs3.csv_source import operation
+from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.lock import Holder, SourceLock
-from dbt.adapters.mzs3.csv_source.lock_table import Owner
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.ledger import compaction
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.operation import require_ledger
+from dbt.adapters.mzs3.csv_source.operations import object_actions
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
 from dbt.adapters.mzs3.csv_source.relations import (
     SourceRelations,
     foreign_views,
@@ -26,8 +28,7 @@ from dbt.adapters.mzs3.csv_source.relations import (
     read_pinned,
     read_views,
 )
-from dbt.adapters.mzs3.csv_source.reset import drop_source
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
 RELATIONS = SourceRelations("raw", "orders")
@@ -105,7 +106,7 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
         f"lake.orders: raw.orders{suffix} was not made by this source. Drop it, or give the "
         "source another schema or identifier"
     )
-    assert error_of(drop_source, spark, RELATIONS, "lake.orders") == (
+    assert error_of(reset_source, spark, parse()) == (
         f"lake.orders: raw.orders{suffix} was not made by this source; nothing is dropped. Give "
         "the source another schema or identifier"
     )
@@ -125,7 +126,7 @@ def held_by(monkeypatch, holder):
     """A lock that somebody else has."""
     lock = SourceLock(metastore(), SourceRelations("lost", "orders"), "lake.orders", wait_s=0)
     monkeypatch.setattr(lock, "_try", lambda: holder)
-    monkeypatch.setattr(lock, "_holder", lambda: holder)
+    monkeypatch.setattr(lock._table, "holder", lambda: holder)
     return lock
 
 
@@ -139,7 +140,7 @@ def test_a_lock_that_another_process_has(monkeypatch):
 
 
 def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
-    text = error_of(held_by(monkeypatch, csv_source_lock.UNKNOWN).__enter__)
+    text = error_of(held_by(monkeypatch, UNKNOWN).__enter__)
     assert text.startswith(
         "lake.orders: somebody is ingesting this source and has not finished within 0 s. Run again"
     )
@@ -183,13 +184,11 @@ def test_another_thread_of_this_process_has_the_lock():
 
 
 def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
-    lock = held_by(monkeypatch, None)
-    ledger = SimpleNamespace(epochs=lambda: {"5": {"plan", "due", "commit"}})
-    definition = SimpleNamespace(
-        discovery=SimpleNamespace(after_commit=SimpleNamespace(action=AfterAction.DELETE))
+    ledger = SimpleNamespace(
+        epochs=lambda: {"5": {"plan", "due", "commit"}},
+        require_lock=held_by(monkeypatch, None).require,
     )
-    this = SimpleNamespace(spark=None, definition=definition, connection=None, log=None, lock=lock)
-    assert error_of(Pass._after_commit, this, ledger) == (
+    assert error_of(act_on_committed, None, ledger) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "what it committed stays, and after_commit is left to the next run. Run again"
     )
@@ -200,8 +199,7 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
     monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
     spark.catalog.currentCatalog.return_value = "iceberg"
-    definition = SimpleNamespace(name="lake.orders", schema="raw", identifier="orders")
-    assert error_of(ingest, spark, definition, None) == (
+    assert error_of(ingest, spark, parse(), None) == (
         "lake.orders: the current catalog is iceberg, which can't hold a source's partitions and "
         "views, so make spark_catalog the current one: leave out, or set to it, "
         "spark.sql.defaultCatalog in the profile"
@@ -211,7 +209,7 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):
     lock = held_by(monkeypatch, None)
-    assert error_of(drop_source, metastore(), RELATIONS, "lake.orders", lock) == (
+    assert error_of(reset_source, metastore(), parse(), lock) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "nothing is dropped. Run again"
     )
@@ -228,15 +226,15 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     lock._me = HOLDER
     written = []
 
-    def write_note(epoch, events):
-        written.append(epoch)
-        monkeypatch.setattr(lock, "_holder", lambda: None)
+    def write_note(events):
+        written.append(events)
+        monkeypatch.setattr(lock._table, "holder", lambda: None)
 
     ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
     monkeypatch.setattr(object_actions, "changing", lambda *_, **__: nullcontext(lock))
     monkeypatch.setattr(object_actions, "persisted", nullcontext)
     monkeypatch.setattr(object_actions, "Ledger", lambda *_: ledger)
-    for name in ("require_ledger", "select_objects", "_require_sense", "_fits", "_events", "F"):
+    for name in ("require_ledger", "select_objects", "_require_sense", "_events", "F"):
         monkeypatch.setattr(object_actions, name, MagicMock())
     assert error_of(object_actions.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
@@ -247,16 +245,19 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
 
 def test_who_lost_the_lock_changes_no_view(monkeypatch):
     done = []
-    ledger = SimpleNamespace(
-        epochs=lambda: {"1": {"plan"}}, write_snapshot=lambda *_: done.append("snapshot")
-    )
-    monkeypatch.setattr(compaction, "_kept", lambda *_: None)
-    monkeypatch.setattr(compaction, "show_since", lambda *_: done.append("views"))
 
     def require_lock():
         if done:
             raise SourceError("taken away")
 
+    ledger = SimpleNamespace(
+        epochs=lambda: {"1": {"plan"}},
+        write_snapshot=lambda *_: done.append("snapshot"),
+        require_lock=require_lock,
+    )
+    monkeypatch.setattr(compaction, "_kept", lambda *_: None)
+    monkeypatch.setattr(compaction, "show_since", lambda *_: done.append("views"))
+
     with pytest.raises(SourceError, match="taken away"):
-        compaction.compact(None, RELATIONS, ledger, require_lock=require_lock)
+        compaction.compact(ledger)
     assert done == ["snapshot"]

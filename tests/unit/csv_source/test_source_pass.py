@@ -9,9 +9,10 @@ from pyspark.errors import PySparkException
 from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
-from dbt.adapters.mzs3.csv_source.fetch import Fetched
-from dbt.adapters.mzs3.csv_source.listing import Refusal
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.fetch import EpochRows
+from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
+from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 
 
@@ -20,6 +21,7 @@ class FakeLedger:
 
     def __init__(self):
         self.written = {}
+        self.require_lock = lambda outcome="": None
 
     def epochs(self):
         return self.written
@@ -27,8 +29,8 @@ class FakeLedger:
     def plan(self, epoch):
         return "the plan"
 
-    def write_note(self, epoch, events):
-        self._add(epoch, "note")
+    def write_note(self, events):
+        self._add(next_epoch(self.written), "note")
 
     def write_plan(self, epoch, objects):
         self._add(epoch, "plan")
@@ -45,41 +47,47 @@ class FakeLedger:
 
 @pytest.fixture
 def this(monkeypatch):
-    monkeypatch.setattr(Pass, "_fetch", lambda *_: None)
+    monkeypatch.setattr(EpochRows, "write", lambda _: 1)
+    monkeypatch.setattr(EpochRows, "counted", counted)
     monkeypatch.setattr(Pass, "_acts_after_commit", False)
-    return Pass(
-        spark=None,
-        definition=SimpleNamespace(name="lake.orders"),
-        connection=None,
-        relations=None,
-        spec=SimpleNamespace(reading=SimpleNamespace(max_rejects=1)),
-        lock=SimpleNamespace(require=lambda outcome="": None),
-        cancellation=Cancellation("lake.orders"),
-        on_step=lambda step: None,
-    )
+    return Pass(SourceRun(None, SimpleNamespace(name="lake.orders"), None), None, FakeLedger())
+
+
+@contextmanager
+def counted(*_):
+    yield "counted", IngestReport("lake.orders", 1, 1)
+
+
+def never_committed(this):
+    return not any("commit" in phases for phases in this.ledger.written.values())
 
 
 BATCH = SimpleNamespace(
-    notes="notes", waiting_objects=0, waiting_bytes=0, objects=1, bytes=9, frame="new"
+    notes="notes",
+    waiting_objects=0,
+    waiting_bytes=0,
+    objects=1,
+    bytes=9,
+    frame="new",
+    refusal=None,
+    full_since=None,
 )
 
 
 def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
-    monkeypatch.setattr(Pass, "_commit", lambda *_: Fetched(1, 1))
-    ledger = FakeLedger()
-    this._epoch(ledger, BATCH)
-    first, second = sorted(ledger.written, key=int)
-    assert ledger.written == {first: {"note"}, second: {"plan"}}
+    monkeypatch.setattr(Pass, "_commit", lambda *_: IngestReport("lake.orders", 1, 1))
+    this._epoch(BATCH)
+    first, second = sorted(this.ledger.written, key=int)
+    assert this.ledger.written == {first: {"note"}, second: {"plan"}}
     assert (int(first) % 2, int(second) % 2) == (1, 0)
 
 
 def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
     monkeypatch.setattr(csv_source_epoch, "F", SimpleNamespace(col=str))
-    ledger = FakeLedger()
     with pytest.raises(SourceError, match="overwritten"):
-        this._refuse(ledger, Refusal("it was overwritten", "events", "notes"))
-    first, second = sorted(ledger.written, key=int)
-    assert ledger.written == {first: {"note"}, second: {"failed"}}
+        this._refuse(SimpleNamespace(refused="events", notes="notes"), "it was overwritten")
+    first, second = sorted(this.ledger.written, key=int)
+    assert this.ledger.written == {first: {"note"}, second: {"failed"}}
     assert (int(first) % 2, int(second) % 2) == (1, 1)
 
 
@@ -90,13 +98,14 @@ def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch)
         yield
 
     failed = []
-    monkeypatch.setattr(csv_source_epoch, "counted_rows", too_many)
-    monkeypatch.setattr(Pass, "_record_failure", lambda self, *what: failed.append(what[2:]))
-    ledger = FakeLedger()
+    monkeypatch.setattr(EpochRows, "counted", too_many)
+    monkeypatch.setattr(
+        Pass, "_record_failure", lambda _, rows, text: failed.append((rows.plan, text))
+    )
     with pytest.raises(SourceError, match="more than 1 records"):
-        this._epoch(ledger, BATCH)
+        this._epoch(BATCH)
     assert failed == [("the plan", "lake.orders: more than 1 records were rejected")]
-    assert not any("commit" in phases for phases in ledger.written.values())
+    assert never_committed(this)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +115,10 @@ def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, offered):
     def fail(*_):
         raise PySparkException(str(ExecutorError("object s3://b/k: wrong", cause)))
 
-    monkeypatch.setattr(Pass, "_fetch", fail)
+    monkeypatch.setattr(EpochRows, "write", fail)
     monkeypatch.setattr(Pass, "_record_failure", lambda *_: "s3://b/k")
     with pytest.raises(SourceError) as raised:
-        this._epoch(FakeLedger(), BATCH)
+        this._epoch(BATCH)
     text, _, way_out = str(raised.value).partition("; or go on without it after: ")
     assert text == "object s3://b/k: wrong"
     assert ("skip_s3_objects" in way_out) is offered
@@ -119,38 +128,31 @@ def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
     def lost(outcome):
         raise SourceError(outcome)
 
-    monkeypatch.setattr(this.lock, "require", lost)
-    with pytest.raises(SourceError, match="stays, and its full listing is not on record"):
-        this._record_listing(FakeLedger(), 0)
-
-
-def test_a_commit_that_came_late_is_not_told_as_one(this, monkeypatch):
     @contextmanager
-    def counted(*_):
-        yield "counted", Fetched(1, 1)
+    def listed_in_full(*_):
+        yield SimpleNamespace(**{**vars(BATCH), "notes": None, "objects": 0, "full_since": 1})
 
-    ledger = FakeLedger()
+    this.ledger.require_lock = lost
+    monkeypatch.setattr(csv_source_epoch, "new_objects", listed_in_full)
+    with pytest.raises(SourceError, match="stays, and its full listing is not on record"):
+        this.ingest()
 
+
+def test_a_commit_that_came_late_is_not_told_as_one(this):
     def lost(outcome="nothing of it is committed"):
-        if any("commit" in phases for phases in ledger.written.values()):
+        if not never_committed(this):
             raise SourceError(f"the lock was taken away; {outcome}")
 
-    monkeypatch.setattr(csv_source_epoch, "counted_rows", counted)
-    this.lock.require = lost
+    this.ledger.require_lock = lost
     with pytest.raises(SourceError, match="its commit may not count, as s3_source_status shows"):
-        this._epoch(ledger, BATCH)
+        this._epoch(BATCH)
 
 
 def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):
-    @contextmanager
-    def counted(*_):
-        yield "counted", Fetched(1, 1)
-
     def lost():
         raise SourceError("the lock was taken away")
 
-    monkeypatch.setattr(csv_source_epoch, "counted_rows", counted)
     monkeypatch.setattr(Pass, "_record_failure", lambda *_: pytest.fail("recorded"))
-    this.lock.require = lost
+    this.ledger.require_lock = lost
     with pytest.raises(SourceError, match="the lock was taken away"):
-        this._epoch(FakeLedger(), BATCH)
+        this._epoch(BATCH)

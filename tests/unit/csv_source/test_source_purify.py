@@ -9,7 +9,6 @@ from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
-    needs_object,
     purify,
 )
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
@@ -40,13 +39,11 @@ def test_columns_are_aliases():
 
 def test_a_declared_header_needs_no_object():
     definition = parse(header=["id", "value"])
-    assert not needs_object(definition)
     assert purify(definition, None).sql() == "FORMAT CSV WITH HEADER COLUMNS (id, value)"
 
 
 def test_no_header_and_a_number_of_columns():
     definition = parse(header=False, column_count=2)
-    assert not needs_object(definition)
     pinned = purify(definition, None)
     assert (pinned.header, pinned.columns) == (None, (Column("column1"), Column("column2")))
     assert pinned.sql() == "(column1, column2) FORMAT CSV WITH 2 COLUMNS"
@@ -63,7 +60,6 @@ def test_names_are_quoted_where_they_must_be():
 
 
 def test_a_header_that_is_needed_and_not_found():
-    assert needs_object(parse())
     with pytest.raises(SourceError) as raised:
         purify(parse(pattern="*.csv"), None)
     assert str(raised.value) == (

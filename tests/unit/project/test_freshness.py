@@ -7,8 +7,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.freshness import Freshness, with_ingested
-from dbt.adapters.mzs3.csv_source.listing import Pending
+from dbt.adapters.mzs3.csv_source.freshness import Freshness, Pending, with_ingested
 from dbt.adapters.mzs3.project import freshness
 
 EARLIER = datetime(2024, 1, 1, tzinfo=timezone.utc)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK, AfterAction, AfterCommit
-from dbt.adapters.mzs3.csv_source.events import OPEN_STATES, is_any_sql, is_visible_sql
+from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK
 from dbt.adapters.mzs3.csv_source.executor.after import (
     LEFT,
     OUTCOME_DDL,
@@ -17,7 +15,9 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     AfterSpec,
     act_on,
 )
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, epochs_due
+from dbt.adapters.mzs3.csv_source.ledger.epochs import epochs_due
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, OPEN_STATES, is_any_sql
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.objects.prefix import Prefix
@@ -25,24 +25,22 @@ from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, Row
 
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.report import SourceLog
+    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""
 
 
-def require_conditional_delete(definition: SourceDefinition, connection: AwsConnection) -> None:
+def require_conditional_delete(run: SourceRun) -> None:
     """Raises SourceError where to move or delete an object could destroy what came in its place.
 
     To be called before anything is ingested: between the last look at an object and its deletion
     only the store itself can see that it was overwritten.
     """
-    location = definition.location
-    if not heeds_conditional_delete(Prefix(s3_client(connection), location)):
+    definition, location = run.definition, run.definition.location
+    if not heeds_conditional_delete(Prefix(s3_client(run.connection), location)):
         action = definition.discovery.after_commit.action.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
@@ -52,57 +50,41 @@ def require_conditional_delete(definition: SourceDefinition, connection: AwsConn
         )
 
 
-def act_on_committed(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    ledger: Ledger,
-    log: SourceLog,
-    require_lock: Callable[[], None],
-) -> None:
-    """The objects of every committed epoch that is due are tagged, moved or deleted.
+def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
+    """Tags, moves or deletes the objects of every committed epoch that is due.
 
     Those that a dead run left are among them. What fails is a warning, stays due, and is tried
-    again by the next run; what was overwritten since is left alone. `require_lock` raises if the
-    lock is no longer held: then nothing more is done.
+    again by the next run; what was overwritten since is left alone. Raises SourceError once the
+    lock is lost: who took it over decides by then what becomes of the objects.
     """
-    after = definition.discovery.after_commit
-    if after.action is AfterAction.KEEP:
-        return
     waiting = left = in_vain = 0
     why_waiting = why_left = None
     # The newest first, so that what can't be done for an old one never stands in its way.
     for epoch in reversed(epochs_due(ledger.epochs())):
-        require_lock()
-        found = _act(spark, definition, connection, ledger, epoch)
+        ledger.require_lock("what it committed stays, and after_commit is left to the next run")
+        found = _act(run, ledger, epoch)
         waiting, why_waiting = waiting + found["waiting"], why_waiting or found["why_waiting"]
         left, why_left = left + found["left"], why_left or found["why_left"]
         in_vain += found["waiting"] == found["objects"] > 0
         if in_vain == EPOCHS_IN_VAIN:
             break
-    what = f"{definition.name}: after_commit: {after.action.value}"
+    definition = run.definition
+    what = f"{definition.name}: after_commit: {definition.discovery.after_commit.action.value}"
     committed = "whose rows are committed"
     if waiting:
-        log.warn(
+        run.log.warn(
             f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
             "next run tries again"
         )
     if left:
-        log.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
+        run.log.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
 
 
-def _act(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    ledger: Ledger,
-    epoch: str,
-) -> Row:
+def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     """How many objects of the epoch there are, wait and were left, and why the first did."""
-    spec = _spec(definition, connection, definition.discovery.after_commit, epoch)
-    tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
     objects = _fetched(ledger, epoch).repartition(tasks)
-    with persisted(objects.mapInArrow(act_on(spec), OUTCOME_DDL)) as outcomes:
+    with persisted(objects.mapInArrow(act_on(_spec(run, epoch)), OUTCOME_DDL)) as outcomes:
         found = outcomes.agg(
             F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
         ).first()
@@ -117,7 +99,7 @@ def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
 
     None of which something is wanted yet: what is to be taken again has to be there for that.
     """
-    came = f"taken.epoch = {int(epoch)} AND {is_visible_sql()}"
+    came = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
     done_with = f"NOT {is_any_sql('shown.state', OPEN_STATES)}"
     return ledger.objects().where(f"{came} AND {done_with}").select("object", "taken.etag")
 
@@ -132,16 +114,14 @@ def _counted(state: str) -> list[F.Column]:
     ]
 
 
-def _spec(
-    definition: SourceDefinition, connection: AwsConnection, after: AfterCommit, epoch: str
-) -> AfterSpec:
-    target = after.target
+def _spec(run: SourceRun, epoch: str) -> AfterSpec:
+    after, location = run.definition.discovery.after_commit, run.definition.location
     return AfterSpec(
-        connection=connection,
-        bucket=definition.location.bucket,
-        prefix=definition.location.prefix,
+        connection=run.connection,
+        bucket=location.bucket,
+        prefix=location.prefix,
         action=after.action.value,
         tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in after.tags),
-        target_bucket=target.bucket if target else "",
-        target_prefix=target.prefix if target else "",
+        target_bucket=after.target.bucket if after.target else "",
+        target_prefix=after.target.prefix if after.target else "",
     )

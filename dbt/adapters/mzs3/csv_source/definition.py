@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,17 +14,17 @@ from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discov
 from dbt.adapters.mzs3.csv_source.config.intake import (
     Intake,
     Listing,
+    parse_reading,
     read_format,
     read_intake,
     read_listing,
-    untyped_problems,
 )
-from dbt.adapters.mzs3.csv_source.config.reading import parse_reading
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
@@ -95,6 +95,11 @@ class SourceDefinition:
     listing: Listing = field(default_factory=Listing)
     format: str = CSV
 
+    @property
+    def relations(self) -> SourceRelations:
+        """The names of the source's relations in Spark."""
+        return SourceRelations(self.schema, self.identifier)
+
 
 def parse_definition(
     *,
@@ -109,175 +114,155 @@ def parse_definition(
 
     A key without a value counts as left out. Raises ConfigError with all problems at once.
     """
-    parser = _Parser(external, columns)
-    location = parser.location()
-    discovery = read_discovery(parser.given, location, parser.problems)
+    problems: list[str] = []
+    # YAML reads a key that is written `null`, without quotes, as no name at all.
+    named = {"null" if key is None else str(key): value for key, value in external.items()}
+    given = {key: value for key, value in named.items() if value is not None}
+    problems += _key_problems(given)
+    form, read = read_format(ConfigReader(given, problems, "external."))
+    declared = _columns(columns, problems, default="string" if form == CSV else "")
+    mode, names = _header(read, declared, form)
+    location = _location(read)
+    discovery = read_discovery(read, location)
     definition = SourceDefinition(
         name=name,
         schema=schema,
         identifier=identifier,
         location=location,
-        pattern=parser.pattern(),
-        header=parser.header_mode,
-        header_names=parser.header_names,
-        column_count=parser.column_count(),
-        columns=parser.columns,
-        dialect=parser.dialect(),
-        compression=parser.read("compression", choice(COMPRESSIONS)) or BY_SUFFIX,
-        aws_connection=parser.connection(connections),
-        reading=parse_reading(parser.read, has_header=parser.header_mode is not HeaderMode.NONE),
+        pattern=read("pattern", _pattern) or DEFAULT_PATTERN,
+        header=mode,
+        header_names=names,
+        column_count=_column_count(read, mode, len(declared)),
+        columns=declared,
+        dialect=_dialect(read),
+        compression=read("compression", choice(COMPRESSIONS)) or BY_SUFFIX,
+        aws_connection=_connection(read, connections),
+        reading=parse_reading(read, has_header=mode is not HeaderMode.NONE),
         discovery=discovery,
-        intake=read_intake(parser.read),
-        listing=read_listing(parser.read, discovery),
-        format=parser.format,
+        intake=read_intake(read),
+        listing=read_listing(read, discovery),
+        format=form,
     )
-    if parser.problems:
-        raise ConfigError(f"source {name}", parser.problems)
+    if problems:
+        raise ConfigError(f"source {name}", problems)
     return definition
 
 
-class _Parser:
-    """Reads one value after the other, and gathers what is wrong with them."""
-
-    def __init__(self, external: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> None:
-        self.problems: list[str] = []
-        # YAML reads a key that is written `null`, without quotes, as no name at all.
-        named = {"null" if key is None else str(key): value for key, value in external.items()}
-        self.given = {key: value for key, value in named.items() if value is not None}
-        self._check_keys()
-        self.format, self.given = read_format(self.given, self.problems)
-        self.read = ConfigReader(self.given, self.problems, "external.")
-        self.columns = self._columns(columns)
-        self.header_mode, self.header_names = self._header()
-
-    def _check_keys(self) -> None:
-        for key in self.given:
-            if key in KNOWN_KEYS:
-                continue
+def _key_problems(given: Mapping[str, Any]) -> Iterator[str]:
+    for key in given:
+        if key not in KNOWN_KEYS:
             hint = did_you_mean(key, KNOWN_KEYS)
-            self.problems.append(
-                f"external.{key} is not a known key; {hint}known are {', '.join(KNOWN_KEYS)}"
-            )
-        if (kind := self.given.get("type")) != TYPE:
-            hint = f": did you mean {TYPE}?" if is_near_miss(str(kind), TYPE) else ""
-            self.problems.append(f"external.type must be {TYPE}, not {kind!r}{hint}")
+            known = ", ".join(KNOWN_KEYS)
+            yield f"external.{key} is not a known key; {hint}known are {known}"
+    if (kind := given.get("type")) != TYPE:
+        hint = f": did you mean {TYPE}?" if is_near_miss(str(kind), TYPE) else ""
+        yield f"external.type must be {TYPE}, not {kind!r}{hint}"
 
-    def location(self) -> S3Location:
-        text = self.given.get("location")
+
+def _columns(
+    declared: Sequence[Mapping[str, Any]], problems: list[str], *, default: str
+) -> tuple[Column, ...]:
+    found = []
+    for one in declared:
+        name = str(one.get("name") or "")
+        data_type = str(one.get("data_type") or default)
         try:
-            if text is None:
-                raise ValueError("is required, such as s3://bucket/prefix/")
-            return parse_location(str(text))
+            data_type = canonical_type(data_type) if data_type else ""
         except ValueError as exc:
-            self.problems.append(f"external.location {exc}")
-            return S3Location("", "")
+            problems.append(f"column {name}: {exc}")
+        found.append(Column(name, data_type))
+    problems += [f"columns: {problem}" for problem in name_problems([c.name for c in found])]
+    return tuple(found)
 
-    def pattern(self) -> str:
-        text = self._text("pattern", DEFAULT_PATTERN)
-        try:
-            Pattern(text)
-        except ValueError as exc:
-            self.problems.append(f"external.pattern {text!r} {exc}")
-        return text
 
-    def column_count(self) -> int | None:
-        count = self.read("column_count", whole_number(1))
-        if self.header_mode is not HeaderMode.NONE:
-            if count is not None:
-                self.problems.append("external.column_count needs `header: false` beside it")
-            return None
-        if "column_count" not in self.given:
-            if not self.columns:
-                self.problems.append(
-                    "external.header is false, so the columns must be known: declare `columns`, "
-                    "or external.column_count"
-                )
-            return len(self.columns)
-        if count is not None and self.columns and len(self.columns) != count:
-            self.problems.append(
-                f"external.column_count is {count} but {len(self.columns)} columns are declared"
+def _header(
+    read: ConfigReader, columns: tuple[Column, ...], form: str
+) -> tuple[HeaderMode, tuple[str, ...] | None]:
+    header = read.given.get("header", True)
+    if header is True:
+        return HeaderMode.DISCOVER, None
+    if header is False:
+        return HeaderMode.NONE, None
+    if not isinstance(header, (list, tuple)) or not header:
+        read.note("header must be true, false, or the list of names in the header")
+        return HeaderMode.DISCOVER, None
+    wrong = [name for name in header if not isinstance(name, str)]
+    if wrong:
+        read.note(f"header has {wrong[0]!r}, which is not a text; put it in quotes")
+    names = tuple(str(name) for name in header)
+    if form != CSV:
+        listed = "header lists the names, so no object is read for their types: declare"
+        if not columns:
+            read.note(f"{listed} `columns` with the data_type of each ({', '.join(names)})")
+        for column in columns:
+            if not column.data_type:
+                read.note(f"{listed} the data_type of column {column.name}")
+    if not columns:
+        for problem in name_problems(names):
+            read.note(f"header: {problem}; declare `columns` to name them")
+    elif len(columns) != len(names):
+        read.note(f"header has {len(names)} names but {len(columns)} columns are declared")
+    return HeaderMode.NAMES, names
+
+
+def _location(read: ConfigReader) -> S3Location:
+    if "location" not in read.given:
+        read.note("location is required, such as s3://bucket/prefix/")
+    return read("location", lambda value: parse_location(str(value))) or S3Location("", "")
+
+
+def _pattern(value: Any) -> str:
+    pattern = text(value)
+    try:
+        Pattern(pattern)
+    except ValueError as exc:
+        raise ValueError(f"{pattern!r} {exc}") from exc
+    return pattern
+
+
+def _column_count(read: ConfigReader, mode: HeaderMode, declared: int) -> int | None:
+    count = read("column_count", whole_number(1))
+    if mode is not HeaderMode.NONE:
+        if count is not None:
+            read.note("column_count needs `header: false` beside it")
+        return None
+    if "column_count" not in read.given:
+        if not declared:
+            read.note(
+                "header is false, so the columns must be known: declare `columns`, or "
+                "external.column_count"
             )
-        return count
+        return declared
+    if count is not None and declared and declared != count:
+        read.note(f"column_count is {count} but {declared} columns are declared")
+    return count
 
-    def dialect(self) -> CsvDialect:
-        base = CsvDialect()
-        quote = self._text("quote", base.quote)
-        dialect = CsvDialect(
-            delimiter=self._text("delimiter", base.delimiter),
-            quote=quote,
-            escape=self._text("escape", quote),
-            null=self._text("null", base.null),
+
+def _dialect(read: ConfigReader) -> CsvDialect:
+    keys = ("delimiter", "quote", "escape", "null")
+    given = {key: value for key in keys if (value := read(key, text)) is not None}
+    dialect = CsvDialect(**{"escape": given.get("quote", CsvDialect().quote), **given})
+    if len(dialect.delimiter) > 1 and dialect.delimiter != "\\t":
+        read.note(
+            f"delimiter {dialect.delimiter!r} has {len(dialect.delimiter)} characters; "
+            "delimiters of several characters are not supported: have the objects written with "
+            "one of a single one-byte character"
         )
-        if len(dialect.delimiter) > 1 and dialect.delimiter != "\\t":
-            self.problems.append(
-                f"external.delimiter {dialect.delimiter!r} has {len(dialect.delimiter)} "
-                "characters; delimiters of several characters are not supported: have the "
-                "objects written with one of a single one-byte character"
-            )
-        else:
-            self.problems += [f"external: {problem}" for problem in dialect.problems()]
-        if dialect.escape != dialect.quote:
-            self.problems.append(
-                "external.escape other than the quote is not supported by this version"
-            )
-        if dialect.delimiter == "\\t":
-            self.problems.append('external.delimiter: write a tab as "\\t", in double quotes')
-        return dialect
+    else:
+        read.problems += [f"external: {problem}" for problem in dialect.problems()]
+    if dialect.escape != dialect.quote:
+        read.note("escape other than the quote is not supported by this version")
+    if dialect.delimiter == "\\t":
+        read.note('delimiter: write a tab as "\\t", in double quotes')
+    return dialect
 
-    def connection(self, connections: Collection[str]) -> str:
-        name = self._text("aws_connection", DEFAULT_NAME)
-        if name not in connections:
-            self.problems.append(
-                f"external.aws_connection {name!r} is not in the profile's aws_connections; "
-                f"known are {', '.join(sorted(connections))}"
-            )
-        return name
 
-    def _text(self, key: str, default: str) -> str:
-        value = self.read(key, text)
-        return default if value is None else value
-
-    def _header(self) -> tuple[HeaderMode, tuple[str, ...] | None]:
-        header = self.given.get("header", True)
-        if header is True:
-            return HeaderMode.DISCOVER, None
-        if header is False:
-            return HeaderMode.NONE, None
-        if not isinstance(header, (list, tuple)) or not header:
-            self.problems.append(
-                "external.header must be true, false, or the list of names in the header"
-            )
-            return HeaderMode.DISCOVER, None
-        wrong = [name for name in header if not isinstance(name, str)]
-        if wrong:
-            self.problems.append(
-                f"external.header has {wrong[0]!r}, which is not a text; put it in quotes"
-            )
-        names = tuple(str(name) for name in header)
-        if self.format != CSV:
-            self.problems += untyped_problems(self.columns, names)
-        if not self.columns:
-            self.problems += [
-                f"external.header: {problem}; declare `columns` to name them"
-                for problem in name_problems(names)
-            ]
-        elif len(self.columns) != len(names):
-            self.problems.append(
-                f"external.header has {len(names)} names but {len(self.columns)} columns are "
-                "declared"
-            )
-        return HeaderMode.NAMES, names
-
-    def _columns(self, declared: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-        found = []
-        default = "string" if self.format == CSV else ""
-        for one in declared:
-            name = str(one.get("name") or "")
-            data_type = one.get("data_type") or default
-            try:
-                data_type = canonical_type(str(data_type)) if data_type else ""
-            except ValueError as exc:
-                self.problems.append(f"column {name}: {exc}")
-            found.append(Column(name, data_type))
-        self.problems += [f"columns: {p}" for p in name_problems([c.name for c in found])]
-        return tuple(found)
+def _connection(read: ConfigReader, connections: Collection[str]) -> str:
+    name = read("aws_connection", text)
+    name = DEFAULT_NAME if name is None else name
+    if name not in connections:
+        known = ", ".join(sorted(connections))
+        read.note(
+            f"aws_connection {name!r} is not in the profile's aws_connections; known are {known}"
+        )
+    return name

@@ -1,4 +1,4 @@
-"""How fresh a source is, from S3's own timestamps.
+"""How fresh a source is, from S3's own timestamps, and what of it is yet to be ingested.
 
 They are read from S3 where the source lists its location; Spark has no part in it. A source that
 learns of its objects from a queue alone is as fresh as what it has ingested; one whose objects
@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.events import is_visible_sql
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
-from dbt.adapters.mzs3.csv_source.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import (
-    is_there,
-    reading,
-    relations_of,
-    require_ledger,
-)
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
+from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.operation import is_there, reading, require_ledger
+from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +42,7 @@ class Freshness:
 
 
 def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> Freshness:
-    """Lists the source's objects, one page in memory at a time. Raises S3Error."""
+    """The freshness of what is in S3; one page in memory at a time. Raises S3Error."""
     newest: datetime | None = None
     objects = size = 0
     pages = iter_pages(s3_client(connection), definition.location, definition.pattern)
@@ -56,12 +55,12 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
 
 
 def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
-    """The newest LastModified of what is ingested, from the ledger; None before the first run.
+    """The freshness of what is ingested, from the ledger; of nothing before the first run.
 
     Of objects of which rows are visible: those that were retracted are not among them. Raises
     SourceError if the ledger can't be read.
     """
-    relations = relations_of(definition)
+    relations = definition.relations
     with reading(spark, definition.name):
         if not is_there(spark, relations):
             return Freshness(None, 0, 0)
@@ -69,7 +68,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         found = (
             Ledger(spark, relations)
             .objects()
-            .where(is_visible_sql())
+            .where(IS_VISIBLE)
             .agg(
                 F.unix_micros(F.max("taken.last_modified")).alias("newest"),
                 F.count(F.lit(1)).alias("objects"),
@@ -86,3 +85,28 @@ def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
     """The newest of both, for a source whose objects leave the location once they are ingested."""
     newest = max(filter(None, (listed.newest, ingested.newest)), default=None)
     return Freshness(newest, listed.objects, listed.bytes)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Objects that are to be taken, whatever limits a run has, and their bytes in S3."""
+
+    objects: int
+    bytes: int
+
+
+def read_pending(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> Pending:
+    """What is listed now and not in the ledger as done with. Raises SourceError."""
+    ship_executor_code()
+    run = SourceRun(spark, definition, connection)
+    with reading(spark, definition.name):
+        if not spark.catalog.tableExists(definition.relations.ledger):
+            size = F.coalesce(F.sum("size"), F.lit(0))
+            found = listed_objects(run).objects.agg(F.count(F.lit(1)), size).first()
+            return Pending(*found)
+        with new_objects(run, Ledger(spark, definition.relations)) as batch:
+            return Pending(
+                batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes
+            )

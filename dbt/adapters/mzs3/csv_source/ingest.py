@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.epoch import EpochTotals, OnStep, Pass
+from dbt.adapters.mzs3.csv_source.definition import HeaderMode
+from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     RecordField,
@@ -18,32 +19,32 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     read_fields,
 )
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
-from dbt.adapters.mzs3.csv_source.lock import WAIT_S, SourceLock
-from dbt.adapters.mzs3.csv_source.operation import relations_of
+from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
-    needs_object,
-    purify,
     purify_found,
 )
 from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import (
     EPOCH_COLUMN,
+    OWN_SETTINGS,
     make_relations,
     make_schema,
-    own_settings,
     read_pinned,
     refused_name,
     require_session_catalog,
 )
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
-from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.run import OnStep, SourceRun
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,40 +79,28 @@ def ingest(
     """
     started = time.monotonic()
     ship_executor_code()
-    name = definition.name
-    relations = relations_of(definition)
-    stop = Cancellation(name, cancelled or threading.Event())
+    name, relations = definition.name, definition.relations
+    run = SourceRun(spark, definition, connection, cancelled=cancelled, on_step=on_step, log=log)
+    stop = run.cancellation
     try:
-        with own_settings(spark):
+        with settings(spark, OWN_SETTINGS):
             stop.check()
             require_session_catalog(spark, name)
             make_schema(spark, relations)
             with (
                 SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,
-                open_inbox(definition, connection, stop, log) as inbox,
+                open_inbox(run) as inbox,
             ):
                 if afresh:
-                    purify_now(definition, connection, stop, inbox)  # or nothing is dropped
-                    on_step("begin reset")
-                    reset_source(spark, definition, lock)
-                    on_step("end reset")
-                on_step("begin create")
-                pinned = _pin(spark, definition, connection, stop, inbox)
-                on_step("end create")
-                spec = _fetch_spec(definition, connection, pinned)
-                this = Pass(
-                    spark,
-                    definition,
-                    connection,
-                    relations,
-                    spec,
-                    lock,
-                    stop,
-                    on_step,
-                    inbox,
-                    log,
-                )
-                totals = EpochTotals() if create_only else this.run()
+                    purify_now(run, inbox)  # or nothing is dropped
+                    with run.step("reset"):
+                        reset_source(spark, definition, lock)
+                with run.step("create"):
+                    pinned = _pin(run, inbox)
+                report = IngestReport(name)
+                if not create_only:
+                    ledger = Ledger(spark, relations, lock)
+                    report = Pass(run, _fetch_spec(run, pinned), ledger, inbox).ingest()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
         if stop.requested:
@@ -120,30 +109,23 @@ def ingest(
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")
-    return IngestReport(source=name, seconds=time.monotonic() - started, **asdict(totals))
+    return replace(report, seconds=time.monotonic() - started)
 
 
-def _pin(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    stop: Cancellation,
-    inbox: Inbox | None,
-) -> PinnedDefinition:
+def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
     """The definition that holds for every object, and all relations of the source in place."""
-    relations = relations_of(definition)
-    stored = read_pinned(spark, relations, definition.name)
+    definition, relations = run.definition, run.definition.relations
+    stored = read_pinned(run.spark, relations, definition.name)
     if stored is None:
-        pinned = purify_now(definition, connection, stop, inbox)
+        pinned = purify_now(run, inbox)
     else:
         pinned = PinnedDefinition.from_json(stored)
         _require_agreement(definition, pinned)
-    columns = output_schema(_fetch_spec(definition, connection, pinned))
     text = pinned.to_json()
-    make_relations(spark, relations, definition.name, columns, text)
+    make_relations(run.spark, relations, definition.name, schema_ddl(pinned.columns), text)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
-    if stored is None and read_pinned(spark, relations, definition.name) != text:
+    if stored is None and read_pinned(run.spark, relations, definition.name) != text:
         raise SourceError(
             f"{definition.name}: another run made or dropped {relations.shown('__rows')} while "
             "this one was to make it; nothing was ingested. Run again"
@@ -151,21 +133,14 @@ def _pin(
     return pinned
 
 
-def purify_now(
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    stop: Cancellation,
-    inbox: Inbox | None = None,
-) -> PinnedDefinition:
+def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
     """The definition with nothing left open, from what is in S3 now. Raises an Mzs3Error.
 
     `inbox` is that of the source's queue, if it has one; its messages stay in the queue.
     """
-    if needs_object(definition):
-        found = _discover_header(definition, connection, stop, inbox)
-        pinned = purify_found(definition, found)
-    else:
-        pinned = purify(definition, None)
+    definition = run.definition
+    discovers = definition.header is HeaderMode.DISCOVER
+    pinned = purify_found(definition, _discover_header(run, inbox) if discovers else None)
     _require_free_name(definition, pinned)
     return pinned
 
@@ -192,18 +167,14 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
         )
 
 
-def _discover_header(
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    stop: Cancellation,
-    inbox: Inbox | None,
-) -> tuple[RecordField, ...] | None:
+def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, ...] | None:
     """The header of the first matching object that is not empty.
 
     First in the order of the listing, then in that of the queue. Raises SourceError where there
     is none on a queue that is all there is.
     """
-    client = s3_client(connection)
+    definition = run.definition
+    client = s3_client(run.connection)
     form = open_format(
         definition.format,
         dialect=definition.dialect,
@@ -211,7 +182,7 @@ def _discover_header(
         reading=definition.reading,
     )
     for found in _objects(definition, client, inbox):
-        stop.check()
+        run.cancellation.check()
         if found.size == 0:
             continue
         bucket = definition.location.bucket
@@ -241,11 +212,10 @@ def _objects(
         yield from inbox.found
 
 
-def _fetch_spec(
-    definition: SourceDefinition, connection: AwsConnection, pinned: PinnedDefinition
-) -> FetchSpec:
+def _fetch_spec(run: SourceRun, pinned: PinnedDefinition) -> FetchSpec:
+    definition = run.definition
     return FetchSpec(
-        connection=connection,
+        connection=run.connection,
         bucket=definition.location.bucket,
         source=definition.name,
         header=pinned.header,

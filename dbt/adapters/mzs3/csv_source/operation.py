@@ -6,46 +6,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.lock import UNKNOWN, WAIT_S, SourceLock, holder_of, take_away
-from dbt.adapters.mzs3.csv_source.lock_table import LockTable
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, own_settings
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
+from dbt.adapters.mzs3.csv_source.relations import OWN_SETTINGS, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.settings import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.lock_table import Owner
-
-
-def relations_of(definition: SourceDefinition) -> SourceRelations:
-    """The relations of the source."""
-    return SourceRelations(definition.schema, definition.identifier)
+    from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 
 
 @contextmanager
 def reading(spark: SparkSession, source: str) -> Iterator[None]:
     """SQL is literal meanwhile, and what Spark says becomes a SourceError."""
     try:
-        with own_settings(spark):
+        with settings(spark, OWN_SETTINGS):
             yield
     except SPARK_FAILURES as exc:
         raise SourceError(f"{source}: {readable(exc)}") from exc
 
 
 @contextmanager
-def changing(
-    spark: SparkSession, definition: SourceDefinition, *, wait_s: float = WAIT_S
-) -> Iterator[SourceLock]:
+def changing(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
     """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     with reading(spark, name):
         if not is_there(spark, relations):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
-        stop = Cancellation(name)
-        with SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock:
+        with SourceLock(spark, relations, name) as lock:
             yield lock
 
 
@@ -69,10 +61,10 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
 
     Raises SourceError for what is no lock.
     """
-    name, relations = definition.name, relations_of(definition)
+    name, relations = definition.name, definition.relations
     table = LockTable(spark, relations)
     with reading(spark, name):
-        holder = holder_of(table)
+        holder = table.holder()
         if holder is None:
             return None
         if holder == UNKNOWN:
@@ -80,5 +72,5 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
                 f"{name}: {relations.shown('__lock')} is no lock that a run has taken. Drop it, "
                 "or give the source another schema or identifier"
             )
-        take_away(table, holder.token)
+        table.take_away(holder.token)
     return holder.owner

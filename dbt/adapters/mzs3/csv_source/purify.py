@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems, unmatchable_names
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
@@ -75,24 +76,19 @@ class PinnedDefinition:
         )
 
 
-def needs_object(definition: SourceDefinition) -> bool:
-    """Whether the header must be read from an object."""
-    return definition.header is HeaderMode.DISCOVER
-
-
 def purify(
     definition: SourceDefinition,
     found_header: tuple[str, ...] | None,
     own_types: Sequence[str] | None = None,
 ) -> PinnedDefinition:
-    """The definition with nothing left open; `found_header` is for those that `needs_object`.
+    """The definition with nothing left open; `found_header` is for those that discover it.
 
     Columns without a type have that of their field in `own_types`; without those, string.
     Raises SourceError where a header is needed and none was found, ConfigError where the header
     and the declared columns do not go together.
     """
     if definition.header is HeaderMode.NONE:
-        count = definition.column_count or len(definition.columns)
+        count = definition.column_count or 0
         numbered = tuple(Column(f"column{n}") for n in range(1, count + 1))
         return _pinned(definition, None, definition.columns or numbered)
     if definition.header is HeaderMode.NAMES:
@@ -124,20 +120,17 @@ def purify_found(
         return purify(definition, None)
     names = tuple(field.name for field in found)
     own = ["string" if field.own in (None, VOID) else str(field.own) for field in found]
-    problems: list[str] = []
+    problems = Problems(f"source {definition.name}")
+    with problems.gathered():
+        pinned = purify(definition, names, own)
     if len(definition.columns) in (0, len(found)):
         columns = _typed(definition.columns or tuple(Column(name, "") for name in names), own)
-        problems = [
+        problems.found += [
             f"the header is {_list(names)}: {problem}; declare another data_type, or leave it out "
             "with a list of the other names as `header`, and `header_match: subset`"
             for problem in misfits(found, columns)
         ]
-    try:
-        pinned = purify(definition, names, own)
-    except ConfigError as exc:
-        raise ConfigError(exc.subject, [*exc.problems, *problems]) from exc
-    if problems:
-        raise ConfigError(f"source {definition.name}", problems)
+    problems.raise_if_any()
     return pinned
 
 

@@ -7,11 +7,10 @@ been surveyed, as only then it is known where in a range a record begins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
@@ -29,17 +28,19 @@ from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, ran
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
     BLOCKS_DDL,
     RANGES_DDL,
+    Survey,
     plan_ranges,
     read_ranges,
     survey_of,
 )
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
+from dbt.adapters.mzs3.objects.concurrently import map_concurrently
+from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RANGE_BYTES = 32 * 1024 * 1024
-_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -52,30 +53,30 @@ class LargeObject:
     modified: datetime
     layout: RecordLayout
 
-    def starts(self, range_bytes: int) -> range:
+    def starts(self) -> range:
         """Where each range begins."""
-        return range(0, self.size, range_bytes)
+        return range(0, self.size, RANGE_BYTES)
 
 
-def large_objects(
-    spec: FetchSpec, objects: DataFrame, total_bytes: int, cores: int, range_bytes: int
-) -> list[LargeObject]:
+def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
     """Those of `objects` that one task would still read when all the others have nothing to do.
 
     They are more than half of what each core has to read. One that is no CSV, is compressed, or
     in another encoding, can't be cut; neither can one whose header is not as it should be, of
     which the task that reads it tells. `objects` has key, etag, size, last_modified.
     """
-    if spec.format != CSV or spec.reading.encoding != UTF_8 or cores < 2:
+    if total_bytes < 2 * RANGE_BYTES or spec.format != CSV or spec.reading.encoding != UTF_8:
         return []
-    least = max(2 * range_bytes, total_bytes // (2 * cores))
+    cores = default_parallelism(objects.sparkSession)
+    if cores < 2:
+        return []
+    least = max(2 * RANGE_BYTES, total_bytes // (2 * cores))
     # No more than twice as many as there are cores.
     rows = objects.where(F.col("size") >= least).collect()
     plain = [row for row in rows if compression_of(row["key"], spec.compression) == NONE]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        layouts = list(
-            pool.map(lambda row: _layout(spec, row["key"], row["etag"], row["size"]), plain)
-        )
+    layouts = map_concurrently(
+        plain, lambda row: _layout(spec, row["key"], row["etag"], row["size"])
+    )
     found = [
         LargeObject(row["key"], row["etag"], row["size"], _utc(row["last_modified"]), layout)
         for row, layout in zip(plain, layouts, strict=True)
@@ -104,58 +105,45 @@ def _layout(spec: FetchSpec, key: str, etag: str, size: int) -> RecordLayout | N
 
 @contextmanager
 def rows_in_ranges(
-    spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject], range_bytes: int
+    spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject]
 ) -> Iterator[DataFrame]:
     """The rows of these objects, as `fetch_objects` would make them; valid while it lasts.
 
     Fetches all objects, to the executors' disks. Raises what Spark raises.
     """
     ranges = [
-        (number, one.key, one.etag, index, start, min(start + range_bytes, one.size))
+        (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
         for number, one in enumerate(objects)
-        for index, start in enumerate(one.starts(range_bytes))
+        for index, start in enumerate(one.starts())
     ]
     numbered = [(*values, position) for position, values in enumerate(ranges)]
+    read = read_ranges(spec.connection, spec.source, spec.bucket, spec.dialect.quote.encode())
     blocks = (
         spark.createDataFrame(numbered, f"{RANGES_DDL}, position int")
         .repartitionById(len(ranges), F.col("position"))
         .drop("position")
-        .mapInArrow(
-            read_ranges(spec.connection, spec.source, spec.bucket, spec.dialect.quote.encode()),
-            BLOCKS_DDL,
-        )
+        .mapInArrow(read, BLOCKS_DDL)
         .persist(StorageLevel.DISK_ONLY)
     )
     try:
-        known = _ranges(objects, _surveys(blocks), range_bytes)
+        known = _ranges(objects, blocks)
         yield blocks.mapInArrow(range_rows(spec, known), output_schema(spec))
     finally:
         blocks.unpersist()
 
 
-def _surveys(blocks: DataFrame) -> dict[int, list[Any]]:
-    """The surveys of each object's ranges, in order."""
-    rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
-    found: dict[int, list[Any]] = {}
-    for row in sorted(rows, key=lambda row: (row["object"], row["range"])):
-        found.setdefault(row["object"], []).append(survey_of(row["survey"]))
-    return found
-
-
 def _ranges(
-    objects: Sequence[LargeObject], surveys: dict[int, list[Any]], range_bytes: int
+    objects: Sequence[LargeObject], blocks: DataFrame
 ) -> dict[tuple[int, int], RangeOfObject]:
+    """Every range by the numbers of its object and of itself, from the surveys in the blocks."""
+    surveys: dict[int, list[Survey]] = {}
+    rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
+    for row in sorted(rows, key=lambda row: (row["object"], row["range"])):
+        surveys.setdefault(row["object"], []).append(survey_of(row["survey"]))
     return {
-        (number, index): RangeOfObject(
-            key=one.key,
-            etag=one.etag,
-            modified=one.modified,
-            layout=one.layout,
-            offset=start,
-            plan=plan,
-        )
+        (number, index): RangeOfObject(one.key, one.etag, one.modified, one.layout, start, plan)
         for number, one in enumerate(objects)
         for index, (start, plan) in enumerate(
-            zip(one.starts(range_bytes), plan_ranges(surveys[number]), strict=True)
+            zip(one.starts(), plan_ranges(surveys[number]), strict=True)
         )
     }

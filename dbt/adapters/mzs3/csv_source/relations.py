@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from dbt.adapters.mzs3.csv_source.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.csv_source.ledger.events import states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -27,13 +25,22 @@ if TYPE_CHECKING:
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
-LEDGER_COLUMNS = (
-    "object string, etag string, size bigint, last_modified timestamp, state string, "
-    "`rows` bigint, rejects bigint, error string, at timestamp, hides boolean, of_epoch string, "
-    "of_phase string"
-)
+LEDGER_COLUMNS = {
+    "object": "string",
+    "etag": "string",
+    "size": "bigint",
+    "last_modified": "timestamp",
+    "state": "string",
+    "rows": "bigint",
+    "rejects": "bigint",
+    "error": "string",
+    "at": "timestamp",
+    "hides": "boolean",
+    "of_epoch": "string",
+    "of_phase": "string",
+}
 # Epochs are text: not every metastore can filter partitions by a number.
-PARTITIONS = "epoch string, phase string"
+_PARTITIONS = "epoch string, phase string"
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
@@ -52,7 +59,7 @@ _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ",
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
 
-_SETTINGS = {
+OWN_SETTINGS = {
     # Names of columns come out of objects: SQL must hold them as they are.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -61,56 +68,35 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
 class SourceRelations:
-    """The relations of a source: one that users select from, and those that keep its state.
+    """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it."""
 
-    The properties are names as SQL spells them, quoted; `shown` is a name as a user reads it.
-    """
+    def __init__(self, schema: str, identifier: str) -> None:
+        self.schema = schema
+        self.identifier = identifier
+        self.source = self._name()
+        """The view of the committed rows, which users select from."""
+        self.objects = self._name("__objects")
+        """The view of the latest state of every object."""
+        self.rejects = self._name("__rejects")
+        """The view of the rejected records."""
+        self.ledger = self._name("__ledger")
+        """The table of what happened to objects, epoch by epoch."""
+        self.rows = self._name("__rows")
+        """The table of rows, those of epochs that are not committed included."""
+        self.lock = self._name("__lock")
+        """The table that exists while a run changes this source."""
 
-    schema: str
-    identifier: str
-
-    def _name(self, suffix: str = "") -> str:
-        return f"{quote_identifier(self.schema)}.{quote_identifier(self.identifier + suffix)}"
+    def beat(self, token: str) -> str:
+        """The table by which the run that took the lock under this token renews its lease."""
+        return self._name(f"__lock_{token}")
 
     def shown(self, suffix: str = "") -> str:
         """The relation's name in messages, such as `raw.orders__ledger`."""
         return f"{self.schema}.{self.identifier}{suffix}"
 
-    @property
-    def source(self) -> str:
-        """The view of the committed rows."""
-        return self._name()
-
-    @property
-    def objects(self) -> str:
-        """The view of the latest state of every object."""
-        return self._name("__objects")
-
-    @property
-    def rejects(self) -> str:
-        """The view of the rejected records."""
-        return self._name("__rejects")
-
-    @property
-    def ledger(self) -> str:
-        """The table of what happened to objects, epoch by epoch."""
-        return self._name("__ledger")
-
-    @property
-    def rows(self) -> str:
-        """The table of rows, those of epochs that are not committed included."""
-        return self._name("__rows")
-
-    @property
-    def lock(self) -> str:
-        """The table that exists while a run changes this source."""
-        return self._name("__lock")
-
-    def beat(self, token: str) -> str:
-        """The table by which the run that took the lock under this token shows that it works."""
-        return self._name(f"__lock_{token}")
+    def _name(self, suffix: str = "") -> str:
+        return f"{quote_identifier(self.schema)}.{quote_identifier(self.identifier + suffix)}"
 
 
 def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) -> str | None:
@@ -120,53 +106,44 @@ def read_pinned(spark: SparkSession, relations: SourceRelations, source: str) ->
     state is lost: rows would be doubled or lost if it went on.
     """
     parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
-    if parts is not None:
-        pinned = _pinned_of(parts, relations, source)
-        _require_ledger(spark, relations, source)
-        return pinned
-    for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
-        if spark.catalog.tableExists(name):
-            raise SourceError(
-                f"{source}: {relations.shown(suffix)} exists, but "
-                f"{relations.shown('__rows')}, which holds the source's rows, does not. If "
-                f"{relations.shown(suffix)} is not this source's, give the source another schema "
-                f"or identifier; else start the source afresh with: {reset_hint(source)}"
-            )
-    return None
-
-
-def _pinned_of(parts: Mapping[str, str], relations: SourceRelations, source: str) -> str:
+    rows = relations.shown("__rows")
+    reset = reset_hint(source)
+    if parts is None:
+        for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
+            if spark.catalog.tableExists(name):
+                shown = relations.shown(suffix)
+                raise SourceError(
+                    f"{source}: {shown} exists, but {rows}, which holds the source's rows, does "
+                    f"not. If {shown} is not this source's, give the source another schema or "
+                    f"identifier; else start the source afresh with: {reset}"
+                )
+        return None
     if not parts:
         raise SourceError(
-            f"{source}: {relations.shown('__rows')} exists and was not made by this source. "
-            "Drop it, or give the source another schema or identifier"
+            f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
+            "source another schema or identifier"
         )
     try:
-        return decoded("".join(parts[number] for number in sorted(parts, key=int)))
+        pinned = decoded("".join(parts[number] for number in sorted(parts, key=int)))
     except ValueError as exc:
         raise SourceError(
-            f"{source}: the definition that is pinned in the properties of "
-            f"{relations.shown('__rows')} can't be read. Start the source afresh with: "
-            f"{reset_hint(source)}"
+            f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
+            f"Start the source afresh with: {reset}"
         ) from exc
-
-
-def _require_ledger(spark: SparkSession, relations: SourceRelations, source: str) -> None:
-    """A run that died before it made the ledger has left no rows either."""
-    if spark.catalog.tableExists(relations.ledger):
-        return
-    if spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
+    # A run that died before it made the ledger has left no rows either.
+    lost = not spark.catalog.tableExists(relations.ledger)
+    if lost and spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
         raise SourceError(
-            f"{source}: {relations.shown('__rows')} holds rows, but "
-            f"{relations.shown('__ledger')}, which says what is committed, does not exist. "
-            f"Restore it, or start the source afresh with: {reset_hint(source)}"
+            f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
+            f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
         )
+    return pinned
 
 
 def make_relations(
     spark: SparkSession, relations: SourceRelations, source: str, columns: str, pinned: str
 ) -> None:
-    """All relations of the source exist; safe to repeat after a run that died in between.
+    """Makes all relations of the source; safe to repeat after a run that died in between.
 
     `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
     into being with the table of rows, in one step. Raises SourceError, with nothing made, if the
@@ -181,20 +158,27 @@ def make_relations(
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
-    properties = properties_sql(PINNED_PROPERTY, parts)
     _make_table(
         spark,
         f"{source}: {relations.shown('__rows')}",
         f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
-        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties}",
+        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties_sql(PINNED_PROPERTY, parts)}",
     )
+    declared = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
     _make_table(
         spark,
         f"{source}: {relations.shown('__ledger')}",
-        f"{relations.ledger} ({LEDGER_COLUMNS}, {PARTITIONS}) USING parquet "
+        f"{relations.ledger} ({declared}, {_PARTITIONS}) USING parquet "
         "PARTITIONED BY (epoch, phase)",
     )
-    _make_views(spark, relations, views)
+    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
+    for name, text in _view_texts(relations).items():
+        if name not in views:
+            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
+        elif views[name].get("form") != _OWN_VIEW["form"]:
+            # One that an earlier version made reads the ledger as the others do from now on.
+            spark.sql(f"ALTER VIEW {name} AS {text}")
+            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
 
 
 def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
@@ -213,8 +197,8 @@ def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
-    """Of each view of the source for which there is anything, its properties that the source
-    gave it: none if the source did not make that."""
+    """Of each name of a view that is taken, the properties that the source gave to the view: none
+    if the source did not make it."""
     names = (relations.source, relations.objects, relations.rejects)
     found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
     return {name: own for name, own in found.items() if own is not None}
@@ -226,24 +210,8 @@ def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, s
     return [relations.shown(shown[name]) for name, own in views.items() if not own]
 
 
-def _make_views(
-    spark: SparkSession, relations: SourceRelations, there: Mapping[str, Mapping[str, str]]
-) -> None:
-    """The views exist, with the property by which they are known as the source's own.
-
-    One that an earlier version made reads the ledger as the others do.
-    """
-    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
-    for name, text in _view_texts(relations).items():
-        if name not in there:
-            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
-        elif there[name].get("form") != _OWN_VIEW["form"]:
-            spark.sql(f"ALTER VIEW {name} AS {text}")
-            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
-
-
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
-    """The views look for no event of an epoch before this one, which has a snapshot.
+    """Makes the views look for no event of an epoch before this one, which has a snapshot.
 
     Each is changed in one step. Whatever snapshot a view starts from, it shows the same.
     """
@@ -297,17 +265,3 @@ def refused_name(exc: Exception, relations: SourceRelations) -> str | None:
         f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "
         f"alone. Declare another {key}"
     )
-
-
-@contextmanager
-def own_settings(spark: SparkSession) -> Iterator[None]:
-    """Nothing in a name or a literal is replaced while this lasts, and few rows take few tasks."""
-    before = {key: spark.conf.get(key) for key in _SETTINGS}
-    changed = [key for key, value in _SETTINGS.items() if before[key] != value]
-    for key in changed:
-        spark.conf.set(key, _SETTINGS[key])
-    try:
-        yield
-    finally:
-        for key in changed:
-            spark.conf.set(key, before[key])

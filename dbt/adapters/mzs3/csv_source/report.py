@@ -19,10 +19,10 @@ class IngestReport:
     """
 
     source: str
-    objects: int
-    rows: int
-    rejected: int
-    seconds: float
+    objects: int = 0
+    rows: int = 0
+    rejected: int = 0
+    seconds: float = 0.0
     skipped: int = 0
     waiting_objects: int = 0
     waiting_bytes: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.operations import locations, sources
 
 OPERATIONS: dict[str, Callable[..., None]] = {

@@ -12,12 +12,12 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
-from dbt.adapters.mzs3.csv_source.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.operation import changing, unlock
-from dbt.adapters.mzs3.csv_source.pinned_definition import purified_lines, read_purified
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.pinned_definition import purified_lines, read_purified
+from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
+from dbt.adapters.mzs3.csv_source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.csv_source.report import reset_hint
-from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset, reset_source
-from dbt.adapters.mzs3.csv_source.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
 from dbt.adapters.mzs3.project.sources import (
     declared_external,

@@ -14,9 +14,9 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     Freshness,
     read_freshness,
     read_ingested_freshness,
+    read_pending,
     with_ingested,
 )
-from dbt.adapters.mzs3.csv_source.listing import read_pending
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import (
     is_csv_source,

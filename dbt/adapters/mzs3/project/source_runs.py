@@ -13,9 +13,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.connections import INTERRUPTED
-from dbt.adapters.mzs3.csv_source.together import Attempts, run_together
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import needed_sources, source_name, source_session
+from dbt.adapters.mzs3.project.together import Attempts, run_together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

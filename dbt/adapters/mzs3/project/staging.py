@@ -15,8 +15,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.csv_source.reset import ingested_after_reset
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, sources_of_node
 from dbt.adapters.mzs3.project.sources import (
     is_csv_source,

@@ -59,7 +59,7 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def held(spark: SparkSession, frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
+def held(frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
     """As `persisted`; but where `few` rows are expected, and are found, the driver holds them.
 
     So Spark need not plan the frame anew each time when what it reads from is written to. Where
@@ -70,4 +70,4 @@ def held(spark: SparkSession, frame: DataFrame, *, few: bool) -> Iterator[DataFr
         with persisted(frame) as rows:
             yield rows
     else:
-        yield spark.createDataFrame(here).coalesce(1)
+        yield frame.sparkSession.createDataFrame(here).coalesce(1)

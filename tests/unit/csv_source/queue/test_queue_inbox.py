@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.csv_source.together import Cancellation
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
 CONNECTION = AwsConnection(
@@ -36,6 +36,7 @@ class Post:
     url: str
     warned: list[str] = field(default_factory=list)
     cancelled: threading.Event = field(default_factory=threading.Event)
+    spark: Any = None
 
     def put(self, name: str, body: bytes = b"id\n1\n") -> None:
         self.s3.put_object(Bucket="acme-raw", Key=f"orders/{name}", Body=body)
@@ -46,8 +47,9 @@ class Post:
 
     def open(self, **external: Any) -> Any:
         definition = parse(external, discover=[{"sqs_notifications": "events"}])
-        stop = Cancellation("lake.orders", self.cancelled)
-        return open_inbox(definition, CONNECTION, stop, SourceLog(warn=self.warned.append))
+        log = SourceLog(warn=self.warned.append)
+        run = SourceRun(self.spark, definition, CONNECTION, cancelled=self.cancelled, log=log)
+        return open_inbox(run)
 
     @property
     def left(self) -> tuple[int, int]:
@@ -71,7 +73,8 @@ def names(objects: Any) -> list[str]:
 
 
 def test_a_source_without_a_queue_has_no_inbox() -> None:
-    with open_inbox(parse(), CONNECTION, Cancellation("lake.orders"), SourceLog()) as inbox:
+    spark: Any = None
+    with open_inbox(SourceRun(spark, parse(), CONNECTION)) as inbox:
         assert inbox is None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.config.values import ConfigReader
 
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
@@ -17,13 +18,13 @@ EPOCH_MARK = "{epoch}"
 DEFAULT_TAGS = (("mzs3-ingested", EPOCH_MARK),)
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
-_FIFO = ".fifo"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
 # What S3 takes (S3, Categorizing your objects using tags).
 _MAX_TAGS = 10
-_TAG_TEXT = re.compile(r"[\w\s+\-=.:/@]*")
 _MAX_TAG_NAME, _MAX_TAG_VALUE = 128, 256
+_TAG_NAME = re.compile(rf"[\w\s+\-=.:/@]{{1,{_MAX_TAG_NAME}}}")
+_TAG_VALUE = re.compile(rf"(?:{re.escape(EPOCH_MARK)}|[\w\s+\-=.:/@])*")
 
 
 class AfterAction(Enum):
@@ -58,13 +59,10 @@ class Discovery:
         return self.after_commit.action in (AfterAction.MOVE, AfterAction.DELETE)
 
 
-def read_discovery(
-    given: Mapping[str, Any], location: S3Location, problems: list[str]
-) -> Discovery:
-    """What `discover` and `after_commit` declare; their problems are added to `problems`."""
-    scan, queue = _ways(given.get("discover", [SCAN]), problems)
-    after = _after_commit(given.get("after_commit", AfterAction.KEEP.value), location, problems)
-    return Discovery(scan, queue, after)
+def read_discovery(read: ConfigReader, location: S3Location) -> Discovery:
+    """What `discover` and `after_commit` declare."""
+    scan, queue = _ways(read)
+    return Discovery(scan, queue, _after_commit(read, location))
 
 
 def queue_name(queue: str) -> str:
@@ -72,27 +70,26 @@ def queue_name(queue: str) -> str:
     return urlsplit(queue).path.rstrip("/").rpartition("/")[2]
 
 
-def _ways(discover: Any, problems: list[str]) -> tuple[bool, str | None]:
+def _ways(read: ConfigReader) -> tuple[bool, str | None]:
+    discover = read.given.get("discover", [SCAN])
     ways = [discover] if isinstance(discover, (str, Mapping)) else discover
     if not isinstance(ways, (list, tuple)) or not ways:
-        problems.append(f"external.discover must be a list of {_WAYS}; without it, [{SCAN}] holds")
+        read.note(f"discover must be a list of {_WAYS}; without it, [{SCAN}] holds")
         return True, None
     queues: list[Any] = []
     for way in ways:
         if isinstance(way, Mapping) and set(way) == {QUEUE}:
             queues.append(way[QUEUE])
         elif way == QUEUE:
-            problems.append(
-                f"external.discover: {QUEUE} needs a queue: {{{QUEUE}: its name or URL}}"
-            )
+            read.note(f"discover: {QUEUE} needs a queue: {{{QUEUE}: its name or URL}}")
         elif way != SCAN:
-            problems.append(f"external.discover must be {_WAYS}, not {_shown(way)}")
+            read.note(f"discover must be {_WAYS}, not {_shown(way)}")
     for queue in queues:
         if (problem := queue_problem(queue)) is not None:
-            problems.append(f"external.discover: {QUEUE} {problem}")
+            read.note(f"discover: {QUEUE} {problem}")
     if len(queues) > 1:
-        problems.append(
-            f"external.discover names {len(queues)} queues; a source has one: have the buckets' "
+        read.note(
+            f"discover names {len(queues)} queues; a source has one: have the buckets' "
             "notifications sent to the same queue"
         )
     return SCAN in ways, str(queues[0]) if queues else None
@@ -116,86 +113,78 @@ def queue_problem(queue: Any) -> str | None:
         return "must be the name or the URL of a queue, as a text"
     if queue.startswith("arn:"):
         return "is an ARN; give the queue's name, or its URL if it is another account's"
-    if "://" not in queue:
-        if not _QUEUE_NAME.fullmatch(queue):
-            return "is no name of a queue: those are up to 80 letters, digits, - and _"
-        return _fifo_problem(queue)
-    try:
-        parts = urlsplit(queue)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        sound = False
-        parts = urlsplit("")
-    if not sound or not _QUEUE_NAME.fullmatch(queue_name(queue)):
-        return "is no URL of a queue, such as https://sqs.us-east-1.amazonaws.com/123456789012/q"
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if "://" in queue:
+        try:
+            parts = urlsplit(queue)
+            sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            sound = False
+        if not sound or not _QUEUE_NAME.fullmatch(queue_name(queue)):
+            return (
+                "is no URL of a queue, such as https://sqs.us-east-1.amazonaws.com/123456789012/q"
+            )
+        if parts.username or parts.password or parts.query or parts.fragment:
+            return (
+                "must be a URL without a user, a password or parameters: keys belong under "
+                "aws_connections in the profile"
+            )
+    elif not _QUEUE_NAME.fullmatch(queue):
+        return "is no name of a queue: those are up to 80 letters, digits, - and _"
+    if queue_name(queue).endswith(".fifo"):
         return (
-            "must be a URL without a user, a password or parameters: keys belong under "
-            "aws_connections in the profile"
+            "is a FIFO queue, where a message that a run holds, or leaves to others, keeps back "
+            "all behind it; have the events sent to a standard queue: to a source their order is "
+            "no matter"
         )
-    return _fifo_problem(queue_name(queue))
+    return None
 
 
-def _fifo_problem(name: str) -> str | None:
-    if not name.endswith(_FIFO):
-        return None
-    return (
-        "is a FIFO queue, where a message that a run holds, or leaves to others, keeps back all "
-        "behind it; have the events sent to a standard queue: to a source their order is no matter"
-    )
-
-
-def _after_commit(value: Any, location: S3Location, problems: list[str]) -> AfterCommit:
-    if value == AfterAction.TAG.value:
-        return AfterCommit(AfterAction.TAG, DEFAULT_TAGS)
-    if value in (AfterAction.KEEP.value, AfterAction.DELETE.value):
-        return AfterCommit(AfterAction(value))
-    if isinstance(value, Mapping) and set(value) == {AfterAction.TAG.value}:
-        return AfterCommit(AfterAction.TAG, _tags(value[AfterAction.TAG.value], problems))
-    if isinstance(value, Mapping) and set(value) == {AfterAction.MOVE.value}:
-        return AfterCommit(
-            AfterAction.MOVE, target=_target(value[AfterAction.MOVE.value], location, problems)
-        )
-    if value == AfterAction.MOVE.value:
-        problems.append("external.after_commit: move needs a place: {move: s3://bucket/prefix/}")
-    else:
-        problems.append(f"external.after_commit must be one of {_ACTIONS}, not {value!r}")
+def _after_commit(read: ConfigReader, location: S3Location) -> AfterCommit:
+    match read.given.get("after_commit", "keep"):
+        case "keep" | "delete" as action:
+            return AfterCommit(AfterAction(action))
+        case "tag":
+            return AfterCommit(AfterAction.TAG, DEFAULT_TAGS)
+        case {"tag": tags, **others} if not others:
+            return AfterCommit(AfterAction.TAG, _tags(read, tags))
+        case {"move": target, **others} if not others:
+            return AfterCommit(AfterAction.MOVE, target=_target(read, target, location))
+        case "move":
+            read.note("after_commit: move needs a place: {move: s3://bucket/prefix/}")
+        case value:
+            read.note(f"after_commit must be one of {_ACTIONS}, not {value!r}")
     return AfterCommit()
 
 
-def _tags(tags: Any, problems: list[str]) -> tuple[tuple[str, str], ...]:
-    where = "external.after_commit: tag"
+def _tags(read: ConfigReader, tags: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(tags, Mapping) or not tags:
-        problems.append(f"{where} must be a mapping of names to values, not {tags!r}")
+        read.note(f"after_commit: tag must be a mapping of names to values, not {tags!r}")
         return ()
     if len(tags) > _MAX_TAGS:
-        problems.append(f"{where} has {len(tags)} tags; S3 takes {_MAX_TAGS} for an object")
+        read.note(f"after_commit: tag has {len(tags)} tags; S3 takes {_MAX_TAGS} for an object")
     found = tuple((str(name), str(text)) for name, text in tags.items())
-    problems += [
-        f"{where} {name}: {text} is no tag for S3: up to {_MAX_TAG_NAME} characters for the name, "
-        f"{_MAX_TAG_VALUE} for the value, of letters, digits, spaces and + - = . _ : / @"
-        for name, text in found
-        if not name
-        or len(name) > _MAX_TAG_NAME
-        or len(text) > _MAX_TAG_VALUE
-        or not _TAG_TEXT.fullmatch(name)
-        or not _TAG_TEXT.fullmatch(text.replace(EPOCH_MARK, ""))
-    ]
+    for name, text in found:
+        sound = _TAG_NAME.fullmatch(name) and _TAG_VALUE.fullmatch(text)
+        if not sound or len(text) > _MAX_TAG_VALUE:
+            read.note(
+                f"after_commit: tag {name}: {text} is no tag for S3: up to {_MAX_TAG_NAME} "
+                f"characters for the name, {_MAX_TAG_VALUE} for the value, of letters, digits, "
+                "spaces and + - = . _ : / @"
+            )
     return found
 
 
-def _target(text: Any, location: S3Location, problems: list[str]) -> S3Location | None:
-    where = "external.after_commit: move"
+def _target(read: ConfigReader, text: Any, location: S3Location) -> S3Location | None:
     try:
         target = parse_location(str(text))
     except ValueError as exc:
-        problems.append(f"{where} {exc}")
+        read.note(f"after_commit: move {exc}")
         return None
     if target.bucket == location.bucket and (
         target.prefix.startswith(location.prefix) or location.prefix.startswith(target.prefix)
     ):
-        problems.append(
-            f"{where} to {target.uri} overlaps the location {location.uri}: objects that were "
-            "moved could be ingested again; name a place beside it, or another bucket"
+        read.note(
+            f"after_commit: move to {target.uri} overlaps the location {location.uri}: objects "
+            "that were moved could be ingested again; name a place beside it, or another bucket"
         )
     return target

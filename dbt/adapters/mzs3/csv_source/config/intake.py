@@ -1,16 +1,23 @@
-"""What a run takes: of which format, how listed, how much, and what of overwritten objects."""
+"""What a run takes: of which format, how listed, how much, how strictly, and what overwritten."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
-from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, FORMATS
+from dbt.adapters.mzs3.csv_source.executor.reading import (
+    EXACT,
+    FAIL,
+    HEADER_MATCHES,
+    ON_BAD_ROW,
+    ON_HEADER_MISMATCH,
+    REJECT,
+    Reading,
+)
 
 CSV_KEYS = (
     "column_count",
@@ -25,8 +32,6 @@ CSV_KEYS = (
 )
 
 FULL_LISTING_HOURS = 24
-# What S3 Express calls its directory buckets, whose listings are in no order.
-_UNORDERED_BUCKETS = "--x-s3"
 
 
 class OnOverwrite(Enum):
@@ -64,37 +69,25 @@ def read_intake(read: ConfigReader) -> Intake:
     )
 
 
-def read_format(given: Mapping[str, Any], problems: list[str]) -> tuple[str, dict[str, Any]]:
-    """The format that `given` says, and what it says beside that of such objects.
+def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
+    """The declared format, and a reader of what else is declared of its objects.
 
-    Keys that are of CSV alone are wrong with another format; all that is wrong goes to
-    `problems`.
+    Keys that are of CSV alone are a problem with another format.
     """
-    name = ConfigReader(given, problems, "external.")("format", choice(FORMATS)) or CSV
+    name = read("format", choice(FORMATS)) or CSV
     if name == CSV:
-        return CSV, dict(given)
-    wrong = [key for key in CSV_KEYS if key in given]
-    problems += [f"external.{key} is for CSV, but external.format is {name}" for key in wrong]
-    rest = {key: value for key, value in given.items() if key not in wrong}
-    if rest.get("header") is False:
-        problems.append(
-            f"external.header is false, but objects of the format {name} name their fields; "
-            "leave it out, or list the names"
+        return CSV, read
+    wrong = [key for key in CSV_KEYS if key in read.given]
+    for key in wrong:
+        read.note(f"{key} is for CSV, but external.format is {name}")
+    if read.given.get("header") is False:
+        wrong.append("header")
+        read.note(
+            f"header is false, but objects of the format {name} name their fields; leave it out, "
+            "or list the names"
         )
-        del rest["header"]
-    return name, rest
-
-
-def untyped_problems(columns: Sequence[Column], names: Sequence[str]) -> list[str]:
-    """What is missing where `header` lists the names, so that no object tells their types."""
-    listed = "external.header lists the names, so no object is read for their types"
-    if not columns:
-        return [f"{listed}: declare `columns` with the data_type of each ({', '.join(names)})"]
-    return [
-        f"{listed}: declare the data_type of column {column.name}"
-        for column in columns
-        if not column.data_type
-    ]
+    rest = {key: value for key, value in read.given.items() if key not in wrong}
+    return name, ConfigReader(rest, read.problems, "external.")
 
 
 class KeyOrder(Enum):
@@ -113,11 +106,6 @@ class Listing:
     full_hours: int = FULL_LISTING_HOURS
 
 
-def is_ordered(bucket: str) -> bool:
-    """Whether S3 lists the bucket in the order of its keys."""
-    return not bucket.endswith(_UNORDERED_BUCKETS)
-
-
 def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:
     """What `key_order` and `full_listing_hours` declare."""
     order = read("key_order", member(KeyOrder)) or KeyOrder.ANY
@@ -131,3 +119,26 @@ def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:
             "full"
         )
     return Listing(order, hours or FULL_LISTING_HOURS)
+
+
+def parse_reading(read: ConfigReader, *, has_header: bool) -> Reading:
+    """What `header_match`, `on_bad_row` and the like declare: how strictly objects are read."""
+    reading = Reading(
+        header_match=read("header_match", choice(HEADER_MATCHES)) or EXACT,
+        on_header_mismatch=read("on_header_mismatch", choice(ON_HEADER_MISMATCH)) or FAIL,
+        on_bad_row=read("on_bad_row", choice(ON_BAD_ROW)) or FAIL,
+        max_rejects=read("max_rejects", whole_number(0)),
+        encoding=read("encoding", lambda name: canonical_encoding(str(name))) or UTF_8,
+    )
+    if reading.max_rejects is not None and read.given.get("on_bad_row", FAIL) == FAIL:
+        read.note(f"max_rejects needs `on_bad_row: {REJECT}` beside it")
+    if not has_header:
+        for key, value, default in (
+            ("header_match", reading.header_match, EXACT),
+            ("on_header_mismatch", reading.on_header_mismatch, FAIL),
+        ):
+            if value != default:
+                read.note(
+                    f"{key}: {value} needs objects with a header, but external.header is false"
+                )
+    return reading

@@ -1,4 +1,4 @@
-"""What a queue told, as a run needs it: new objects for its plan, the rest for the ledger."""
+"""What a queue and the ledger know of each other: objects to look up again, and those gone."""
 
 from __future__ import annotations
 
@@ -7,62 +7,42 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.events import (
-    FETCHED,
+from dbt.adapters.mzs3.csv_source.ledger.events import (
     LISTED,
     OBJECT_COLUMNS,
     OPEN_STATES,
-    REMOVED,
     RETRIED,
-    SETTLED_STATES,
     is_any_sql,
-    is_visible_sql,
 )
-from dbt.adapters.mzs3.csv_source.ledger import Ledger, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.reconcile import (
+    KNOWN_COLUMNS,
+    kept_sql,
+    named,
+    with_facts,
+)
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
-from dbt.adapters.mzs3.csv_source.reconcile import kept_sql, named
 from dbt.adapters.mzs3.spark.settings import persisted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.queue.events import ObjectEvent
     from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
-    from dbt.adapters.mzs3.csv_source.report import SourceLog
+    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
-_OBJECTS = pa.schema(
-    [
-        ("object", pa.string()),
-        ("etag", pa.string()),
-        ("size", pa.int64()),
-        ("last_modified", pa.timestamp("us", tz="UTC")),
-    ]
-)
 _GONE_SCHEMA = pa.schema(
     [("object", pa.string()), ("announced", pa.bool_()), ("text", pa.string())]
 )
 
 
-def announced(spark: SparkSession, definition: SourceDefinition, inbox: Inbox) -> DataFrame:
-    """The objects that the queue told of and S3 has: object, etag, size, last_modified."""
-    found = inbox.found
-    columns = [
-        [f"s3://{definition.location.bucket}/{one.key}" for one in found],
-        [one.etag for one in found],
-        [one.size for one in found],
-        [one.last_modified for one in found],
-    ]
-    return spark.createDataFrame(pa.table(columns, schema=_OBJECTS))
-
-
-def look_again(definition: SourceDefinition, ledger: Ledger, inbox: Inbox) -> None:
-    """The inbox has what failed, or is to be taken again, as S3 has it now.
+def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
+    """Looks up in S3 what failed, or is to be taken again, as if the queue had told of it.
 
     A queue does not tell of it again, and without a listing nothing else does. What only waits
     for its turn is not looked at: it may be much.
     """
-    if definition.discovery.bucket_scan:
+    if run.definition.discovery.bucket_scan:
         return
     retried = is_any_sql("shown.state", (RETRIED,))
     since_planned = "shown.epoch > coalesce(known.epoch, 0)"
@@ -71,90 +51,60 @@ def look_again(definition: SourceDefinition, ledger: Ledger, inbox: Inbox) -> No
     # What was planned beside others and never tried comes last: it is as it was most likely.
     order = (F.expr(is_any_sql("shown.state", (LISTED,))), "object")
     first = open_ones.orderBy(*order).limit(MAX_MESSAGES)
-    start = len(f"s3://{definition.location.bucket}/")
+    start = len(f"s3://{run.definition.location.bucket}/")
     inbox.look_again([row["object"][start:] for row in first.select("object").collect()])
 
 
-def note_what_is_gone(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    ledger: Ledger,
-    inbox: Inbox,
-    log: SourceLog,
-) -> None:
-    """The ledger says of every object that is gone why it is not taken, or that its rows stay.
+def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
+    """Puts on record of every object that is gone why it is not taken, or that its rows stay.
 
     An object whose rows are visible is fetched, or what else was settled, and has the reason
     beside it. Any other that waits, that failed, or that was announced and is gone, is removed.
     What was removed and never known is counted in the log. Safe to repeat: nothing is noted twice.
     """
-    events = [
-        *((False, one) for one in inbox.removed),
-        *((True, one) for one in inbox.gone),
-    ]
+    events = [(False, one) for one in inbox.removed] + [(True, one) for one in inbox.gone]
     if not events:
         return
     columns = [
-        [f"s3://{definition.location.bucket}/{event.key}" for _, event in events],
+        [f"s3://{run.definition.location.bucket}/{event.key}" for _, event in events],
         [was_announced for was_announced, _ in events],
         [_text(was_announced, event) for was_announced, event in events],
     ]
-    told = spark.createDataFrame(pa.table(columns, schema=_GONE_SCHEMA))
+    told = run.spark.createDataFrame(pa.table(columns, schema=_GONE_SCHEMA))
     with persisted(_with_what_is_known(told, ledger)) as known:
         counts = known.selectExpr(
             "count_if(noteworthy) AS notes", "count_if(unknown AND NOT announced) AS unknown"
         ).first()
         if counts["notes"]:
-            notes = known.where("noteworthy").drop("noteworthy", "unknown", "announced")
-            ledger.write_note(next_epoch(ledger.epochs()), notes)
+            ledger.write_note(known.where("noteworthy").drop("noteworthy", "unknown", "announced"))
     if unknown := counts["unknown"]:
         noun = "object that was" if unknown == 1 else "objects that were"
-        log.say(f"{definition.name}: the queue told of {unknown} removed {noun} never ingested")
+        run.log.say(
+            f"{run.definition.name}: the queue told of {unknown} removed {noun} never ingested"
+        )
 
 
 def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
     """What was told with the columns of a note; whether it is one, and of an unknown object."""
     known = ledger.objects().where("object IS NOT NULL").alias("k")
     both = told.alias("t").join(known, F.expr("t.object = k.object"), "left")
-    return both.selectExpr(*named(_FACTS)).selectExpr(*named(_NOTES))
-
-
-_FACTS = {
-    "object": "t.object",
-    "announced": "t.announced",
-    "text": "t.text",
-    "unknown": "k.object IS NULL",
-    "known": "k.known",
-    "shown": "k.shown",
-    "taken": "k.taken",
-    "settled": is_any_sql("k.known.state", SETTLED_STATES),
-    "is_open": is_any_sql("k.shown.state", OPEN_STATES),
-    "visible": is_visible_sql("k."),
-    "state": f"""CASE
-        WHEN {is_any_sql("k.known.state", SETTLED_STATES)} THEN k.known.state
-        WHEN {is_visible_sql("k.")} THEN '{FETCHED}' ELSE '{REMOVED}' END""",
-}
-
-
-def _last(name: str) -> str:
-    # Rows that stay do so under the ETag they have, whatever was to take their place.
-    return (
-        f"CASE WHEN visible AND NOT settled THEN taken.{name} "
-        f"ELSE coalesce(known.{name}, shown.{name}) END"
+    gone = both.selectExpr(
+        "t.*",
+        "k.object IS NULL AS unknown",
+        "false AS found",
+        "CAST(NULL AS struct<etag: string, size: bigint, last_modified: timestamp>) AS now",
+        *KNOWN_COLUMNS,
     )
-
-
-_NOTES = {
-    "object": "object",
-    **{name: _last(name) for name in OBJECT_COLUMNS[1:]},
-    "state": "state",
-    **kept_sql(),
-    "error": "text",
-    "noteworthy": """visible AND NOT coalesce(known.error = text, false)
-        OR is_open OR (unknown AND announced)""",
-    "unknown": "unknown",
-    "announced": "announced",
-}
+    return with_facts(gone, complete=True).selectExpr(
+        *OBJECT_COLUMNS,
+        "state",
+        *named(kept_sql()),
+        "text AS error",
+        "visible AND NOT coalesce(known.error = text, false) OR is_open "
+        "OR (unknown AND announced) AS noteworthy",
+        "unknown",
+        "announced",
+    )
 
 
 def _text(was_announced: bool, event: ObjectEvent) -> str:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -27,15 +28,13 @@ from dbt.adapters.mzs3.csv_source.queue.events import (
 )
 from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.csv_source.together import Cancellation
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 MAX_MESSAGES = 10_000
 """What one run receives at most; the rest waits for the next one."""
@@ -52,28 +51,18 @@ _AT_A_TIME = 64
 class Inbox:
     """The messages of a source's queue, received when they are first asked for, then held.
 
-    `found` says what S3 has under the keys that the queue told of, whatever it said of them; of
+    `found` is what S3 has under the keys that the queue told of, whatever it said of them; of
     those under which there is nothing, `removed` are said to be so and `gone` were announced.
-    `empty` says that there was no message at all. While it is entered, a thread keeps the messages
-    hidden from others. Its end gives back what was not deleted. Raises S3Error where the queue
-    can't be read; what else goes wrong with it is told to `log` only, as it loses nothing.
+    `empty` says that there was no message at all. While it is entered, a thread extends the
+    visibility timeout of the messages. Its end gives back what was not deleted. Raises S3Error
+    where the queue can't be read; what else goes wrong with it loses nothing, and is logged.
     """
 
-    def __init__(
-        self,
-        definition: SourceDefinition,
-        connection: AwsConnection,
-        queue: Queue,
-        cancellation: Cancellation,
-        log: SourceLog,
-    ) -> None:
-        self._source = definition.name
-        self._scope = Scope(definition.location, definition.pattern)
-        self._connection = connection
+    def __init__(self, run: SourceRun, queue: Queue) -> None:
+        self._run = run
+        self._scope = Scope(run.definition.location, run.definition.pattern)
         self._queue = queue
-        self._cancellation = cancellation
-        self._log = log
-        self._held = Held(definition.name, queue, log)
+        self._held = Held(run.definition.name, queue, run.log)
         self._ours: set[str] = set()
         self._events: list[ObjectEvent] = []
         self._received = False
@@ -99,10 +88,8 @@ class Inbox:
         self.empty = not self._held
         newest = newest_of_each_key(self._events)
         self._events = []
-        client = s3_client(self._connection)
-        check = self._cancellation.check
         # A removal may come late too, long after the object was put there again.
-        for key, found in look_up(client, self._scope.bucket, newest, check):
+        for key, found in self._look_up(newest):
             if found is not None:
                 if self._scope.is_data(found):
                     self.found.append(found)
@@ -120,36 +107,39 @@ class Inbox:
         told = {found.key for found in self.found}
         told |= {event.key for event in (*self.gone, *self.removed)}
         untold = [key for key in keys if key not in told]
-        client, bucket = s3_client(self._connection), self._scope.bucket
         ours = [key for key in untold if self._scope.has(key)]
         gone = sorted({*untold}.difference(ours))
-        for key, found in look_up(client, bucket, ours, self._cancellation.check):
+        for key, found in self._look_up(ours):
             if found is not None:
                 self.found.append(found)
             else:
                 gone.append(key)
-        self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
+        self.gone += [ObjectEvent(Kind.CREATED, self._scope.bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
         """The source's messages are deleted; call it once all they announced is on record."""
         self._held.stop()
         self._held.delete([message for message in self._held if message in self._ours])
 
+    def _look_up(self, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
+        client = s3_client(self._run.connection)
+        return look_up(client, self._scope.bucket, keys, self._run.cancellation.check)
+
     def _receive_all(self) -> Counter[str]:
         """What was left alone, and how often."""
         left_alone: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
         while max(len(self._held), len(self._events)) < MAX_MESSAGES:
-            self._cancellation.check()
+            self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
                 return left_alone
             for message in messages:
                 if (reason := self._take(message)) is not None:
                     left_alone[reason] += 1
-        self._log.warn(
-            f"{self._source}: this run takes the first {len(self._held)} messages of the queue "
-            f"{self._queue.name}; run again for the rest"
+        self._run.log.warn(
+            f"{self._run.definition.name}: this run takes the first {len(self._held)} messages of "
+            f"the queue {self.queue_name}; run again for the rest"
         )
         return left_alone
 
@@ -171,34 +161,28 @@ class Inbox:
             return
         self._held.give_back([message for message in self._held if message not in self._ours])
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
-        self._log.warn(
-            f"{self._source}: messages of the queue {self._queue.name} were left in it, as they "
-            f"are not this source's: {reasons}. They come again with every run: give the source "
-            "a queue of its own"
+        self._run.log.warn(
+            f"{self._run.definition.name}: messages of the queue {self.queue_name} were left in "
+            f"it, as they are not this source's: {reasons}. They come again with every run: give "
+            "the source a queue of its own"
         )
 
 
 @contextmanager
-def open_inbox(
-    definition: SourceDefinition,
-    connection: AwsConnection,
-    cancellation: Cancellation,
-    log: SourceLog,
-) -> Iterator[Inbox | None]:
+def open_inbox(run: SourceRun) -> Iterator[Inbox | None]:
     """The inbox of the source's queue, None for a source without one. Raises S3Error."""
-    if definition.discovery.queue is None:
+    if run.definition.discovery.queue is None:
         yield None
         return
-    queue = Queue(connection, definition.discovery.queue)
-    with Inbox(definition, connection, queue, cancellation, log) as inbox:
+    with Inbox(run, Queue(run.connection, run.definition.discovery.queue)) as inbox:
         yield inbox
 
 
 class Held:
-    """The ids of the messages that were taken from a queue and are neither deleted nor back.
+    """The ids of the messages that were received from a queue and are neither deleted nor back.
 
-    From the first message on a thread keeps them hidden, until `stop`. Raises nothing: what goes
-    wrong loses nothing, and is told to `log`.
+    From the first message on a thread extends their visibility timeout, until `stop`. Raises
+    nothing: what goes wrong loses nothing, and is logged.
     """
 
     def __init__(self, source: str, queue: Queue, log: SourceLog) -> None:
@@ -227,11 +211,8 @@ class Held:
             self._thread.start()
 
     def delete(self, messages: Sequence[str]) -> None:
-        """These are gone for good; the thread must have been stopped."""
-        try:
-            undone = self._queue.delete([self._handles[message] for message in messages])
-        except S3Error as exc:
-            undone = Undone(len(messages), str(exc))
+        """Deletes these for good; the thread must have been stopped."""
+        undone = _tried(self._queue.delete, [self._handles[message] for message in messages])
         for message in messages:
             del self._handles[message]
         if undone.count:
@@ -241,13 +222,10 @@ class Held:
             )
 
     def give_back(self, messages: Iterable[str]) -> None:
-        """Others get these at once."""
+        """Makes these visible to others at once."""
         with self._hiding:
             handles = [self._handles.pop(message) for message in messages]
-        try:
-            undone = self._queue.hide(handles, 0)
-        except S3Error as exc:
-            undone = Undone(len(handles), str(exc))
+        undone = _tried(partial(self._queue.hide, seconds=0), handles)
         if undone.count:
             self._log.warn(
                 f"{self._source}: {counted(undone.count, 'message')} could not be given back to "
@@ -295,6 +273,13 @@ class Held:
 
     def _of_queue(self, count: int) -> str:
         return f"{self._source}: {counted(count, 'message')} of the queue {self._queue.name}"
+
+
+def _tried(request: Callable[[Sequence[str]], Undone], handles: Sequence[str]) -> Undone:
+    try:
+        return request(handles)
+    except S3Error as exc:
+        return Undone(len(handles), str(exc))
 
 
 def look_up(

@@ -52,19 +52,16 @@ class Queue:
         self, connection: AwsConnection, queue: str, *, max_attempts: int = SQS_MAX_ATTEMPTS
     ) -> None:
         self.name = queue_name(queue)
-        if "://" in queue:
+        self._url = queue if "://" in queue else None
+        endpoint = region = None
+        if self._url is not None:
             parts = urlsplit(queue)
+            endpoint = f"{parts.scheme}://{parts.netloc}"
             found = _REGION.fullmatch(parts.hostname or "")
-            self._client = sqs_client(
-                connection,
-                endpoint=f"{parts.scheme}://{parts.netloc}",
-                region=found[1] if found else None,
-                max_attempts=max_attempts,
-            )
-            self._url: str | None = queue
-        else:
-            self._client = sqs_client(connection, max_attempts=max_attempts)
-            self._url = None
+            region = found[1] if found else None
+        self._client = sqs_client(
+            connection, endpoint=endpoint, region=region, max_attempts=max_attempts
+        )
 
     def look_up(self) -> str:
         """The queue's URL; asks SQS for it if the queue is given by its name."""
@@ -95,30 +92,48 @@ class Queue:
         ]
 
     def hide(self, handles: Sequence[str], seconds: int) -> Undone:
-        """Nobody gets the messages for so long from now; 0 gives them back at once."""
-
-        def change(entries: list[dict[str, Any]]) -> dict[str, Any]:
-            return self._ask(
-                self._client.change_message_visibility_batch,
-                "changing the visibility of messages of",
-                "sqs:ChangeMessageVisibility",
-                Entries=[{**entry, "VisibilityTimeout": seconds} for entry in entries],
-            )
-
-        return _in_batches(change, handles)
+        """Sets the visibility timeout of the messages; 0 gives them back at once."""
+        return self._in_batches(
+            self._client.change_message_visibility_batch,
+            "changing the visibility of messages of",
+            "sqs:ChangeMessageVisibility",
+            handles,
+            VisibilityTimeout=seconds,
+        )
 
     def delete(self, handles: Sequence[str]) -> Undone:
-        """The messages are gone for good."""
+        """Deletes the messages for good."""
+        return self._in_batches(
+            self._client.delete_message_batch,
+            "deleting messages of",
+            "sqs:DeleteMessage",
+            handles,
+        )
 
-        def remove(entries: list[dict[str, Any]]) -> dict[str, Any]:
-            return self._ask(
-                self._client.delete_message_batch,
-                "deleting messages of",
-                "sqs:DeleteMessage",
-                Entries=entries,
-            )
-
-        return _in_batches(remove, handles)
+    def _in_batches(
+        self,
+        request: Callable[..., dict[str, Any]],
+        doing: str,
+        permission: str,
+        handles: Sequence[str],
+        **of_each: Any,
+    ) -> Undone:
+        """Makes the request for all; what failed of it is tried again, `TRIES` times in all."""
+        undone = Undone()
+        for start in range(0, len(handles), BATCH):
+            waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
+            for _ in range(TRIES):
+                entries = [{"Id": n, "ReceiptHandle": waiting[n], **of_each} for n in waiting]
+                answer = self._ask(request, doing, permission, Entries=entries)
+                failed = answer.get("Failed", [])
+                waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
+                if not waiting:
+                    break
+            if waiting:
+                last = failed[-1]
+                reason = f"{last.get('Code')}: {last.get('Message', 'no message')}"
+                undone = Undone(undone.count + len(waiting), reason)
+        return undone
 
     def _ask(
         self, request: Callable[..., dict[str, Any]], doing: str, permission: str, **arguments: Any
@@ -148,23 +163,3 @@ def _advice(exc: Exception) -> str:
             "the AWS connection is given by its URL"
         )
     return ""
-
-
-def _in_batches(
-    request: Callable[[list[dict[str, Any]]], dict[str, Any]], handles: Sequence[str]
-) -> Undone:
-    """The request was made for all; what failed of it is tried again, `TRIES` times in all."""
-    count, reason = 0, ""
-    for start in range(0, len(handles), BATCH):
-        waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
-        failed: list[dict[str, Any]] = []
-        for _ in range(TRIES):
-            entries = [{"Id": number, "ReceiptHandle": waiting[number]} for number in waiting]
-            failed = request(entries).get("Failed", [])
-            waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
-            if not waiting:
-                break
-        if failed:
-            count += len(waiting)
-            reason = f"{failed[-1].get('Code')}: {failed[-1].get('Message', 'no message')}"
-    return Undone(count, reason)

@@ -1,0 +1,292 @@
+"""What happened to every object of a source, epoch by epoch, in an ordinary table.
+
+An epoch is one pass over new objects. Its phases are partitions:
+
+- `plan`: the objects that it takes.
+- `commit` makes its rows visible. It is one partition, so one step.
+- `failed`: the object that stopped it.
+- `void` is written for an epoch that came to no end, before its objects are planned anew, by a
+  run that has put an empty partition in the place of its commit: so its own run, should it go on,
+  commits nothing.
+- `closing`, without any event, is there before that empty partition: if the run that closes dies
+  in between, the next one closes anew.
+- `note` counts once it is there, whatever becomes of its epoch: what waits for a later run, what
+  is passed over, what a run-operation decided.
+- `snapshot` is what compaction makes of the epochs up to its own.
+- `due` says before the commit that the objects are to be tagged, moved or deleted after it, `done`
+  what became of each; `listing` says when all keys were last listed, for a source that does not do
+  so each time. None of these has a part in what is visible.
+
+What counts is written to a folder that nobody reads, the lock is checked, and only then is the
+folder made a partition, in one step. A run that loses its lock in between has its plan on record:
+so who takes the lock after that check sees the plan, and closes its commit, or finds it committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import starmap
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, latest, next_epoch
+from dbt.adapters.mzs3.csv_source.ledger.events import (
+    CLOSING,
+    COMMIT,
+    DONE,
+    DUE,
+    FAILED,
+    FETCHED,
+    LISTED,
+    LISTING,
+    NOTE,
+    OBJECT_COLUMNS,
+    PLAN,
+    SKIPPED,
+    SNAPSHOT,
+    VOID,
+    events_sql,
+    objects_sql,
+    valid_events_sql,
+)
+from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED
+from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
+from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, LEDGER_COLUMNS
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+    from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+
+LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
+"""What a run says that loses its lock after its commit, before it has recorded its listing."""
+
+
+class Ledger:
+    """The ledger of one source, as it is when this is made, and with what is written through it.
+
+    Only the holder of the source's lock writes to it, so nobody else's writes are missed. Without
+    the lock, it is the ledger of that moment. To write what counts, or a failure, raises
+    SourceError once the lock is lost; what else is written then does not matter to anybody.
+    """
+
+    def __init__(
+        self, spark: SparkSession, relations: SourceRelations, lock: SourceLock | None = None
+    ) -> None:
+        self.spark = spark
+        self.relations = relations
+        self._lock = lock
+        self._table = LedgerTable(spark, relations)
+        self._epochs = self._table.epochs()
+
+    def require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
+        """Raises SourceError, with the outcome of the run, once the lock is lost."""
+        if self._lock is not None:
+            self._lock.require(outcome)
+
+    def epochs(self) -> Epochs:
+        """Every epoch with its phases."""
+        return {epoch: set(phases) for epoch, phases in self._epochs.items()}
+
+    def plan(self, epoch: str) -> DataFrame:
+        """What the epoch takes: object, etag, size, last_modified, hides."""
+        return self._partition(epoch, PLAN).select(*OBJECT_COLUMNS, "hides")
+
+    def objects(self) -> DataFrame:
+        """The state of every object, with the columns of `objects_sql`."""
+        return self.spark.sql(objects_sql(self._valid(), has_void=False))
+
+    def events(self) -> DataFrame:
+        """The events that count or counted, with the columns of `valid_events_sql`."""
+        return self.spark.sql(valid_events_sql(self._valid(), has_void=False))
+
+    def voids(self) -> DataFrame:
+        """The epochs that are void, each once, in the column `epoch`."""
+        events = events_sql(self._in(current_epochs(self._epochs)))
+        return self.spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
+
+    def snapshot(self, epoch: str) -> DataFrame:
+        """The snapshot of that epoch, as it is in the table."""
+        return self._partition(epoch, SNAPSHOT)
+
+    def sample(self, one_in: int) -> list[str]:
+        """About one in so many of the objects on record, the same ones each time."""
+        events = self.spark.sql(f"SELECT object FROM {self._valid()}")
+        events = events.where(F.col("object").isNotNull())
+        few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
+        return [row["object"] for row in few.distinct().collect()]
+
+    def last_listing(self, listed: str) -> int | None:
+        """When the last full listing of this location and pattern began: seconds since 1970."""
+        epoch = latest(LISTING, self._epochs)
+        if epoch is None:
+            return None
+        same = self._partition(epoch, LISTING).where(F.col("object") == listed)
+        found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]
+        return found
+
+    def write_listing(self, listed: str, at: int) -> None:
+        """Records that all of this location and pattern was listed at that time, and that what was
+        found then is committed, or waits in the ledger."""
+        nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
+        event = self.spark.range(1).select(F.lit(listed).alias("object"), *nothing)
+        given = {"state": F.lit(LISTING), "at": F.timestamp_seconds(F.lit(at))}
+        self._publish(next_epoch(self._epochs), LISTING, event, LISTING_IS_LOST, **given)
+
+    def write_note(self, events: DataFrame) -> None:
+        """Records events that count from here on, in an epoch of their own.
+
+        They have the columns of objects, `state`, and any of `rows`, `rejects`, `error`, `hides`
+        and `at`, which is now where it is NULL.
+        """
+        now = F.current_timestamp()
+        at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
+        self._publish(next_epoch(self._epochs), NOTE, events, at=at)
+
+    def write_plan(self, epoch: str, objects: DataFrame) -> None:
+        """Records which objects the epoch takes, before any of them is read.
+
+        Raises SourceError if another run has planned under the same number.
+        """
+        self._publish(epoch, PLAN, objects, state=F.lit(LISTED))
+
+    def write_commit(self, epoch: str, objects: DataFrame) -> None:
+        """Commits the epoch: its rows are visible from here on, and what they replace is not.
+
+        `objects` has the columns of the plan, `rows`, `rejects`, and `error`: why an object was
+        skipped, which then replaces nothing, or NULL.
+        """
+        taken = F.col("error").isNull()
+        self._publish(
+            epoch,
+            COMMIT,
+            objects,
+            state=F.when(taken, FETCHED).otherwise(SKIPPED),
+            hides=F.when(taken, F.col("hides")),
+        )
+
+    def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
+        """Ends the epoch with an error of these objects; nothing of it is visible."""
+        self.require_lock()
+        planned = PLAN in self._epochs.get(epoch, ())
+        self._write(epoch, FAILED, objects, state=F.lit(FAILED), error=error)
+        if planned:
+            # What the objects failed with is to be told, and not what goes wrong with tidying up.
+            with suppress(*SPARK_FAILURES):
+                self._add_rows(epoch)
+
+    def write_void(self, epoch: str) -> None:
+        """Declares the epoch void, so that nothing counts that its own run may still write.
+
+        If that run has committed it meanwhile, it stays committed.
+        """
+        self.require_lock()
+        close(self._table, epoch, CLOSING)
+        if not close(self._table, epoch, COMMIT):
+            self._epochs.setdefault(epoch, set()).add(COMMIT)
+            self.drop([(epoch, CLOSING)])
+            return
+        self._add_rows(epoch)
+        self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit(VOID))
+
+    def _add_rows(self, epoch: str) -> None:
+        """Makes what was written of an epoch's rows a partition, which nobody reads: so that a
+        compaction finds and drops it."""
+        add_partition(self.spark, self.relations.rows, {EPOCH_COLUMN: epoch})
+
+    def write_due(self, epoch: str) -> None:
+        """Records that the epoch's objects are to be tagged, moved or deleted after its commit."""
+        self._write(epoch, DUE, self.plan(epoch).limit(1), state=F.lit(DUE))
+
+    def write_done(self, epoch: str, objects: DataFrame) -> None:
+        """Records what became of the epoch's objects; `objects` has state and error."""
+        self._write(epoch, DONE, objects)
+
+    def write_snapshot(self, epoch: str, events: DataFrame) -> None:
+        """Records the events, with all columns, to which those of the epochs up to this one come;
+        older epochs may go."""
+        self._publish(epoch, SNAPSHOT, events, at=F.col("at"))
+
+    def drop(self, partitions: list[tuple[str, str]]) -> None:
+        """Drops these pairs of epoch and phase; safe to repeat."""
+        if partitions:
+            self._table.drop(partitions)
+            for epoch, phase in partitions:
+                self._epochs.get(epoch, set()).discard(phase)
+            self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
+
+    def _partition(self, epoch: str, phase: str) -> DataFrame:
+        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
+        return self.spark.table(self.relations.ledger).where(place)
+
+    def _valid(self) -> str:
+        """The ledger without void epochs and what a snapshot has taken the place of; in SQL.
+
+        A snapshot has no event of an epoch that was void by then, and none is declared so later.
+        """
+        snapshot = latest(SNAPSHOT, self._epochs)
+        current = current_epochs(self._epochs)
+        return self._in([e for e in current if VOID not in self._epochs[e] or e == snapshot])
+
+    def _in(self, epochs: list[str]) -> str:
+        """These epochs of the ledger, in parentheses; of the latest snapshot's only that.
+
+        By name, so that no file of another one is so much as listed.
+        """
+        snapshot = latest(SNAPSHOT, self._epochs)
+        listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
+        conditions = [f"epoch IN ({listed})"] if listed else []
+        if snapshot in epochs:
+            conditions.append(f"epoch = {quote_literal(snapshot)} AND phase = '{SNAPSHOT}'")
+        return (
+            f"(SELECT * FROM {self.relations.ledger} WHERE {' OR '.join(conditions) or 'false'})"
+        )
+
+    def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
+        """`given` goes before the columns of `events`; what is in neither is NULL."""
+        # Even if this fails half way, the number is never taken again.
+        self._epochs.setdefault(epoch, set()).add(phase)
+        self._table.insert(epoch, phase, _framed(events, given))
+
+    def _publish(
+        self,
+        epoch: str,
+        phase: str,
+        events: DataFrame,
+        outcome: str = NOTHING_COMMITTED,
+        **given: Column,
+    ) -> None:
+        """As `_write`, as a compare-and-set, which is the last step.
+
+        `outcome` is what is said of the run if the lock is lost.
+        """
+        self._epochs.setdefault(epoch, set()).add(phase)
+        folder = self._table.stage(epoch, _framed(events, given))
+        self.require_lock(outcome)
+        if not publish(self._table, epoch, phase, folder):
+            raise SourceError(
+                f"{self.relations.shown()}: another run took the source over while this one was "
+                f"at work on it; {outcome}. Run again"
+            )
+
+
+def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
+    """The events with all columns of the table, in its order.
+
+    In one file, as every query on the source opens those of all epochs that count.
+    """
+    given = {"at": F.current_timestamp(), **given}
+    there = {*events.columns}
+
+    def column(name: str, data_type: str) -> Column:
+        value = F.expr(quote_identifier(name) if name in there else "NULL")
+        return given.get(name, value).cast(data_type).alias(name)
+
+    return events.select(*starmap(column, LEDGER_COLUMNS.items())).coalesce(1)

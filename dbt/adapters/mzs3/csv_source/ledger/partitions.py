@@ -1,0 +1,107 @@
+"""Partitions of tables that several runs may write at once, each into a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.status import observed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def write_partition(
+    frame: DataFrame,
+    table: str,
+    partition: Mapping[str, str],
+    *,
+    require_lock: Callable[[], None],
+) -> int:
+    """Writes the frame's rows as a partition that only this run writes; how many they are.
+
+    Columns go by position. Readers see the partition once the metastore lists it, which is one
+    step, after all of its files are in place. The frame may read the same table.
+
+    It is no INSERT: those stage what they write in one folder of the table, which the first one
+    to end removes, with what the others have in it. Of two runs, one that has lost the source's
+    lock would so take rows from the other, which Spark does not notice.
+
+    `require_lock` raises if the lock is no longer held: then the table may have been made anew
+    since, and no partition is added to it. Nor is one if Spark does not report how many rows it
+    has written, for which SparkJobError is raised.
+    """
+    spark = frame.sparkSession
+    schema = spark.table(table).drop(*partition).schema
+    rows = frame.toDF(*(field.name for field in schema)).to(schema)
+    counted = Observation()
+    rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+    folder = partition_folder(spark, table, partition)
+    rows.write.mode("overwrite").parquet(folder)
+    written = int(observed(counted)["rows"])
+    require_lock()
+    add_partition(spark, table, partition, folder)
+    return written
+
+
+def add_partition(
+    spark: SparkSession, table: str, partition: Mapping[str, str], folder: str | None = None
+) -> None:
+    """Adds the partition with whatever is in its folder; safe to repeat."""
+    # One that an earlier version added stays where it is.
+    folder = folder or partition_folder(spark, table, partition)
+    located = f"{partition_sql(partition)} LOCATION {quote_literal(folder)}"
+    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {located}")
+
+
+def list_partitions(spark: SparkSession, table: str) -> list[tuple[str, ...]]:
+    """The values of each partition that the metastore lists; they need no escapes in a path."""
+    rows = spark.sql(f"SHOW PARTITIONS {table}").collect()
+    return [tuple(part.partition("=")[2] for part in row["partition"].split("/")) for row in rows]
+
+
+def drop_partitions(
+    spark: SparkSession, table: str, partitions: Sequence[Mapping[str, str]]
+) -> None:
+    """Drops the partitions, files and all; safe to repeat."""
+    named = ", ".join(partition_sql(partition) for partition in partitions)
+    spark.sql(f"ALTER TABLE {table} DROP IF EXISTS {named}")
+
+
+def partition_sql(partition: Mapping[str, str]) -> str:
+    """The partition as statements of Spark's name it."""
+    values = (f"{quote_identifier(name)} = {quote_literal(of)}" for name, of in partition.items())
+    return f"PARTITION ({', '.join(values)})"
+
+
+def partition_folder(spark: SparkSession, table: str, partition: Mapping[str, str]) -> str:
+    """Where the partition's files are: the same folder each time, until it is dropped.
+
+    Its name is no partition's, as `mz_epoch=7` would be: else `MSCK REPAIR TABLE` would list a
+    partition that is still being written, and a session that found it empty would keep it so.
+    Its values are of letters, digits and `-`: no others go into a path as they are.
+    """
+    name = "-".join(f"{name}-{value}" for name, value in partition.items())
+    return f"{location_of(spark, table)}/{name}"
+
+
+def location_of(
+    spark: SparkSession, table: str, partition: Mapping[str, str] | None = None
+) -> str:
+    """The folder of a table, or of a partition that the metastore lists."""
+    named = partition_sql(partition) if partition else ""
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table} {named}").collect()
+    names = [row["col_name"] for row in rows]
+    # Columns may have these names too; they come first, and have a type. Of a partition, the
+    # table's folder follows its own.
+    detailed = max(
+        n
+        for n, row in enumerate(rows)
+        if row["col_name"].startswith("# Detailed") and not row["data_type"]
+    )
+    folder: str = rows[names.index("Location", detailed)]["data_type"]
+    return folder.rstrip("/")

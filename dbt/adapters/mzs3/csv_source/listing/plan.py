@@ -1,0 +1,162 @@
+"""Which objects an epoch takes: those of S3's listing that the ledger does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
+from dbt.adapters.mzs3.csv_source.listing.reconcile import (
+    NOTE,
+    REFUSE,
+    TAKE,
+    TAKEN_COLUMNS,
+    chosen,
+    reconcile,
+    waiting_notes,
+)
+from dbt.adapters.mzs3.csv_source.listing.scan import ObjectListing, listed_objects
+from dbt.adapters.mzs3.csv_source.listing.start import Start, listing_start
+from dbt.adapters.mzs3.csv_source.report import objects_hint
+from dbt.adapters.mzs3.spark.settings import held, persisted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+    from dbt.adapters.mzs3.csv_source.run import SourceRun
+
+_PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
+_NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
+_IS_NEW = f"action = '{TAKE}'"
+_REFUSED = f"CASE WHEN action = '{REFUSE}' THEN struct(object, previous, etag) END"
+_TOTALS = (
+    f"count_if({_IS_NEW}) AS objects",
+    f"coalesce(sum(CASE WHEN {_IS_NEW} THEN size END), 0) AS bytes",
+    f"count_if(action = '{NOTE}') AS notes",
+    f"count({_REFUSED}) AS refused",
+    f"count_if(action = '{REFUSE}' AND NOT recorded) AS unrecorded",
+    f"count_if({_IS_NEW} AND NOT remembered) AS unremembered",
+    f"min({_REFUSED}) AS first",
+)
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
+
+    `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
+    before anything is planned, None if there are none. `full_since` is when the listing began, if
+    it is to be put on record once the rest is.
+
+    With a `refusal`, the text of an error, nothing is to be taken: objects were overwritten.
+    `refused` are their events, with the column `error`, if the ledger has none of them.
+    """
+
+    frame: DataFrame
+    objects: int
+    bytes: int
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
+    notes: DataFrame | None = None
+    refusal: str | None = None
+    refused: DataFrame | None = None
+    full_since: int | None = None
+
+
+@contextmanager
+def new_objects(
+    run: SourceRun, ledger: Ledger, announced: DataFrame | None = None
+) -> Iterator[EpochPlan]:
+    """The matching objects that a run is to take; listed once, a page at most by the driver.
+
+    The listing is compared by object and ETag with what the ledger knows of the keys that it
+    covers: all, unless the source says that keys only grow. `announced` are objects that a queue
+    told of, with the columns of the listing; they come beside it, or in its place where the source
+    does not list.
+    """
+    definition = run.definition
+    start = listing_start(ledger, definition)
+    listed = _candidates(run, ledger, start, announced)
+    candidates = listed.objects
+    known = start.limit(ledger.objects(), definition, announced)
+    mode = definition.intake.on_overwrite
+    with ExitStack() as stack:
+        if definition.intake.is_limited and not listed.at_hand:
+            # Spark forgets what it held of the ledger at a note of what has to wait.
+            candidates = stack.enter_context(persisted(candidates))
+        decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
+        decided = stack.enter_context(held(decided, few=listed.at_hand))
+        # Spark may list again what it held: nothing refused gets in that way either.
+        yield replace(_batch(definition, decided), full_since=start.full_since)
+
+
+def _candidates(
+    run: SourceRun, ledger: Ledger, start: Start, announced: DataFrame | None
+) -> ObjectListing:
+    """Every object once, as it was last seen."""
+    listed = listed_objects(run, after=start.after, ledger=ledger)
+    if announced is None:
+        return listed
+    if not run.definition.discovery.bucket_scan:
+        return replace(listed, objects=announced)
+    last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
+    both = listed.objects.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return replace(listed, objects=both.select("object", "last.*"))
+
+
+def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
+    found = decided.selectExpr(*_TOTALS).first()
+    if found["refused"]:
+        return _refusal(definition, decided, found)
+    taken = decided.where(_IS_NEW)
+    objects, size = found["objects"], found["bytes"]
+    notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
+    all_notes = notes if found["notes"] else None
+    if objects and definition.intake.is_limited:
+        everything, taken = taken, chosen(taken, definition.intake)
+        some = taken.selectExpr("count(*) AS objects", "coalesce(sum(size), 0) AS bytes").first()
+        objects, size = some["objects"], some["bytes"]
+        if objects < found["objects"]:
+            # All of them, so that what fails now keeps its place before those behind it.
+            all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
+    return EpochPlan(
+        frame=taken.select(*_PLAN_COLUMNS),
+        objects=objects,
+        bytes=size,
+        waiting_objects=found["objects"] - objects,
+        waiting_bytes=found["bytes"] - size,
+        notes=all_notes,
+    )
+
+
+def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> EpochPlan:
+    refused = decided.where(f"action = '{REFUSE}'")
+    was = F.lit("it was overwritten after it was ingested: its ETag was ")
+    error = F.concat(was, F.col("previous"), F.lit(" and is "), F.col("etag")).alias("error")
+    notes = None
+    if found["unremembered"] and not definition.discovery.bucket_scan:
+        # Their messages may expire before the refused ones are dealt with.
+        notes = waiting_notes(decided.where(f"{_IS_NEW} AND NOT remembered"))
+    first, source = found["first"], definition.name
+    name = first["object"]
+    more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
+    return EpochPlan(
+        decided.where(_IS_NEW),
+        0,
+        0,
+        found["objects"],
+        found["bytes"],
+        notes,
+        refusal=f"{source}: object {name}{more} was overwritten after it was ingested: its ETag "
+        f"was {first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
+        "stays in error until you put the earlier object back; or take the new content in place "
+        f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
+        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}",
+        refused=refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None,
+    )

@@ -1,0 +1,217 @@
+"""What a run does about each object, from what was found in S3 and what the ledger knows of it.
+
+| the ledger knows | the object now | becomes |
+| --- | --- | --- |
+| nothing, or nothing that counts | any | taken |
+| it is fetched, skipped, retracted or ignored | the same ETag | nothing |
+| it is to be taken again (`retried`) | any | taken, in place of the rows there are |
+| rows of it are visible | their ETag | nothing |
+| rows of it are visible | another ETag | what `on_overwrite` says |
+| it is listed; or none of its rows are visible | any other | taken |
+
+What was listed, or failed, and is neither there nor wanted any more is settled with a note, so
+that no state says for ever that something is to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite
+from dbt.adapters.mzs3.csv_source.ledger.events import (
+    FAILED,
+    FETCHED,
+    IGNORED,
+    IS_VISIBLE,
+    LISTED,
+    OBJECT_COLUMNS,
+    OPEN_STATES,
+    REMOVED,
+    RETRIED,
+    SETTLED_STATES,
+    WAITING_STATES,
+    is_any_sql,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TAKE = "take"
+NOTE = "note"
+REFUSE = "refuse"
+
+TAKEN_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
+"""What a note by which an object stays fetched repeats of the commit, with their types."""
+
+_OVERWRITTEN = {
+    OnOverwrite.FAIL: REFUSE,
+    OnOverwrite.IGNORE: NOTE,
+    OnOverwrite.APPEND: TAKE,
+    OnOverwrite.REPLACE: TAKE,
+}
+_KEPT = (
+    "it was overwritten: its ETag was {previous} and is {now}; on_overwrite: ignore keeps the "
+    "rows there are"
+)
+_GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
+
+
+def reconcile(
+    candidates: DataFrame, objects: DataFrame, mode: OnOverwrite, *, complete: bool
+) -> DataFrame:
+    """One row for each object about which there is something to do.
+
+    `candidates` has object, etag, size, last_modified, one row for each object; `objects` is what
+    the ledger knows. `complete` says that there is no object but the candidates: else what the
+    ledger has waiting, or failed, is taken as it was last seen. The columns are those of the
+    candidates, and
+
+    - `action`: `take`, `note` (to be put into the ledger) or `refuse` (overwritten, and that is
+      an error);
+    - `hides`: whether the object's rows hide those it has;
+    - `since`: the epoch in which the object was listed, NULL for one that is new;
+    - `recorded`: whether the ledger has this very state already;
+    - `remembered`: whether the ledger says in any way that it is to be taken as it is now;
+    - `waits_as`: the state of an object to take that has to wait;
+    - `state`, `error`, `rows`, `rejects`, `at`: of a note;
+    - `previous`: the ETag of the rows that are visible.
+    """
+    known = objects.where("object IS NOT NULL")
+    both = candidates.alias("c").join(known.alias("k"), F.expr("c.object = k.object"), "full")
+    found = both.selectExpr(
+        "coalesce(c.object, k.object) AS object",
+        "c.object IS NOT NULL AS found",
+        "struct(c.etag, c.size, c.last_modified) AS now",
+        *KNOWN_COLUMNS,
+    )
+    decisions = named(_decisions(mode, complete=complete))
+    return with_facts(found, complete=complete).selectExpr(*decisions).where("action IS NOT NULL")
+
+
+KNOWN_COLUMNS = ("k.known", "k.shown", "k.taken", "k.hidden_before")
+"""What `with_facts` needs of what the ledger knows."""
+
+
+def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
+    """The objects with what follows from what was found of them, and what the ledger knows.
+
+    The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
+    size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
+    but for its error: `etag`, `size`, `last_modified` and `state`.
+    """
+    for facts in _facts(complete=complete):
+        objects = objects.selectExpr("*", *named(facts))
+    return objects
+
+
+def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
+    """The columns of `with_facts`, each mapping by those before it.
+
+    As texts: an expression that is built call by call costs Spark's driver more than it does to
+    run.
+    """
+    last, first = ("known", "shown") if complete else ("shown", "known")
+
+    def last_seen(name: str) -> str:
+        # What was to be taken again and is gone has the rows it had, under their ETag.
+        return (
+            f"CASE WHEN found THEN now.{name} "
+            f"WHEN NOT wanted AND visible AND NOT was_settled THEN taken.{name} "
+            f"ELSE coalesce({last}.{name}, {first}.{name}) END"
+        )
+
+    return (
+        {
+            "waits": is_any_sql("known.state", WAITING_STATES),
+            "retried": is_any_sql("known.state", (RETRIED,)),
+            "is_open": is_any_sql("shown.state", OPEN_STATES),
+            "was_settled": is_any_sql("known.state", SETTLED_STATES),
+            "visible": IS_VISIBLE,
+        },
+        # A queue does not tell again of what failed, nor of what was planned with it.
+        {"wanted": "found" if complete else "found OR is_open"},
+        {name: last_seen(name) for name in OBJECT_COLUMNS[1:]},
+        {
+            "settled": "was_settled AND known.etag = etag",
+            "same": "visible AND taken.etag = etag",
+            "waits_so": "coalesce(waits AND known.etag = etag, false)",
+            "shown_so": "coalesce(shown.etag = etag, false)",
+        },
+        {
+            "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
+            "stays": "settled OR (NOT found AND was_settled)",
+        },
+        {
+            "state": f"""CASE
+                WHEN overwritten THEN '{IGNORED}' WHEN stays THEN known.state
+                WHEN NOT found AND NOT visible THEN '{REMOVED}' ELSE '{FETCHED}' END"""
+        },
+    )
+
+
+def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
+    """The columns of `reconcile`, by the facts."""
+    settles = f"CASE WHEN is_open THEN '{NOTE}' END"
+    refused = "overwritten" if mode is OnOverwrite.FAIL else "false"
+    kept = _KEPT.format(previous="', taken.etag, '", now="', etag, '")
+    replaced = "true" if mode is OnOverwrite.REPLACE else "false"
+    return {
+        **{name: name for name in OBJECT_COLUMNS},
+        "action": f"""CASE
+            WHEN NOT wanted THEN {settles if complete else "NULL"}
+            WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
+            WHEN same THEN {settles} WHEN visible THEN '{_OVERWRITTEN[mode]}'
+            ELSE '{TAKE}' END""",
+        "hides": f"visible AND (retried OR {replaced})",
+        "since": "CASE WHEN waits THEN known.epoch END",
+        "recorded": f"""CASE
+            WHEN {refused} THEN {is_any_sql("shown.state", (FAILED,))} AND shown_so
+            ELSE waits_so END""",
+        "remembered": "waits_so OR (is_open AND shown_so)",
+        "waits_as": f"CASE WHEN retried THEN '{RETRIED}' ELSE '{LISTED}' END",
+        "state": "state",
+        "error": f"""CASE
+            WHEN overwritten THEN concat('{kept}')
+            WHEN stays THEN known.error WHEN NOT found THEN '{_GONE}' END""",
+        **kept_sql(),
+        "previous": "taken.etag",
+    }
+
+
+def kept_sql() -> Mapping[str, str]:
+    """What a note repeats of the commit: its columns, by `state` and `taken`."""
+    return {
+        name: f"CASE WHEN state = '{FETCHED}' THEN taken.`{name}` END" for name in TAKEN_COLUMNS
+    }
+
+
+def named(expressions: Mapping[str, str]) -> list[str]:
+    """The expressions as columns of these names."""
+    return [f"{expression} AS `{name}`" for name, expression in expressions.items()]
+
+
+def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
+    """Those of the objects to take whose turn it is: the longest listed first, by their keys."""
+    order = (F.col("since").asc_nulls_last(), F.col("object"))
+    if intake.max_objects is not None:
+        taken = taken.orderBy(*order).limit(intake.max_objects)
+    if intake.max_bytes is not None:
+        so_far = Window.orderBy(*order).rowsBetween(Window.unboundedPreceding, 0)
+        fits = F.sum("size").over(so_far) <= intake.max_bytes
+        first = F.count(F.lit(1)).over(so_far) == 1
+        taken = taken.withColumn("fits", fits | first).where("fits").drop("fits")
+    return taken
+
+
+def waiting_notes(taken: DataFrame) -> DataFrame:
+    """Notes by which objects to take that are not in the ledger as waiting come to be."""
+    nothing = {"error": "string", **TAKEN_COLUMNS}
+    return taken.where("NOT recorded").selectExpr(
+        *OBJECT_COLUMNS,
+        "waits_as AS state",
+        *(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in nothing.items()),
+    )

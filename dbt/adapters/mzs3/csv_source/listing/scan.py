@@ -1,0 +1,174 @@
+"""The listing of a source's location as a DataFrame: small ones at once, large ones by tasks.
+
+The first page is the driver's. If there are more, the rest of the key space is cut into pieces
+that tasks list side by side, each key by one of them, whatever keys come and go meanwhile. Where
+it is cut matters for the time alone: the keys that the ledger has say how they are spread; without
+any, folders do. Keys without folders of which the ledger knows none are one piece.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.failures import AwsFailure
+from dbt.adapters.mzs3.csv_source.executor.listing import (
+    KEYS_PER_PAGE,
+    LISTING_DDL,
+    LISTING_SCHEMA,
+    FirstPage,
+    KeyRange,
+    ObjectInfo,
+    as_batch,
+    cut,
+    first_page,
+    list_objects,
+    listed_prefix,
+    listing_failed,
+)
+from dbt.adapters.mzs3.spark.settings import default_parallelism
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from pyspark.sql import DataFrame
+
+    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+    from dbt.adapters.mzs3.csv_source.run import SourceRun
+
+# More than there are tasks at a time, as some pieces hold more keys than others.
+PIECES_PER_TASK = 4
+# A piece is listed up to the end of a page: so many pages at least, lest that cost too much.
+PAGES_PER_PIECE = 8
+SAMPLE_ONE_IN = 4096
+"""How many objects on record each one stands for by which a listing is cut into pieces."""
+MAX_REQUESTS = 16
+"""How many requests may be made to find folders by which a listing is cut into pieces."""
+_PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.string())])
+
+
+@dataclass(frozen=True)
+class ObjectListing:
+    """The matching objects: object, etag, size, last_modified.
+
+    `at_hand` says that the driver has them all; else tasks list each time they are computed.
+    """
+
+    objects: DataFrame
+    at_hand: bool
+
+
+def listed_objects(
+    run: SourceRun, *, after: str | None = None, ledger: Ledger | None = None
+) -> ObjectListing:
+    """The matching objects whose keys sort after `after`.
+
+    None of a source that a queue alone tells of its objects. Raises S3Error.
+    """
+    if not run.definition.discovery.bucket_scan:
+        return ObjectListing(object_frame(run, []), at_hand=True)
+    client = s3_client(run.connection)
+    page = first_page(client, run.definition.location, run.definition.pattern, after)
+    objects = object_frame(run, page.objects)
+    if page.end is not None and not page.in_order:
+        objects = _listed_by_tasks(run, [KeyRange(after)])
+    elif page.end is not None:
+        pieces = _pieces(run, client, page, page.end, ledger)
+        objects = objects.unionAll(_listed_by_tasks(run, pieces))
+    return ObjectListing(objects, at_hand=page.end is None)
+
+
+def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
+    """These objects of the source's bucket: object, etag, size, last_modified."""
+    table = pa.Table.from_batches([as_batch(objects)], schema=LISTING_SCHEMA)
+    return _with_uris(run, run.spark.createDataFrame(table))
+
+
+def _with_uris(run: SourceRun, listed: DataFrame) -> DataFrame:
+    uri = F.concat(F.lit(f"s3://{run.definition.location.bucket}/"), F.col("key"))
+    return listed.select(uri.alias("object"), "etag", "size", "last_modified")
+
+
+def _pieces(
+    run: SourceRun, client: S3Client, page: FirstPage, end: str, ledger: Ledger | None
+) -> list[KeyRange]:
+    """The key space behind the first page, in as many pieces as are worth it."""
+    location = run.definition.location
+    if ledger is not None and (known := ledger.sample(SAMPLE_ONE_IN)):
+        keys = [uri.removeprefix(f"s3://{location.bucket}/") for uri in known]
+        worth = len(keys) * SAMPLE_ONE_IN // KEYS_PER_PAGE // PAGES_PER_PIECE
+        most = PIECES_PER_TASK * default_parallelism(run.spark) if worth > 1 else 1
+        return cut(keys, min(worth, most), end)
+    if not page.folders:
+        return [KeyRange(end)]
+    prefix = listed_prefix(location, run.definition.pattern)
+    most = PIECES_PER_TASK * default_parallelism(run.spark)
+    if page.folders == 1:
+        # Folders of more than a page each: so what is in them may be told apart too.
+        marks = folders_after(client, location.bucket, prefix, end, most, deep=True)
+        return cut(marks, most, end)
+    enough = most * PAGES_PER_PIECE * page.folders
+    marks = folders_after(client, location.bucket, prefix, end, enough, deep=False)
+    return cut(marks, min(most, len(marks) // page.folders // PAGES_PER_PIECE), end)
+
+
+def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
+    """The matching objects of the pieces, each listed by one task."""
+    columns = [
+        range(len(pieces)),
+        [piece.after for piece in pieces],
+        [piece.last for piece in pieces],
+    ]
+    frame = run.spark.createDataFrame(pa.table(columns, schema=_PIECES))
+    if len(pieces) > 1:
+        frame = frame.repartitionById(len(pieces), F.col("piece"))
+    listing = list_objects(run.connection, run.definition.location, run.definition.pattern)
+    return _with_uris(run, frame.select("after", "last").mapInArrow(listing, LISTING_DDL))
+
+
+def folders_after(
+    client: S3Client, bucket: str, prefix: str, after: str, wanted: int, *, deep: bool
+) -> list[str]:
+    """Folders below the prefix that begin after a key, in order: `wanted` of them, about.
+
+    Each ends in a slash. With `deep` folders in folders too, where there are not enough. There may
+    be more of which nothing is known: at most `MAX_REQUESTS` are made. Raises S3Error.
+    """
+    found: set[str] = set()
+    # Not every store shows the folder in which the listing begins, whose folders are wanted.
+    start = None if deep else after
+    for names in islice(_folder_pages(client, bucket, prefix, start), MAX_REQUESTS):
+        found.update(name for name in names if name > after)
+        if len(found) >= wanted:
+            break
+    return sorted(found)
+
+
+def _folder_pages(
+    client: S3Client, bucket: str, prefix: str, after: str | None
+) -> Iterator[list[str]]:
+    """Each page of the folders directly below the prefix; of those in them too, unless `after`.
+
+    Level by level, as those of a level are about as large as each other.
+    """
+    paginator = client.get_paginator("list_objects_v2")
+    waiting = deque([prefix])
+    while waiting:
+        folder = waiting.popleft()
+        request: Any = {"Prefix": folder, "Delimiter": "/"}
+        if after is not None:
+            request["StartAfter"] = after
+        try:
+            for page in paginator.paginate(Bucket=bucket, **request):
+                names = [one["Prefix"] for one in page.get("CommonPrefixes", [])]
+                if after is None:
+                    waiting.extend(names)
+                yield names
+        except AwsFailure as exc:
+            raise listing_failed(exc, bucket, folder) from exc

@@ -1,0 +1,255 @@
+"""What users decide about objects of a source: take again, leave out, take out again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger.events import (
+    COMMIT,
+    FETCHED,
+    IS_VISIBLE,
+    OBJECT_COLUMNS,
+    OPEN_STATES,
+    REMOVED,
+    RETRACTED,
+    RETRIED,
+    SKIPPED,
+    is_any_sql,
+)
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import changing, require_ledger
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
+from dbt.adapters.mzs3.spark.settings import persisted
+from dbt.adapters.mzs3.text import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+_MAX_TOLD = 10
+
+_SPECIAL = frozenset("*?[{")
+_NEAR = 3
+
+
+class ObjectAction(Enum):
+    """A decision about objects, by the name of its run-operation."""
+
+    RETRY = "retry_s3_objects"
+    SKIP = "skip_s3_objects"
+    RETRACT = "retract_s3_objects"
+
+
+_STATES = {
+    ObjectAction.RETRY: RETRIED,
+    ObjectAction.SKIP: SKIPPED,
+    ObjectAction.RETRACT: RETRACTED,
+}
+# Whether the action changes anything about an object. What is not there can't be taken again; what
+# never was has no ETag to be taken by.
+_FITS = {
+    ObjectAction.RETRY: f"({IS_VISIBLE} OR shown.state != '{REMOVED}') AND shown.etag IS NOT NULL",
+    ObjectAction.SKIP: is_any_sql("shown.state", OPEN_STATES),
+    ObjectAction.RETRACT: IS_VISIBLE,
+}
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """What was decided: of how many objects; `rows` that are no longer visible."""
+
+    source: str
+    action: ObjectAction
+    objects: int
+    rows: int
+
+    def line(self) -> str:
+        """The line of the log."""
+        done = {
+            ObjectAction.RETRY: "to be taken again by the next run",
+            ObjectAction.SKIP: "skipped",
+            ObjectAction.RETRACT: f"retracted, {self.rows} rows taken out",
+        }
+        return f"{self.source}: {counted(self.objects, 'object')} {done[self.action]}"
+
+
+def act(
+    spark: SparkSession,
+    definition: SourceDefinition,
+    action: ObjectAction,
+    names: Sequence[str],
+) -> ActionResult:
+    """The decision about the named objects is in the ledger, in one step, and counts at once.
+
+    Retry: the next run takes them, in place of the rows they have. Skip: what has failed or waits
+    is not taken as it is now; rows from before stay. Retract: their rows are out, and they are not
+    taken again as they are now. Raises a Mzs3Error, with nothing changed, if a name is of no
+    object or the decision makes no sense for it; and one that says so, if the lock was lost as it
+    was written.
+    """
+    wanted = read_wanted(action.value, names, definition.location)
+    name, relations = definition.name, definition.relations
+    with changing(spark, definition) as lock:
+        require_ledger(spark, relations, name)
+        ledger = Ledger(spark, relations, lock)
+        for dead in unfinished_epochs(ledger.epochs()):
+            ledger.write_void(dead)
+        objects = ledger.objects().where(F.col("object").isNotNull())
+        with persisted(select_objects(name, objects, wanted)) as selected:
+            _require_sense(name, action, selected)
+            fitting = selected.where(_FITS[action])
+            rows = _visible_rows(ledger, fitting) if action is ObjectAction.RETRACT else 0
+            with persisted(_events(action, fitting)) as events:
+                count = events.count()
+                lock.require()
+                ledger.write_note(events)
+            # Who took it meanwhile may have compacted, and looks at nothing from before that.
+            lock.require("the decision may not count, as s3_source_status shows")
+    return ActionResult(name, action, count, rows)
+
+
+def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
+    """Raise SourceError if an object is named, or all are matched, for which there is none."""
+    unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "shown.state", "named")
+    told = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
+    why = ""
+    if not told and selected.where(_FITS[action]).first() is None:
+        told = [unfit.orderBy("object").first()]
+        why = "there is nothing to do for any of these objects: "
+    if told:
+        texts = [_unfit_text(action, row["object"], row["state"]) for row in told]
+        raise SourceError("\n".join(f"{source}: {why}{text}" for text in texts))
+
+
+def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
+    if action is ObjectAction.RETRACT:
+        return f"{name} is {state} and has no rows to take out"
+    if action is ObjectAction.RETRY:
+        return f"{name} is {state} and has no rows; the next run takes it if it is back"
+    hint = "; retract_s3_objects takes its rows out" if state == FETCHED else ""
+    return f"{name} is {state}: neither has it failed nor does it wait{hint}"
+
+
+def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
+    # What was wrong with an object stays on record when it is skipped.
+    error = F.col("shown.error") if action is ObjectAction.SKIP else F.lit(None)
+    return objects.select(
+        "object",
+        *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]),
+        F.lit(_STATES[action]).alias("state"),
+        error.cast("string").alias("error"),
+        F.lit(action is ObjectAction.RETRACT).alias("hides"),
+    )
+
+
+def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
+    taken = ledger.events().where(f"phase = '{COMMIT}' AND state = '{FETCHED}'")
+    taken = taken.selectExpr("object", "`rows`", "place.epoch AS taken_in")
+    hidden = objects.selectExpr("object", "coalesce(hidden_before, 0) AS hidden_before")
+    visible = taken.join(hidden, "object").where("taken_in >= hidden_before")
+    return int(visible.selectExpr("coalesce(sum(`rows`), 0)").first()[0])
+
+
+@dataclass(frozen=True)
+class NamedObject:
+    """One name as it was given: the URIs it may mean, and a regular expression if it is a pattern.
+
+    An object of exactly that name goes before the pattern. The expression is for a whole URI.
+    """
+
+    text: str
+    uris: tuple[str, ...]
+    expression: str | None
+
+
+def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
+    """What the names mean for a source at that location.
+
+    A name is an object's URI, its key, or its key below the location; a pattern is matched as
+    `external.pattern` is, or against the whole key where it starts with `s3://bucket/`. Raises
+    ConfigError with all problems.
+    """
+    problems: list[str] = []
+    wanted = [_wanted(name, location, problems) for name in names]
+    if problems:
+        raise ConfigError(operation, problems)
+    return wanted
+
+
+def _wanted(name: str, location: S3Location, problems: list[str]) -> NamedObject:
+    bucket = f"{SCHEME}{location.bucket}/"
+    uris: tuple[str, ...]
+    if name.startswith(SCHEME):
+        if not name.startswith(bucket):
+            problems.append(f"{name} is not in the source's bucket, {location.bucket}")
+        base, pattern, uris = bucket, name.removeprefix(bucket), (name,)
+    else:
+        base, pattern = location.uri, name
+        uris = tuple(dict.fromkeys((bucket + name, location.uri + name)))
+    if not name:
+        problems.append("the name of an object is empty")
+    expression = None
+    if _SPECIAL & set(pattern):
+        try:
+            expression = rf"\A{re.escape(base)}{Pattern(pattern).expression}\z"
+        except ValueError as exc:
+            problems.append(f"{name!r} {exc}")
+    return NamedObject(name, uris, expression)
+
+
+def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject]) -> DataFrame:
+    """The rows of `objects` that are wanted; `named` says of each whether by its own name.
+
+    Raises SourceError with all names that are of no object, each with names near to it.
+    """
+    spellings = sorted({uri for one in wanted for uri in one.uris})
+    there = objects.where(F.col("object").isin(spellings)).select("object").collect()
+    named = {row["object"] for row in there}
+    left = [one for one in wanted if named.isdisjoint(one.uris)]
+    patterns = [one for one in left if one.expression is not None]
+    unknown = [one for one in left if one.expression is None] + _unmatched(objects, patterns)
+    if unknown:
+        raise SourceError("\n".join(_unknown_lines(source, objects, unknown)))
+    by_name = F.col("object").isin(sorted(named))
+    conditions = [by_name, *(_matches(one) for one in patterns)]
+    return objects.where(reduce(or_, conditions)).withColumn("named", by_name)
+
+
+def _matches(wanted: NamedObject) -> Column:
+    return F.col("object").rlike(str(wanted.expression))
+
+
+def _unmatched(objects: DataFrame, patterns: Sequence[NamedObject]) -> list[NamedObject]:
+    if not patterns:
+        return []
+    counts = [F.count_if(_matches(one)).alias(str(n)) for n, one in enumerate(patterns)]
+    found = objects.agg(*counts).first()
+    return [one for n, one in enumerate(patterns) if not found[str(n)]]
+
+
+def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObject]) -> list[str]:
+    lines = []
+    for one in unknown[:_MAX_TOLD]:
+        if one.expression is not None:
+            lines.append(f"{source}: {one.text} matches no object of the ledger")
+            continue
+        distances = [F.levenshtein(F.col("object"), F.lit(uri)) for uri in one.uris]
+        distance = F.array_min(F.array(*distances)).alias("far")
+        near = objects.select("object", distance).orderBy("far", "object")
+        names = [row["object"] for row in near.limit(_NEAR).collect()]
+        hint = f"; near are {', '.join(names)}" if names else ", which has none"
+        lines.append(f"{source}: {one.text} is no object of the ledger{hint}")
+    more = len(unknown) - _MAX_TOLD
+    return [*lines, f"and {more} more"] if more > 0 else lines

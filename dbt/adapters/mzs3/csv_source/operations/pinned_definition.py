@@ -1,0 +1,142 @@
+"""A source's purified definition, as SQL and as YAML: pinned, or as it would be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
+from dbt.adapters.mzs3.csv_source.ingest import purify_now
+from dbt.adapters.mzs3.csv_source.operation import reading
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
+from dbt.adapters.mzs3.csv_source.relations import read_pinned
+from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.errors import S3Error, SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.aws.connection import AwsConnection
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+# What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
+# that means something else.
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]+)*")
+_WORDS = frozenset(
+    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"]
+)
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_PURIFIED_AWAY = frozenset({"header", "column_count"})
+
+
+@dataclass(frozen=True)
+class Purified:
+    """What was pinned, or would be; `differences` is what the definition now says otherwise."""
+
+    definition: SourceDefinition
+    pinned: PinnedDefinition
+    is_pinned: bool
+    differences: tuple[str, ...] = ()
+
+
+def purified_lines(purified: Purified, external: Mapping[str, Any]) -> list[str]:
+    """What the log shows: the definition in SQL, then in YAML; `external` is as declared."""
+    name = purified.definition.name
+    state = "pinned" if purified.is_pinned else "not ingested yet; this would be pinned"
+    lines = [f"{name} ({state}):", f"  {purified_sql(purified)}", "  as YAML:"]
+    lines += [f"    {line}" for line in purified_yaml(purified, external)]
+    if purified.differences:
+        lines.append("  the definition now says otherwise, and is refused:")
+        lines += [f"    - {difference}" for difference in purified.differences]
+    return lines
+
+
+def purified_sql(purified: Purified) -> str:
+    """The definition in the syntax of a CREATE SOURCE with everything spelt out.
+
+    (Materialize's design "S3 Sources with Headers", section CSV format examples.)
+    """
+    definition, pinned = purified.definition, purified.pinned
+    pattern = definition.location.prefix + definition.pattern
+    table = definition.name.partition(".")[2]
+    head = " ".join(part for part in (_sql_name(table), pinned.aliases_sql()) if part)
+    return (
+        f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
+        f"USING {', '.join(_ways(definition))} {pinned.format_sql()};"
+    )
+
+
+def _ways(definition: SourceDefinition) -> Iterator[str]:
+    """How the source learns of its objects."""
+    if definition.discovery.bucket_scan:
+        yield f"BUCKET SCAN {_sql_text(definition.location.bucket)}"
+    if definition.discovery.queue is not None:
+        yield f"SQS NOTIFICATIONS {_sql_text(queue_name(definition.discovery.queue))}"
+
+
+def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
+    """The table as it may stand under `tables` of a source: nothing is left to be found."""
+    pinned = purified.pinned
+    given = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
+    header = False if pinned.header is None else list(pinned.header)
+    table = purified.definition.name.partition(".")[2]
+    return [
+        f"- name: {_yaml(table)}",
+        "  external:",
+        *(f"    {_yaml(str(key))}: {_yaml(value)}" for key, value in given.items()),
+        f"    header: {_yaml(header)}",
+        "  columns:",
+        *(
+            f"    - {{name: {_yaml(column.name)}, data_type: {_yaml(column.data_type)}}}"
+            for column in pinned.columns
+        ),
+    ]
+
+
+def _yaml(value: Any) -> str:
+    """The value on one line of YAML."""
+    if isinstance(value, str):
+        if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+            return value
+        quoted = json.dumps(value, ensure_ascii=False)
+        return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_yaml(str(key))}: {_yaml(each)}" for key, each in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(_yaml(each) for each in value)}]"
+    return json.dumps(value)
+
+
+def _sql_name(name: str) -> str:
+    return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def read_purified(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> Purified:
+    """The purified definition; nothing is made or changed. Raises an Mzs3Error.
+
+    Messages of the source's queue that it looks at stay in the queue.
+    """
+    name = definition.name
+    with reading(spark, name):
+        stored = read_pinned(spark, definition.relations, name)
+    if stored is not None:
+        pinned = PinnedDefinition.from_json(stored)
+        return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
+    run = SourceRun(spark, definition, connection)
+    try:
+        with open_inbox(run) as inbox:
+            found = purify_now(run, inbox)
+    except S3Error as exc:
+        raise SourceError(f"{name}: {exc}") from exc
+    return Purified(definition, found, False)

@@ -1,0 +1,90 @@
+"""Dropping all that was ingested of a source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.relations import (
+    PINNED_PROPERTY,
+    SourceRelations,
+    foreign_views,
+    read_views,
+)
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.table_properties import read_properties
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+
+_LEDGER_HAS = {"object", "etag", "epoch", "phase"}
+
+
+def reset_source(
+    spark: SparkSession, definition: SourceDefinition, lock: SourceLock | None = None
+) -> None:
+    """Drops the source from Spark, but for its schema and its lock, which the caller holds.
+
+    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
+    if there are rows and the source's objects are moved or deleted once they are ingested: the
+    rows may be all there is left of them. Raises it once the lock is no longer held, as what is
+    there by then may be of who took it. The rows go last: if this dies on the way, the source says
+    that its state is lost, and to be reset again; it ingests nothing twice.
+    """
+    name, relations = definition.name, definition.relations
+    _require_own(spark, relations, name)
+    if definition.discovery.empties_location and _has_rows(spark, relations):
+        action = definition.discovery.after_commit.action
+        raise SourceError(
+            f"{name}: with after_commit: {action.value}, objects are no longer in the location "
+            "once they are ingested, and the rows of this source may be all that is left of them; "
+            "nothing is dropped. To go on, put the objects back into the location, or accept that "
+            "their rows are lost, and declare after_commit: keep until they are ingested again"
+        )
+    views = (relations.source, relations.objects, relations.rejects)
+    drops = [f"VIEW IF EXISTS {view}" for view in views]
+    drops += [f"TABLE IF EXISTS {table}" for table in (relations.ledger, relations.rows)]
+    outcome = "nothing is dropped"
+    for drop in drops:
+        if lock is not None:
+            lock.require(outcome)
+        spark.sql(f"DROP {drop}")
+        outcome = "the source is dropped in part, and nothing more"
+
+
+def ingested_after_reset(discovery: Discovery) -> str:
+    """What the run after a reset ingests, as part of a sentence."""
+    if not discovery.bucket_scan:
+        return "only what the queue announces from then on"
+    if discovery.empties_location:
+        return "what is still in the location"
+    return "every object again"
+
+
+def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
+    exists = spark.catalog.tableExists
+    if exists(relations.ledger):
+        return Ledger(spark, relations).objects().where(IS_VISIBLE).first() is not None
+    # Nothing says which of them were committed.
+    return exists(relations.rows) and (
+        spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None
+    )
+
+
+def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -> None:
+    strangers = foreign_views(relations, read_views(spark, relations))
+    if read_properties(spark, relations.rows, PINNED_PROPERTY) == {}:
+        strangers.append(relations.shown("__rows"))
+    ledger = relations.ledger
+    if spark.catalog.tableExists(ledger) and not {*spark.table(ledger).columns} >= _LEDGER_HAS:
+        strangers.append(relations.shown("__ledger"))
+    if strangers:
+        raise SourceError(
+            f"{source}: {', '.join(strangers)} was not made by this source; nothing is dropped. "
+            "Give the source another schema or identifier"
+        )

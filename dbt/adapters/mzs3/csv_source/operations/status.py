@@ -1,0 +1,157 @@
+"""How a source stands, from its ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
+from dbt.adapters.mzs3.csv_source.ledger.events import FAILED, IS_VISIBLE, OPEN_STATES
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.operation import reading
+from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+OK = "ok"
+WAITING = "waiting"
+IN_ERROR = "in error"
+NEVER = "never ingested"
+
+_HEADINGS = (
+    "source",
+    "state",
+    "objects",
+    "waiting",
+    "bytes waiting",
+    "lag",
+    "epochs",
+    "last event",
+)
+_NUMBERS = frozenset({2, 3, 4, 5, 6})
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """What the ledger says of a source: never of objects that no run has seen yet.
+
+    `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again.
+    `lag` is how long ago the oldest of those was last modified. `epochs` were committed. `failed`
+    is the object that the last error is of, if it is of one.
+    """
+
+    source: str
+    state: str
+    objects: int = 0
+    waiting: int = 0
+    waiting_bytes: int = 0
+    lag: timedelta | None = None
+    epochs: int = 0
+    last_event: datetime | None = None
+    last_error: str | None = None
+    failed: str | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """The status as a line of a table, but for the error."""
+        at = self.last_event
+        return (
+            self.source,
+            self.state,
+            str(self.objects),
+            str(self.waiting),
+            size_text(self.waiting_bytes) if self.waiting else "-",
+            "-" if self.lag is None else lag_text(self.lag),
+            str(self.epochs),
+            "-" if at is None else at.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ"),
+        )
+
+
+def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
+    """How the source stands now; waits for nobody, and writes nothing. Raises SourceError."""
+    name, relations = definition.name, definition.relations
+    with reading(spark, name):
+        if not spark.catalog.tableExists(relations.ledger):
+            return SourceStatus(name, NEVER)
+        ledger = Ledger(spark, relations)
+        epochs = ledger.epochs()
+        found = _summary(ledger.objects())
+        committed = committed_epochs(ledger, epochs)
+    state = IN_ERROR if found["last_error"] else WAITING if found["waiting"] else OK
+    lag, at = found.pop("lag"), found.pop("at")
+    return SourceStatus(
+        name,
+        state if epochs else NEVER,
+        lag=None if lag is None else timedelta(seconds=lag),
+        epochs=committed,
+        last_event=None if at is None else datetime.fromtimestamp(at, timezone.utc),
+        **found,
+    )
+
+
+def _summary(objects: DataFrame) -> dict[str, Any]:
+    """What the status says, times as seconds."""
+    known = F.col("object").isNotNull()
+    waits = known & F.col("shown.state").isin(*OPEN_STATES)
+    failed = F.col("shown.state") == FAILED
+    now = F.unix_timestamp(F.current_timestamp())
+    oldest = F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified"))))
+    of_object = F.struct("shown.epoch", "shown.error", "object")
+    # A failure of no object in particular is over once anything is committed.
+    totals = objects.agg(
+        F.count_if(known & F.expr(IS_VISIBLE)).alias("objects"),
+        F.count_if(waits).alias("waiting"),
+        F.coalesce(F.sum(F.when(waits, F.col("shown.size"))), F.lit(0)).alias("waiting_bytes"),
+        F.when(oldest.isNotNull(), F.greatest(F.lit(0), now - oldest)).alias("lag"),
+        F.unix_timestamp(F.max("shown.at")).alias("at"),
+        F.max(F.when(failed & known, of_object)).alias("of_object"),
+        F.max(F.when(failed & ~known, F.struct("shown.epoch", "shown.error"))).alias("of_none"),
+        F.coalesce(F.max("taken.epoch"), F.lit(0)).alias("latest"),
+    )
+    unnamed = F.when(F.col("of_none.epoch") > F.col("latest"), F.col("of_none.error"))
+    error = F.coalesce(F.col("of_object.error"), unnamed).alias("last_error")
+    columns = ("objects", "waiting", "waiting_bytes", "lag", "at")
+    found = totals.select(*columns, error, F.col("of_object.object").alias("failed")).first()
+    return dict(found.asDict())
+
+
+def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
+    """The lines of a table of the sources, in order of their names, errors below it."""
+    ordered = sorted(statuses, key=lambda status: status.source)
+    rows = [_HEADINGS, *(status.cells() for status in ordered)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return lines + [_error_line(status) for status in ordered if status.last_error is not None]
+
+
+def _error_line(status: SourceStatus) -> str:
+    """The last error, and the command by which the source goes on without its object."""
+    # An error that names its source already does not name it twice.
+    error = (status.last_error or "").removeprefix(f"{status.source}: ")
+    hint = ""
+    if status.failed is not None:
+        skip = objects_hint("skip_s3_objects", status.source, [status.failed])
+        hint = f"\n  to go on without it: {skip}"
+    return f"{status.source}: {error}{hint}"
+
+
+def lag_text(lag: timedelta) -> str:
+    """The time in the two largest units it has, such as `2d 3h`."""
+    seconds = int(lag.total_seconds())
+    parts = (seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    units = [f"{part}{unit}" for part, unit in zip(parts, "dhms", strict=True)]
+    first = next((n for n, part in enumerate(parts) if part), 3)
+    return " ".join(units[first : first + 2])
