@@ -87,14 +87,15 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     node = _one_source(adapter, "reset_s3_source", source)
-    definition = source_definition(node, adapter.config.credentials.connections)
+    credentials = adapter.config.credentials
+    definition = source_definition(node, credentials.connections)
     name, then = definition.name, ingested_after_reset(definition.discovery)
     if confirm is not True:
         raise SourceError(
             f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
             f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
         )
-    session, definition = _session_and_definition(adapter, node)
+    session = source_session(credentials, name, TYPE)
     with changing(session, definition) as lock:
         reset_source(session, definition, lock)
     _say(f"{name}: reset; the next run ingests {then}")
