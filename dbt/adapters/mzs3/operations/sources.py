@@ -45,14 +45,13 @@ def ingest(adapter: Any, select: Any) -> None:
 
 def show_status(adapter: Any, select: Any) -> None:
     """Print a table of the selected sources, or of all."""
-    names = _selection("s3_source_status", select)
     statuses: list[SourceStatus] = []
 
     def read(node: Any) -> None:
         statuses.append(read_status(*_session_and_definition(adapter, node)))
 
     try:
-        _each(selected_sources(adapter.get_macro_resolver(), names), read)
+        _each(adapter, "s3_source_status", select, read)
     finally:
         # One source that is broken does not hide how the others are.
         for line in status_table(statuses) if statuses else ():
@@ -61,7 +60,6 @@ def show_status(adapter: Any, select: Any) -> None:
 
 def show_purified(adapter: Any, select: Any) -> None:
     """Print the purified definition of the selected sources, or of all."""
-    names = _selection("purify_s3_sources", select)
 
     def show(node: Any) -> None:
         session, definition = _session_and_definition(adapter, node)
@@ -70,7 +68,7 @@ def show_purified(adapter: Any, select: Any) -> None:
         for line in purified_lines(purified, declared_external(node)):
             _say(line)
 
-    _each(selected_sources(adapter.get_macro_resolver(), names), show)
+    _each(adapter, "purify_s3_sources", select, show)
 
 
 def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction) -> None:
@@ -89,14 +87,15 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     node = _one_source(adapter, "reset_s3_source", source)
-    definition = source_definition(node, adapter.config.credentials.connections)
+    credentials = adapter.config.credentials
+    definition = source_definition(node, credentials.connections)
     name, then = definition.name, ingested_after_reset(definition.discovery)
     if confirm is not True:
         raise SourceError(
             f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
             f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
         )
-    session, definition = _session_and_definition(adapter, node)
+    session = source_session(credentials, name, TYPE)
     with changing(session, definition) as lock:
         reset_source(session, definition, lock)
     _say(f"{name}: reset; the next run ingests {then}")
@@ -151,10 +150,12 @@ def _session_and_definition(adapter: Any, node: Any) -> tuple[SparkSession, Sour
     return session, definition
 
 
-def _each(sources: Sequence[Any], action: Callable[[Any], None]) -> None:
-    """Does the action with every source; then raises DbtRuntimeError with the errors of all."""
+def _each(adapter: Any, operation: str, select: Any, action: Callable[[Any], None]) -> None:
+    """Does the action with the selected sources; at the end raises DbtRuntimeError with the errors
+    of all."""
+    names = _selection(operation, select)
     errors = []
-    for node in sources:
+    for node in selected_sources(adapter.get_macro_resolver(), names):
         try:
             action(node)
         except Mzs3Error as exc:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, sources_of_node
 from dbt.adapters.mzs3.project.sources import (
@@ -81,11 +82,11 @@ def _read_all(adapter: Any, sources: Sequence[Any], how: _How) -> None:
 
     def read(node: Any) -> None:
         name = source_name(node)
+        require_session(run.credentials, f"{name}: a source of type {TYPE}")
         source = shard_source(node, run.credentials.connections)
-        session = run.session(name, TYPE)
         connection = run.credentials.connections[source.aws_connection]
         try:
-            _read(session, node, source, connection, how)
+            _read(run.session(name, TYPE), node, source, connection, how)
         except (Mzs3Error, *SPARK_FAILURES) as exc:
             raise ShardError(f"{name}: {explain(exc)}") from exc
 
