@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.commit.existing import Existing
+from dbt.adapters.mzs3.export.commit.existing import Existing, TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
@@ -22,7 +22,6 @@ from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.export.progress import Progress
-from dbt.adapters.mzs3.export.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.objects.concurrently import abort_all
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.batches import RestartReason

@@ -1,4 +1,4 @@
-"""What a location holds before an export, and what an overwrite keeps of it."""
+"""What a location holds before an export, and what a new one replaces, keeps or takes over."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 # As many as a page of a listing has.
 _COUNTED = 1000
@@ -149,11 +150,10 @@ def require_same_reading(
 
 
 def plan_replacement(
-    existing: Existing, files: Sequence[PendingFile], *, partitioned: bool, everything: bool
+    existing: Existing, files: Sequence[PendingFile], *, keeps_partitions: bool
 ) -> Replacement:
-    """Folder by folder where the export is partitioned, else all of it.
+    """All of the old export, but for partitions without new rows, if these are to be kept.
 
-    A partition that the new export has no row for stays as it is, unless `everything` goes.
     Raises CopyError if a new file has the name of one that readers of the old manifest need.
     """
     prefix = existing.prefix
@@ -162,7 +162,7 @@ def plan_replacement(
 
     def stays(name: str) -> bool:
         folder = name[: name.rfind("/") + 1]
-        return partitioned and not everything and folder != "" and folder not in folders
+        return keeps_partitions and folder != "" and folder not in folders
 
     entries = existing.entries
     kept = tuple(entry for name, entry in entries.items() if stays(name))
@@ -174,3 +174,45 @@ def plan_replacement(
             f"the new export has a file {clash[0]}, as the old one has; choose another single_file"
         )
     return Replacement(kept, tuple(name for name in goes if name not in new), in_place)
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """Upload parts of an interrupted run that are in these files, and of how many they are."""
+
+    parts: int
+    of_parts: int
+    bytes: int
+
+
+def taken_over(
+    found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
+) -> TakenOver:
+    """What was not sent again of the uploads that a run found at its beginning, by key."""
+    sizes = [
+        upload.parts[number][1]
+        for file in files
+        for upload in found.get(file.key, ())
+        if upload.upload_id == file.upload_id
+        for number, etag in enumerate(file.etags, 1)
+        if upload.parts.get(number, ("", 0))[0] == etag
+    ]
+    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
+
+
+def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:
+    """Raises LocationError unless these files, which were not uploaded, are what is there."""
+    start = prefix.location.prefix
+    wanted = {f.key.removeprefix(start): (f.bytes, f.rows, f.sha256) for f in files}
+    there = {
+        name: tuple(entry["meta"][key] for key in ("content_length", "record_count", "sha256"))
+        for name, entry in existing.entries.items()
+    }
+    if wanted != there:
+        differ = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+        raise LocationError(
+            f"{prefix.uri} holds a finished export, and this run gives another one: "
+            f"{len(differ)} of {len({*wanted, *there})} files differ, such as {differ[0]}, as its "
+            "rows, options or parts do. To replace it, set on_existing to overwrite; resume only "
+            "finishes what was cut off"
+        )

@@ -52,9 +52,14 @@ class CommitIntent:
 
     def to_json(self) -> bytes:
         """The content of the object, which no two versions have in common."""
-        pending = self.pending.as_dict() if self.pending else {}
-        about = {"state": self.state, "run_id": self.run_id, "written_by": self.written_by}
-        document = {**about, "shared": self.shared, "used": asdict(self.used), **pending}
+        document = {
+            "state": self.state,
+            "run_id": self.run_id,
+            "written_by": self.written_by,
+            "shared": self.shared,
+            "used": asdict(self.used),
+            **(asdict(self.pending) if self.pending else {}),
+        }
         return (json.dumps(document, ensure_ascii=False) + "\n").encode()
 
     @classmethod
@@ -262,19 +267,9 @@ class PendingExport:
     stale: tuple[str, ...] = ()
     in_place: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `from_dict` reads them back."""
-        return {
-            "files": [file.as_dict() for file in self.files],
-            "manifest": dict(self.manifest),
-            "replaces": self.replaces,
-            "stale": list(self.stale),
-            "in_place": self.in_place,
-        }
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PendingExport:
-        """What `as_dict` wrote; raises KeyError or TypeError for anything else."""
+        """The export that an intent's JSON describes; KeyError or TypeError for anything else."""
         return cls(
             files=tuple(PendingFile.from_dict(file) for file in values["files"]),
             manifest=values["manifest"],
