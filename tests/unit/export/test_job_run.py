@@ -29,7 +29,7 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
     monitor: Any = SimpleNamespace(committed=committed.append)
     run = _Run(EXPORT, nothing, nothing, nothing, nothing, monitor)
     file: Any = SimpleNamespace(rows=12, bytes=45)
-    monkeypatch.setattr(run, "_upload", lambda: run._files.append(file))
+    monkeypatch.setattr(run, "_upload", lambda: run.files.append(file))
     monkeypatch.setattr(run, "_commit", refuse)
     with pytest.raises(CopyError, match=r"^model\.shop\.orders: files of the one before it"):
         run.to_the_end()

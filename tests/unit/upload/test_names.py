@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3.upload.names import (
     NO_NAMES,
     UsedNames,
-    first_number_of,
     is_file_name,
 )
 
@@ -61,8 +60,3 @@ def test_a_chosen_name_is_used_up_too() -> None:
     assert used == UsedNames(8, ("all.csv",))
     assert not used.allows(["all.csv"])
     assert used.allows(["other.csv"])
-
-
-def test_the_first_number_of_an_export() -> None:
-    assert first_number_of(["d=1/part-0000-5001.csv", "d=1/part-0000-5002.csv"]) == 5001
-    assert first_number_of([]) == 1

@@ -82,6 +82,11 @@ class ConfigReader:
             self.note(f"{key} {exc}")
             return None
 
+    def all(self, converters: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+        """The converted values of all keys that are given and not wrong."""
+        values = ((key, self(key, convert)) for key, convert in converters.items())
+        return {key: value for key, value in values if value is not None}
+
     def note(self, problem: str) -> None:
         """Add a problem, which begins with a key."""
         self.problems.append(f"{self._within}{problem}")

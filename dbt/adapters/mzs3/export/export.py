@@ -26,7 +26,6 @@ from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.columns import column_problems, exported_columns, view_problems
 from dbt.adapters.mzs3.rows.plan import is_ordered, partition_indexes, partition_problems
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.upload.names import first_number_of
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -74,7 +73,11 @@ class Export:
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
             partition_by=partition_indexes(self.schema, options.partition_by),
-            first_number=self._first_number(preflight, dry=dry),
+            first_number=(
+                int(preflight.existing.manifest["first_number"])
+                if dry and preflight.existing is not None
+                else preflight.first_number
+            ),
             single_file=options.single_file,
             properties=options.properties.for_files(),
             reusable=preflight.reusable,
@@ -87,7 +90,11 @@ class Export:
         self, files: Sequence[PendingFile], preflight: Preflight, prefix: Prefix
     ) -> PendingExport:
         """What a commit of these files makes visible, and what it then removes."""
-        replaced = self._replaced(files, preflight)
+        existing = preflight.existing
+        replaced = Replacement()
+        if existing is not None:
+            keeps = self._keeps_partitions()
+            replaced = plan_replacement(existing, files, keeps_partitions=keeps)
         manifest = build_manifest(
             self.location,
             files,
@@ -102,7 +109,7 @@ class Export:
         return PendingExport(
             files=tuple(files),
             manifest=manifest,
-            replaces=preflight.existing.etag if preflight.existing else None,
+            replaces=existing.etag if existing else None,
             stale=tuple(self.location.key(name) for name in replaced.stale),
             in_place=_etag(prefix, files[0].key) if replaced.in_place else None,
         )
@@ -121,22 +128,6 @@ class Export:
 
     def _keeps_partitions(self) -> bool:
         return bool(self.options.partition_by) and not self.full_refresh
-
-    def _first_number(self, preflight: Preflight, *, dry: bool) -> int:
-        if dry and preflight.existing is not None:
-            entries = preflight.existing.entries
-            return int(preflight.existing.manifest.get("first_number", first_number_of(entries)))
-        return preflight.first_number
-
-    def _replaced(self, files: Sequence[PendingFile], preflight: Preflight) -> Replacement:
-        if preflight.existing is None:
-            return Replacement()
-        return plan_replacement(
-            preflight.existing,
-            files,
-            partitioned=bool(self.options.partition_by),
-            everything=self.full_refresh,
-        )
 
 
 def _etag(prefix: Prefix, key: str) -> str | None:

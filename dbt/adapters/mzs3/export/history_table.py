@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,8 +48,7 @@ class HistoryRow:
     """One run; times are ms since the epoch, sizes bytes.
 
     `rows`, `bytes` and `files` are None unless the export was committed; `error` says what
-    failed, what was cancelled, or what a committed export has left of the one before it; its
-    first 2,000 characters.
+    failed, what was cancelled, or what a committed export has left of the one before it.
     """
 
     model: str
@@ -68,9 +67,7 @@ class HistoryRow:
 
     def values(self) -> dict[str, Any]:
         """The row by column, as it is stored."""
-        values: dict[str, Any] = {name: getattr(self, name) for name, *_ in _COLUMNS}
-        values["error"] = None if self.error is None else self.error[:MAX_ERROR]
-        return values
+        return {**asdict(self), "error": None if self.error is None else self.error[:MAX_ERROR]}
 
 
 def history_table(schema: str) -> str:
@@ -80,10 +77,10 @@ def history_table(schema: str) -> str:
 
 
 class History:
-    """The schema's table of runs, which is made if there is none.
+    """The schema's table of runs, which is created if there is none.
 
-    Made before a run has anything to do, so that its end, which a user may wait for after Ctrl-C,
-    is one small job of Spark. Raises what Spark raises, and SparkJobError if the name is taken by
+    That is at the beginning of a run, so that its end, which a user may wait for after Ctrl-C, is
+    one small job of Spark. Raises what Spark raises, and SparkJobError if the name is taken by
     something else.
     """
 
@@ -93,11 +90,11 @@ class History:
         self._location = _location(spark, schema)
 
     def append(self, row: HistoryRow) -> None:
-        """The row is in the table; one job of Spark.
+        """Add a row to the table by one job of Spark.
 
         Any number of threads and processes may append at once: each row is a partition of its
-        own, `day` (of the start, UTC) and `run`. Readers see it once the metastore lists it,
-        which is one step. Raises what Spark raises.
+        own, `day` (of the start, UTC) and `run`, which becomes visible atomically, in the
+        metastore. Raises what Spark raises.
         """
         day = datetime.fromtimestamp(row.started / 1000, tz=timezone.utc).date().isoformat()
         run = uuid.uuid4().hex
@@ -110,7 +107,7 @@ class History:
 
 
 def _location(spark: SparkSession, schema: str) -> str:
-    """Where the table's files are; makes the table if there is none."""
+    """The folder of the table's files; creates the table if there is none."""
     describe = f"DESCRIBE TABLE EXTENDED {history_table(schema)}"
     try:
         described = spark.sql(describe).collect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -13,16 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.commit.existing import Existing
+from dbt.adapters.mzs3.export.commit.existing import Existing, TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
-from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.export.progress import Progress
-from dbt.adapters.mzs3.export.resumed import TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.objects.concurrently import abort_all
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.batches import RestartReason
@@ -31,7 +30,7 @@ from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.parts import upload_parts
+from dbt.adapters.mzs3.upload.parts import Uploads, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
@@ -61,10 +60,11 @@ def copy_to_s3(
     frame = checked_frame(spark, node, query, parsed)
     location = resolve_location(spark, node, parsed.location, as_of)
     connection = connections[parsed.aws_connection]
+    parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
     export = Export(
         node=node,
         schema=frame.schema,
-        options=replace(parsed, parts=_parts(spark, parsed)),
+        options=replace(parsed, parts=parts),
         location=location,
         connection=connection,
         as_of=as_of,
@@ -88,119 +88,96 @@ def copy_to_s3(
             return run.to_the_end()
 
 
-def _parts(spark: SparkSession, options: CopyOptions) -> int:
-    if options.single_file is not None:
-        return 1
-    return options.parts or default_parallelism(spark)
-
-
+@dataclass
 class _Run:
     """Uploads, counts, commits; cleans up after itself if any of it fails."""
 
-    def __init__(
-        self,
-        export: Export,
-        frame: DataFrame,
-        prefix: Prefix,
-        preflight: Preflight,
-        progress: Progress,
-        monitor: RunMonitor,
-    ) -> None:
-        self._export = export
-        self._frame = frame
-        self._prefix = prefix
-        self._preflight = preflight
-        self._progress = progress
-        self._monitor = monitor
-        self._files: list[PendingFile] = []
+    export: Export
+    frame: DataFrame
+    prefix: Prefix
+    preflight: Preflight
+    progress: Progress
+    monitor: RunMonitor
+    files: list[PendingFile] = field(default_factory=list)
 
     def to_the_end(self) -> CopyResult:
-        """What was committed, of which the monitor hears as soon as it is visible.
+        """What was committed, which the monitor learns as soon as it is visible.
 
-        Raises what a user is to read.
+        Raises errors whose text is for users.
         """
         try:
             self._upload()
             self._commit()
         except StaleFilesError as exc:
-            self._committed()
-            raise CopyError(f"{self._export.node}: {exc}") from exc
+            self._committed(self.files, self.export.as_of)
+            raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
             goes_on = isinstance(exc, CommitError) and exc.remains
             left = None
             if not goes_on:  # else the next run may need its uploads
-                left = _clean_up(self._prefix, self._preflight.reaper, self._files)
-            raise _with_remains(self._export, exc, left, self._monitor.is_cancelled) from exc
-        result = self._committed()
-        self._preflight.reaper.abort_after_commit(speculative=self._is_speculative())
+                left = _clean_up(self.prefix, self.preflight.reaper, self.files)
+            raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
+        result = self._committed(self.files, self.export.as_of)
+        speculation = self.frame.sparkSession.conf.get("spark.speculation", "false")
+        self.preflight.reaper.abort_after_commit(speculative=str(speculation) == "true")
         return result
 
     def compared_with(self, existing: Existing) -> CopyResult:
-        """What a resumed run returns if an earlier one finished; written nowhere, but compared."""
-        spec = self._export.write_spec(self._preflight, dry=True, progress=self._progress.target)
-        uploads = upload_parts(
-            self._frame,
-            spec,
-            self._export.options.parts or 1,
-            before_again=self._begin_again,
-        )
+        """The result of an earlier run, which had finished: its files are those of this run."""
+        uploads = self._uploads(dry=True)
         uploads.check()
-        files = uploads.files
-        require_same(self._prefix, existing, files)
-        self._monitor.resumed(TakenOver(0, 0, 0), finished=True)
-        self._preflight.reaper.abort_stale()  # what the runs before have left open
-        as_of = int(existing.manifest["as_of"])
-        return self._monitor.committed(_result(self._export, files, as_of))
+        require_same(self.prefix, existing, uploads.files)
+        self.monitor.resumed(TakenOver(0, 0, 0), finished=True)
+        self.preflight.reaper.abort_stale()  # what the runs before have left open
+        return self._committed(uploads.files, int(existing.manifest["as_of"]))
 
     def _upload(self) -> None:
-        self._monitor.stop_if_cancelled()
-        uploads = upload_parts(
-            self._frame,
-            self._export.write_spec(self._preflight, progress=self._progress.target),
-            self._export.options.parts or 1,
-            empty_file=self._export.writes_empty_file(self._preflight),
-            before_again=self._begin_again,
-        )
-        self._files += uploads.files
-        if self._export.options.on_existing == "resume":
-            self._monitor.resumed(taken_over(self._preflight.reusable, self._files))
+        self.monitor.stop_if_cancelled()
+        uploads = self._uploads()
+        self.files += uploads.files
+        if self.export.options.on_existing == "resume":
+            self.monitor.resumed(taken_over(self.preflight.reusable, self.files))
         uploads.check()
-        self._monitor.stop_if_cancelled()
+        self.monitor.stop_if_cancelled()
+
+    def _uploads(self, *, dry: bool = False) -> Uploads:
+        spec = self.export.write_spec(self.preflight, dry=dry, progress=self.progress.target)
+        return upload_parts(
+            self.frame,
+            spec,
+            self.export.options.parts or 1,
+            before_again=self._begin_again,
+            empty_file=dry or self.export.writes_empty_file(self.preflight),
+        )
 
     def _begin_again(self, reason: RestartReason, uploads: list[tuple[str, str]]) -> None:
-        self._progress.begin_again()
-        self._monitor.begin_again(reason)
-        problems = abort_all(self._prefix, [upload for upload in uploads if upload[1]])
+        self.progress.begin_again()
+        self.monitor.begin_again(reason)
+        problems = abort_all(self.prefix, [upload for upload in uploads if upload[1]])
         if problems:
             raise CopyError("; ".join(problems))
 
     def _commit(self) -> None:
-        self._progress.committing()
-        pending = self._export.pending(self._files, self._preflight, self._prefix)
-        keep = {file.upload_id for file in self._files}
+        self.progress.committing()
+        preflight, keep = self.preflight, {file.upload_id for file in self.files}
+        pending = self.export.pending(self.files, preflight, self.prefix)
+        commit = Commit(self.prefix, pending, deletes=preflight.deletes, proven=preflight.proven)
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
-        commit = Commit(
-            self._prefix, pending, deletes=self._preflight.deletes, proven=self._preflight.proven
+        commit.run(once_claimed=lambda: preflight.reaper.abort_stale(keep))
+
+    def _committed(self, files: list[PendingFile], as_of: int) -> CopyResult:
+        location = self.export.location.uri
+        return self.monitor.committed(
+            CopyResult(
+                rows=sum(file.rows for file in files),
+                location=location,
+                manifest=location + MANIFEST,
+                files=len(files),
+                bytes=sum(file.bytes for file in files),
+                as_of=as_of,
+            )
         )
-        commit.run(once_claimed=lambda: self._preflight.reaper.abort_stale(keep))
-
-    def _is_speculative(self) -> bool:
-        return str(self._frame.sparkSession.conf.get("spark.speculation", "false")) == "true"
-
-    def _committed(self) -> CopyResult:
-        return self._monitor.committed(_result(self._export, self._files, self._export.as_of))
-
-
-def _result(export: Export, files: list[PendingFile], as_of: int) -> CopyResult:
-    return CopyResult(
-        rows=sum(file.rows for file in files),
-        location=export.location.uri,
-        manifest=export.location.uri + MANIFEST,
-        files=len(files),
-        bytes=sum(file.bytes for file in files),
-        as_of=as_of,
-    )
 
 
 def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) -> str | None:

@@ -1,4 +1,4 @@
-"""What the world learns of an export: events, progress, and its row in the history."""
+"""Reporting an export: events, progress, and its row in the history."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import (
@@ -25,9 +25,9 @@ from dbt.adapters.mzs3.events import (
     EventSink,
     ignore_event,
 )
+from dbt.adapters.mzs3.export.commit.existing import TakenOver
 from dbt.adapters.mzs3.export.history_table import TABLE, History, HistoryRow, Status
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
-from dbt.adapters.mzs3.export.resumed import TakenOver
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.failure import explain
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Who learns of an export, and as what.
+    """Where an export is reported, and under which names.
 
     `schema` and `identifier` are the model's relation; the history is a table of that schema, and
-    without one there is no history. `tell` hears of events, from more than one thread. `scrub`
+    without one there is no history. `tell` gets events, from more than one thread. `scrub`
     takes secrets out of the text of an error.
     """
 
@@ -54,11 +54,11 @@ class RunContext:
 
 
 class RunMonitor:
-    """Reports one run of an export, from its beginning to its end, however it ends.
+    """Reports a run of an export from its beginning to its end, however it ends.
 
-    Put around a run whose location is known: earlier failures are errors of a configuration,
-    which have no place in the history. Nothing that fails in here reaches the export: an event
-    that can't be told is lost, a history that can't be written is a warning.
+    Put around a run whose location is known: earlier failures are errors of the configuration,
+    which are not in the history. Nothing that fails in here reaches the export: an event that
+    can't be delivered is lost, a history that can't be written is a warning.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RunMonitor:
         self._started = time.time()
         self._clock = time.monotonic()
         names = (context.schema, context.identifier)
-        self._about = {
+        self._about: dict[str, Any] = {
             "relation": ".".join(name for name in names if name) or export.node,
             "unique_id": export.node,
             "location": export.location.uri,
@@ -92,39 +92,31 @@ class RunMonitor:
         return self
 
     def progress(self) -> Progress:
-        """To put around the run's work, of which it tells every few seconds."""
+        """Reports progress every few seconds while its block runs."""
         return Progress(self._tell_progress, self._parts, driver_address(self._spark))
 
     def stop_if_cancelled(self) -> None:
-        """To call before work begins; raises CopyError once the user has stopped the run."""
+        """Raises CopyError once the user has stopped the run; to call before work begins."""
         if self.is_cancelled:
             raise CopyError("the run was cancelled")
 
     def begin_again(self, reason: RestartReason) -> None:
-        """To call before the query runs once more; as `stop_if_cancelled`."""
+        """Tell that the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
         self._tell(CopyBeginsAgain(**self._about, reason=reason, limit=WIDEST))
 
     def recovered(self, finished: str) -> None:
-        """To call where the location had a commit of an earlier run, which is complete now."""
+        """Tell that this run has completed an earlier run's commit."""
         self._tell(CopyRecovered(**self._about, recovered=finished))
 
     def resumed(self, taken: TakenOver, *, finished: bool = False) -> None:
-        """To call of a run that resumes, once it is known what it could take over."""
-        self._tell(
-            CopyResumed(
-                **self._about,
-                parts=taken.parts,
-                of_parts=taken.of_parts,
-                bytes=taken.bytes,
-                finished=finished,
-            )
-        )
+        """Tell what a run that resumes has taken over."""
+        self._tell(CopyResumed(**self._about, **asdict(taken), finished=finished))
 
     def committed(self, result: CopyResult) -> CopyResult:
-        """The run's result, which is visible from now on, whatever the run still fails with.
+        """Note the result, which is visible from now on, whatever the run still fails with.
 
-        A failure after it is recorded beside the result: as what is left to be done.
+        A later failure is recorded beside it, as what is left to be done.
         """
         self._result = result
         return result
@@ -135,40 +127,36 @@ class RunMonitor:
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._result is not None:
-            result = self._result
-            status: Status = "rows"
-            self._tell(
-                CopyCommitted(
-                    **self._about,
-                    manifest=result.manifest,
-                    rows=result.rows,
-                    bytes=result.bytes,
-                    files=result.files,
-                    elapsed=self._elapsed(),
-                )
+        result, elapsed = self._result, self._elapsed()
+        status: Status = "rows"
+        if result is not None:
+            event: CopyEvent = CopyCommitted(
+                **self._about,
+                manifest=result.manifest,
+                rows=result.rows,
+                bytes=result.bytes,
+                files=result.files,
+                elapsed=elapsed,
             )
         else:
             stopped = self.is_cancelled or not isinstance(failure, Exception)
             status = "cancelled" if stopped else "error"
-            ended = CopyCancelled if status == "cancelled" else CopyFailed
             error = self._context.scrub(str(failure))
-            self._tell(ended(**self._about, error=error, elapsed=self._elapsed()))
-        self._record(status, failure)
+            kind_of_end = CopyCancelled if stopped else CopyFailed
+            event = kind_of_end(**self._about, error=error, elapsed=elapsed)
+        self._tell(event)
+        if self._history is not None:
+            with self._warning("could not"):
+                self._history.append(self._row(status, failure))
 
     @property
     def is_cancelled(self) -> bool:
         """Whether the user has stopped the run."""
         return self._cancelled is not None and self._cancelled.is_set()
 
-    def _record(self, status: Status, failure: BaseException | None) -> None:
-        if self._history is not None:
-            with self._warning("could not"):
-                self._history.append(self._row(status, failure))
-
     @contextlib.contextmanager
     def _warning(self, failed: str) -> Iterator[None]:
-        """Whatever the history fails with is a warning: the export goes on, or has ended."""
+        """Turns any failure of the history into a warning: the export goes on, or has ended."""
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - see above
@@ -198,20 +186,9 @@ class RunMonitor:
         )
 
     def _tell_progress(self, seen: Snapshot) -> None:
-        if self.is_cancelled:
-            return
-        self._tell(
-            CopyProgress(
-                **self._about,
-                phase=seen.phase,
-                parts_done=seen.parts_done,
-                parts=self._parts,
-                rows=seen.rows,
-                bytes=seen.bytes,
-                bytes_per_second=seen.bytes_per_second,
-                elapsed=self._elapsed(),
-            )
-        )
+        if not self.is_cancelled:
+            about = {**self._about, "parts": self._parts, "elapsed": self._elapsed()}
+            self._tell(CopyProgress(**about, **asdict(seen)))
 
     def _tell(self, event: CopyEvent) -> None:
         with contextlib.suppress(Exception):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
-STORAGE_CLASSES = (
+from dbt.adapters.mzs3.config.values import choice, text
+
+_ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
+_STORAGE_CLASSES = (
     "STANDARD",
     "STANDARD_IA",
     "ONEZONE_IA",
@@ -18,7 +20,7 @@ STORAGE_CLASSES = (
     "DEEP_ARCHIVE",
     "REDUCED_REDUNDANCY",
 )
-ACLS = (
+_ACLS = (
     "private",
     "public-read",
     "public-read-write",
@@ -31,6 +33,26 @@ ACLS = (
 _MAX_TAGS = 10
 _MAX_TAG_KEY = 128
 _MAX_TAG_VALUE = 256
+
+
+def _tag_mapping(value: Any) -> Mapping[str, str]:
+    """Tags as a mapping of texts; raises ValueError."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a mapping of tag to text, not {value!r}")
+    wrong = [k for k, v in value.items() if not isinstance(k, str) or not isinstance(v, str)]
+    if wrong:
+        raise ValueError(f"must map texts to texts; {wrong[0]!r} does not")
+    return dict(value)
+
+
+PROPERTIES: Mapping[str, Callable[[Any], Any]] = {
+    "encryption": choice(_ENCRYPTIONS),
+    "kms_key_id": text,
+    "storage_class": choice(_STORAGE_CLASSES),
+    "object_tags": _tag_mapping,
+    "acl": choice(_ACLS),
+}
+"""The options of models, with what converts their values."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +94,3 @@ class ObjectProperties:
                     f"characters and values of up to {_MAX_TAG_VALUE}"
                 )
         return problems
-
-
-def tag_mapping(value: Any) -> Mapping[str, str]:
-    """Tags as a mapping of texts; raises ValueError."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"must be a mapping of tag to text, not {value!r}")
-    wrong = [k for k, v in value.items() if not isinstance(k, str) or not isinstance(v, str)]
-    if wrong:
-        raise ValueError(f"must map texts to texts; {wrong[0]!r} does not")
-    return dict(value)

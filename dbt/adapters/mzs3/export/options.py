@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,43 +20,30 @@ from dbt.adapters.mzs3.config.values import (
     whole_number,
 )
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.object_properties import (
-    ACLS,
-    ENCRYPTIONS,
-    STORAGE_CLASSES,
-    ObjectProperties,
-    tag_mapping,
-)
+from dbt.adapters.mzs3.export.object_properties import PROPERTIES, ObjectProperties
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.upload.names import is_numbered
 from dbt.adapters.mzs3.upload.upload import MAX_UPLOAD_PARTS
 
-_SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
-
 MIN_PART_SIZE = 5 << 20
 MAX_PART_SIZE = 5 << 30
 
-KNOWN = (
-    "location",
-    "aws_connection",
-    "format",
-    "compression",
-    "max_file_size",
-    "part_size",
-    "max_multi_part_bytes_in_memory",
-    "parts",
-    "partition_by",
-    "single_file",
-    "on_existing",
-    *(key for each in FORMATS.values() for key in each.options),
-    "encryption",
-    "kms_key_id",
-    "storage_class",
-    "object_tags",
-    "acl",
-)
+_SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
+# Of every format, with what converts their values.
+_SHARED: Mapping[str, Callable[[Any], Any]] = {
+    "location": text,
+    "aws_connection": text,
+    **dict.fromkeys(_SIZES, parse_size),
+    "parts": whole_number(1, MAX_PARTS),
+    "partition_by": names,
+    "single_file": file_name,
+    "on_existing": choice(("fail", "overwrite", "resume")),
+}
+_OF_FORMATS = (key for each in FORMATS.values() for key in each.options)
+_FIRST = ("location", "aws_connection", "format", "compression")
+KNOWN = tuple(dict.fromkeys((*_FIRST, *_SHARED, *_OF_FORMATS, *PROPERTIES)))
 
 
 @dataclass(frozen=True)
@@ -107,48 +94,22 @@ def parse_options(
     given = {key: value for key, value in config.items() if key not in IGNORED}
     problems = unknown_keys(given, KNOWN, "copy_to_s3")
     read = ConfigReader(given, problems)
+    shared = {"location": "", **read.all(_SHARED)}
     kinds = tuple(FORMATS)
-    options: dict[str, Any] = {
-        "location": read("location", text),
-        "aws_connection": read("aws_connection", text),
-        **{size: read(size, parse_size) for size in _SIZES},
-        "parts": read("parts", whole_number(1, MAX_PARTS)),
-        "partition_by": read("partition_by", names),
-        "single_file": read("single_file", file_name),
-        "on_existing": read("on_existing", choice(("fail", "overwrite", "resume"))),
-        "format": FORMATS[read("format", choice(kinds)) or kinds[0]].read(read),
-        "properties": _properties(read),
-    }
-    known = {key: value for key, value in options.items() if value is not None}
-    parsed = CopyOptions(**{"location": "", **known})
-    problems += contradictions(parsed, given, connections)
-    if problems:
-        raise ConfigError(node, problems)
-    return parsed
-
-
-def _properties(read: ConfigReader) -> ObjectProperties:
-    return ObjectProperties(
-        encryption=read("encryption", choice(ENCRYPTIONS)),
-        kms_key_id=read("kms_key_id", text),
-        storage_class=read("storage_class", choice(STORAGE_CLASSES)),
-        object_tags=read("object_tags", tag_mapping) or {},
-        acl=read("acl", choice(ACLS)),
+    written = FORMATS[read("format", choice(kinds)) or kinds[0]].read(read)
+    options = CopyOptions(
+        format=written, properties=ObjectProperties(**read.all(PROPERTIES)), **shared
     )
-
-
-def contradictions(
-    options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
-) -> list[str]:
-    """Every one of them; `given` is the config as it was written."""
-    return [
+    problems += [
         *_of_where(options, given, connections),
-        *_of_names(options),
         *_of_sizes(options),
         *_of_layout(options, given),
         *_of_format(options, given),
         *options.properties.problems(),
     ]
+    if problems:
+        raise ConfigError(node, problems)
+    return options
 
 
 def _of_where(
@@ -166,14 +127,6 @@ def _of_where(
         yield from literal_problems(options.location)
     if options.aws_connection not in connections:
         yield unknown_connection("aws_connection", options.aws_connection, connections)
-
-
-def _of_names(options: CopyOptions) -> Iterator[str]:
-    if options.single_file is not None and is_numbered(options.single_file):
-        yield (
-            f"single_file can't be {options.single_file!r}: files of parts have such names; "
-            "choose another one"
-        )
 
 
 def _of_sizes(options: CopyOptions) -> Iterator[str]:
@@ -199,6 +152,11 @@ def _of_sizes(options: CopyOptions) -> Iterator[str]:
 
 def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     if options.single_file is not None:
+        if is_numbered(options.single_file):
+            yield (
+                f"single_file can't be {options.single_file!r}: files of parts have such names; "
+                "choose another one"
+            )
         for key in ("parts", "partition_by", "max_file_size"):
             if given.get(key) is not None:
                 yield f"{key} contradicts single_file, which is one file; leave out one of them"

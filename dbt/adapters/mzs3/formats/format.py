@@ -169,8 +169,7 @@ class ExportFormat(ABC):
     def read(cls, config: ConfigReader) -> ExportFormat:
         """The format as a config asks for it; values that are wrong are noted and left out."""
         converters = {"compression": choice(tuple(cls.stored_as)), **cls.options}
-        given = {key: config(key, convert) for key, convert in converters.items()}
-        return cls.of({key: value for key, value in given.items() if value is not None})
+        return cls.of(config.all(converters))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExportFormat:

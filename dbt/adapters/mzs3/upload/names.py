@@ -63,11 +63,6 @@ def is_file_name(
     return not folders or [folder.partition("=")[0] for folder in folders] == columns
 
 
-def first_number_of(names: Iterable[str]) -> int:
-    """The lowest number among files with these names; 1 if there is none."""
-    return min((number for number in map(_number, names) if number is not None), default=1)
-
-
 def _number(name: str) -> int | None:
     match = _FILE.fullmatch(name)
     return int(match["number"]) if match else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
@@ -28,13 +28,9 @@ class PendingFile:
     sha256: str
     folder: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `from_dict` reads them back."""
-        return {**asdict(self), "etags": list(self.etags)}
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PendingFile:
-        """The file that `as_dict` wrote, or that a worker reported as a row."""
+        """The file that `asdict` made a mapping of, or that a worker reported as a row."""
         return cls(**{**values, "etags": tuple(values["etags"])})
 
 

@@ -53,7 +53,7 @@ def holding(s3: MemoryS3, sizes: dict[str, int]) -> Existing:
 def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit:
     """A run that has uploaded its files and goes on to commit them."""
     files = [s3.opened(f"x/{name}", size) for name, size in sizes.items()]
-    replaced = plan_replacement(existing, files, partitioned=False, everything=False)
+    replaced = plan_replacement(existing, files, keeps_partitions=False)
     pending = PendingExport(
         tuple(files),
         manifest_of(sizes),

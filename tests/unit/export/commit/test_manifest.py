@@ -1,5 +1,6 @@
 """The manifest: Redshift's keys, ordered files, the same bytes for the same export."""
 
+from dataclasses import asdict
 from typing import Any
 
 from pyspark.sql import types as T
@@ -78,4 +79,4 @@ def test_the_same_export_gives_the_same_bytes() -> None:
 
 def test_a_pending_file_reads_back_from_json_values() -> None:
     pending = file(0, 1, 3, 30)
-    assert PendingFile.from_dict(pending.as_dict()) == pending
+    assert PendingFile.from_dict(asdict(pending)) == pending

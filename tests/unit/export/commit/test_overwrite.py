@@ -236,10 +236,10 @@ def test_partitions_are_replaced_one_by_one(s3: MemoryS3) -> None:
         s3, {"d=1/part-0000-0001.csv": 1, "d=2/part-0000-0001.csv": 2, "d=2/part-0001-0001.csv": 3}
     )
     files = [partitioned("part-0000-0002.csv", "d=2/"), partitioned("part-0000-0002.csv", "d=3/")]
-    some = plan_replacement(existing, files, partitioned=True, everything=False)
+    some = plan_replacement(existing, files, keeps_partitions=True)
     assert [entry["url"] for entry in some.kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
     assert some.stale == ("d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv")
-    every = plan_replacement(existing, files, partitioned=True, everything=True)
+    every = plan_replacement(existing, files, keeps_partitions=False)
     assert every.kept == ()
     assert len(every.stale) == 3
 
@@ -258,7 +258,7 @@ def test_new_files_never_have_the_names_of_old_ones(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     files = [s3.opened("x/part-0000-0001.csv"), s3.opened("x/part-0003-0001.csv")]
     with pytest.raises(CopyError, match="choose another single_file"):
-        plan_replacement(existing, files, partitioned=False, everything=False)
+        plan_replacement(existing, files, keeps_partitions=False)
 
 
 def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3) -> None:

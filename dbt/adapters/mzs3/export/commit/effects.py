@@ -1,4 +1,4 @@
-"""What a commit does at its location, beside changing its intent: it decides nothing."""
+"""The steps of a commit, beside changes of its intent; what is decided is up to `protocol.py`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dbt.adapters.mzs3.upload.pending import (
 
 
 class Effects:
-    """Each can be done again, by any run that goes on with the commit."""
+    """Each is idempotent, and can be repeated by any run that goes on with the commit."""
 
     def __init__(self, prefix: Prefix, pending: PendingExport) -> None:
         self._prefix = prefix
@@ -44,25 +44,33 @@ class Effects:
         """The URIs of objects that `delete_visible` took for somebody else's."""
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
-        self._etags: dict[str, str] = {}  # by key, of the files that are there: as S3 told them
+        self._etags: dict[str, str] = {}  # by key, as S3 answered to the completion
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, or of all files, relative to the location."""
         keys = [file.key for file in self.pending.files] if keys is None else keys
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
+    def _manifest_etag(self) -> str | None:
+        found = self._prefix.find(self._prefix.key(MANIFEST))
+        return found.etag if found else None
+
     def require_unchanged(self) -> None:
-        """Looked at after claiming, so that no other run can have committed in between."""
+        """Raises LocationError unless the location is as it was when the run began.
+
+        Done after claiming it, so that no other run can have committed in between.
+        """
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
             require_empty(self._prefix, ignoring=ours)
-            return
-        manifest = self._prefix.find(self._prefix.key(MANIFEST))
-        if manifest is None or manifest.etag != self.pending.replaces:
+        elif self._manifest_etag() != self.pending.replaces:
             raise LocationError(self.overtaken())
 
     def require_free(self) -> None:
-        """Looked at before claiming: until then nobody can have completed this run's uploads."""
+        """Raises LocationError if there is an object with the name of one of the files.
+
+        Done before claiming the location: until then nobody can have completed the uploads.
+        """
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
@@ -76,12 +84,11 @@ class Effects:
             )
 
     def can_still_be_visible(self) -> bool:
-        """Whether the manifest is what it was when the run began; another run asks."""
-        manifest = self._prefix.find(self._prefix.key(MANIFEST))
-        return (manifest.etag if manifest else None) == self.pending.replaces
+        """Whether the manifest is what it was when the run began; for other runs to ask."""
+        return self._manifest_etag() == self.pending.replaces
 
     def complete_all(self) -> bool:
-        """In parallel; waits for all. False if an upload is gone, else raises what failed."""
+        """Complete the uploads in parallel; False if one is gone. Raises what S3 says."""
         return all(map_concurrently(self.pending.files, self._is_completed))
 
     def _is_completed(self, file: PendingFile) -> bool:
@@ -92,19 +99,19 @@ class Effects:
 
     @property
     def has_completed_all(self) -> bool:
-        """Whether S3 has told this run of each upload that it is completed now."""
+        """Whether S3 has confirmed to this run that each upload is completed."""
         return all(self._etags.get(file.key) for file in self.pending.files)
 
     def complete_for_another(self) -> bool:
-        """As `complete_all`, where the run whose commit it is may still be going.
+        """As `complete_all`, for the commit of another run, which may still be going.
 
-        What S3 will refuse each time must not keep the location from every later run. But that
-        run may have completed the upload, and be about to write the manifest.
+        An upload that S3 refuses to complete is aborted, or no later run could use the location.
+        But the other run may have completed it, and be about to write the manifest.
         """
         return all(map_concurrently(self.pending.files, self._is_completed_or_ended))
 
     def _is_completed_or_ended(self, file: PendingFile) -> bool:
-        """Whether the file is there. If not, nobody can complete its upload any more."""
+        """Whether the file is there; if not, nobody can complete its upload any more."""
         try:
             return self._is_completed(file)
         except AwsFailure as exc:
@@ -133,10 +140,10 @@ class Effects:
         return manifest.get("run_id") == mine or mine in _named_by(manifest).values()
 
     def has_written_manifest(self) -> bool:
-        """The change of what readers see: only over the manifest that it was made to replace.
+        """Write the manifest, by compare-and-set over the one that it replaces.
 
-        False if another one is there. A run that was taken for dead, and finished by another one,
-        may come back this late.
+        This is what readers see. False if another one is there: a run that was taken for dead,
+        and whose commit another one has finished, may come back this late.
         """
         body, before = to_json(self.pending.manifest), self.pending.replaces
         condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
@@ -152,7 +159,7 @@ class Effects:
         return True
 
     def _is_there_after(self, exc: Exception) -> bool:
-        """After a refusal: whether the manifest is this commit's, as it was asked for twice.
+        """Whether the manifest is this commit's all the same, as boto3 may have asked twice.
 
         Raises the refusal if what is there could still be replaced: another request was faster.
         """
@@ -164,7 +171,7 @@ class Effects:
         return False
 
     def delete_stale(self) -> list[str]:
-        """Delete what only the old manifest names; what could not be, and why."""
+        """Delete what only the old manifest names; returns what could not be, and why."""
         if not self.pending.stale:
             return []
         try:
@@ -175,13 +182,13 @@ class Effects:
         return delete_all(self._prefix, stale)
 
     def abort(self) -> list[str]:
-        """Give every upload up; what could not be, and why."""
+        """Abort every upload; returns what could not be, and why."""
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in self.pending.files])
 
     def delete_visible(self) -> list[str]:
-        """Delete what has become an object; what could not be, and why.
+        """Delete the files that are visible; returns what could not be deleted, and why.
 
-        Objects of these names that something else has written stay.
+        Objects with their names that something else has written stay.
         """
         try:
             # Of runs that began at one time, another may have committed files of these names.
@@ -197,13 +204,13 @@ class Effects:
         return delete_all(self._prefix, ours)
 
     def _may_be(self, file: PendingFile, found: ListedObject) -> bool:
-        """Whether an object is what a file's upload has become, as far as its ETag tells."""
+        """Whether an object is the file's completed upload, as far as its ETag tells."""
         # Stores follow S3's formula or not, and S3 itself does not for every encryption.
         etags = {self._etags.get(file.key, "").strip('"'), multipart_etag(file.etags) or ""} - {""}
         return not etags or found.etag.strip('"') in etags
 
     def overtaken(self) -> str:
-        """What a run is told that comes too late."""
+        """The error for a run that another one was faster than."""
         return (
             f"another run has committed an export to {self._prefix.uri} since this one began, or "
             "something has removed the manifest; what is there stays. Give each model a location "

@@ -1,4 +1,4 @@
-"""What a location holds before an export, and what an overwrite keeps of it."""
+"""The export that stands at a location, and what a new one replaces, keeps or takes over."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 # As many as a page of a listing has.
 _COUNTED = 1000
@@ -37,19 +38,19 @@ class Existing:
     prefix: str
 
     def used(self, before: UsedNames) -> UsedNames:
-        """The names that no new file may have; `before` are those that the manifest lacks."""
+        """The names that no new file may have, `before` included."""
         number = max(before.next_number, int(self.manifest.get("next_number", 1)))
         numbers = UsedNames(number).without(self.entries).next_number
         return UsedNames(numbers, before.retired)
 
     @property
     def entries(self) -> dict[str, Mapping[str, Any]]:
-        """The manifest's entries by the name of their file, relative to the location."""
+        """The manifest's entries by file name, relative to the location."""
         return {_name(entry["url"], self.prefix): entry for entry in self.manifest["entries"]}
 
 
 def read_existing(prefix: Prefix) -> Existing | None:
-    """The export that stands at the location, or None; raises S3Error or LocationError."""
+    """The export at the location, or None; raises S3Error, or LocationError for another's."""
     key = prefix.key(MANIFEST)
     with explained(f"reading {prefix.uri_of(key)}", "s3:ListBucket and s3:GetObject"):
         found = prefix.find(key)
@@ -73,9 +74,9 @@ def read_existing(prefix: Prefix) -> Existing | None:
 
 
 def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
-    """Raises LocationError if there is any object below the location but the keys `ignoring`.
+    """Raises LocationError if there is any object below the location, `ignoring` keys.
 
-    Markers of folders and probes are nothing.
+    Folder markers and probes don't count.
     """
     there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
@@ -97,9 +98,9 @@ def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
 
 
 def require_ours(prefix: Prefix, existing: Existing) -> None:
-    """Raises LocationError for objects that an overwrite would leave among the new files.
+    """Raises LocationError for objects that the manifest does not name.
 
-    Names that begin with `_` or `.` are no data to those who read folders, and may stay.
+    Readers of folders pass over names that begin with `_` or `.`; these may stay.
     """
     ours = {*existing.entries, MANIFEST, COMMITTING}
     data = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
@@ -120,9 +121,9 @@ def _name(url: str, prefix: str) -> str:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Of the old manifest: the entries that stay, and the names of the files that go.
+    """Of the old manifest: the entries that are kept, and the names of files to delete.
 
-    `in_place` says that the one new file takes the place of the old one of its name.
+    `in_place`: the one new file replaces an old one under the same name.
     """
 
     kept: tuple[Mapping[str, Any], ...] = ()
@@ -135,7 +136,7 @@ def require_same_reading(
 ) -> None:
     """Raises LocationError unless old and new files can be read as one table.
 
-    `options` and `schema` are what the new manifest will have of them.
+    `options` and `schema` are those of the new manifest.
     """
     old = existing.manifest
     differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
@@ -149,11 +150,10 @@ def require_same_reading(
 
 
 def plan_replacement(
-    existing: Existing, files: Sequence[PendingFile], *, partitioned: bool, everything: bool
+    existing: Existing, files: Sequence[PendingFile], *, keeps_partitions: bool
 ) -> Replacement:
-    """Folder by folder where the export is partitioned, else all of it.
+    """All of the old export, but for partitions without new rows, if these are to be kept.
 
-    A partition that the new export has no row for stays as it is, unless `everything` goes.
     Raises CopyError if a new file has the name of one that readers of the old manifest need.
     """
     prefix = existing.prefix
@@ -162,7 +162,7 @@ def plan_replacement(
 
     def stays(name: str) -> bool:
         folder = name[: name.rfind("/") + 1]
-        return partitioned and not everything and folder != "" and folder not in folders
+        return keeps_partitions and folder != "" and folder not in folders
 
     entries = existing.entries
     kept = tuple(entry for name, entry in entries.items() if stays(name))
@@ -174,3 +174,45 @@ def plan_replacement(
             f"the new export has a file {clash[0]}, as the old one has; choose another single_file"
         )
     return Replacement(kept, tuple(name for name in goes if name not in new), in_place)
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """How many of the files' upload parts an interrupted run had sent, and their bytes."""
+
+    parts: int
+    of_parts: int
+    bytes: int
+
+
+def taken_over(
+    found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
+) -> TakenOver:
+    """The parts of the uploads `found` at the beginning, by key, that were not sent again."""
+    sizes = [
+        upload.parts[number][1]
+        for file in files
+        for upload in found.get(file.key, ())
+        if upload.upload_id == file.upload_id
+        for number, etag in enumerate(file.etags, 1)
+        if upload.parts.get(number, ("", 0))[0] == etag
+    ]
+    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
+
+
+def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:
+    """Raises LocationError unless the existing export has exactly these files."""
+    start = prefix.location.prefix
+    wanted = {f.key.removeprefix(start): (f.bytes, f.rows, f.sha256) for f in files}
+    there = {
+        name: tuple(entry["meta"][key] for key in ("content_length", "record_count", "sha256"))
+        for name, entry in existing.entries.items()
+    }
+    if wanted != there:
+        differ = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+        raise LocationError(
+            f"{prefix.uri} holds a finished export, and this run gives another one: "
+            f"{len(differ)} of {len({*wanted, *there})} files differ, such as {differ[0]}, as its "
+            "rows, options or parts do. To replace it, set on_existing to overwrite; resume only "
+            "finishes what was cut off"
+        )

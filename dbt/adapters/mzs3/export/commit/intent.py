@@ -1,4 +1,4 @@
-"""`_committing.json`: what a commit is to make visible, and whether that is decided.
+"""`_committing.json`: what a commit is to make visible, and its state.
 
 `docs/commit.md` has the states, who may do what in each, and why a late run is harmless.
 """
@@ -37,10 +37,10 @@ NO_CONDITIONS_CODES = ("NotImplemented", "501")
 class CommitIntent:
     """One version of `_committing.json`.
 
-    `run_id` is the commit's own, `written_by` that of the run that wrote this version: another
-    one, where it recovers the commit. `shared` says that another run has taken over the clean-up,
-    so that more than one may be deleting. `used` are names that were there before this commit. A
-    closed intent has no `pending`, and only tells which names are used.
+    `run_id` is the commit's id, `written_by` the id of the run that wrote this version, which may
+    be one that recovers the commit. `shared`: another run has taken over the clean-up, so more
+    than one may be deleting. `used` are names from before this commit; a closed intent has only
+    them, and no `pending`.
     """
 
     run_id: str
@@ -51,10 +51,15 @@ class CommitIntent:
     shared: bool = False
 
     def to_json(self) -> bytes:
-        """The content of the object, which no two versions have in common."""
-        pending = self.pending.as_dict() if self.pending else {}
-        about = {"state": self.state, "run_id": self.run_id, "written_by": self.written_by}
-        document = {**about, "shared": self.shared, "used": asdict(self.used), **pending}
+        """The content of the object; no two versions have the same."""
+        document = {
+            "state": self.state,
+            "run_id": self.run_id,
+            "written_by": self.written_by,
+            "shared": self.shared,
+            "used": asdict(self.used),
+            **(asdict(self.pending) if self.pending else {}),
+        }
         return (json.dumps(document, ensure_ascii=False) + "\n").encode()
 
     @classmethod
@@ -79,14 +84,14 @@ class CommitIntent:
 
 @dataclass(frozen=True)
 class Version:
-    """An intent as it is in S3, and the ETag that a change of it has to name."""
+    """An intent as it is in S3, with its ETag."""
 
     intent: CommitIntent
     etag: str
 
 
 class ChangedError(Exception):
-    """Somebody else has changed or removed the intent; `found` is what is there now, if any."""
+    """Another run has changed or removed the intent; `found` is what is there now, if any."""
 
     def __init__(self, found: Version | None) -> None:
         self.found = found
@@ -97,7 +102,7 @@ class ChangedError(Exception):
 
 
 class UnansweredError(Exception):
-    """S3 has not said whether a change was made, nor can it be read; `cause` is why."""
+    """Whether a change was made is unknown: no answer, nor can it be read; `cause` is why."""
 
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
@@ -105,9 +110,9 @@ class UnansweredError(Exception):
 
 
 class CommitError(CopyError):
-    """A commit that failed. `remains` says what is left for the next run to finish or remove.
+    """A commit that failed; `remains` says what is left for the next run to finish or remove.
 
-    `spared` are the URIs of objects that have names of its files, and may be somebody else's.
+    `spared` are the URIs of objects with names of its files that something else may have written.
     """
 
     def __init__(
@@ -137,10 +142,10 @@ def read_intent(prefix: Prefix) -> Version | None:
 
 
 def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
-    """The uploads that a commit may be about to complete; raises UnknownClaimError, AwsFailure.
+    """The ids of uploads that a commit may be about to complete; see `upload.reaper.Claimed`.
 
-    A run that may not read takes the claim to be its own still, if it has made one: then it keeps
-    uploads.
+    A run without the right to read takes the claim for its own if it has made one, in which case
+    there are uploads to `keep`.
     """
     try:
         version = read_intent(prefix)
@@ -158,9 +163,9 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
 
 
 def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
-    """Compare and set: the intent is there now, in the place of `instead_of`, or of nothing.
+    """Write the intent by compare-and-set over `instead_of`, or where there is none.
 
-    Raises ChangedError if something else was there, AwsFailure if S3 has not made the change, and
+    Raises ChangedError if something else was there, AwsFailure if the change was not made, and
     UnansweredError if that is not known.
     """
     body = intent.to_json()
@@ -188,10 +193,10 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
 def close_intent(
     prefix: Prefix, version: Version, writer: str, used: UsedNames, *, deletes: bool
 ) -> None:
-    """The location is free for the next commit; raises ChangedError or AwsFailure.
+    """Free the location for the next commit; raises ChangedError or AwsFailure.
 
-    The object is removed where the store compares before it deletes (`deletes`), and no name has
-    to be remembered. Otherwise it stays, closed: a deletion without a condition could meet the
+    The object is deleted if the store compares before it deletes (`deletes`) and there are no
+    names to remember. Otherwise it stays, closed: a deletion without a condition could hit the
     intent of a later run.
     """
     if deletes and used == NO_NAMES:
@@ -207,21 +212,14 @@ def close_intent(
 
 
 def _version(content: bytes, etag: str) -> Version | None:
-    """The intent that stands there; None for what no commit writes."""
+    """The intent that was found; None for content that no commit writes."""
     with contextlib.suppress(ValueError):
         return Version(CommitIntent.from_json(content), etag)
     return None
 
 
-def _has_no_answer(exc: Exception) -> bool:
-    """Whether a request may have taken effect although it failed."""
-    answer = getattr(exc, "response", None) or {}
-    status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
-    return status >= 500 or status == _CONFLICT
-
-
 def describe_failure(exc: BaseException, doing: str) -> str:
-    """What went wrong with `doing`, in a line that names the permission that was missing."""
+    """One line for users, with the missing permission if there is one."""
     cause = exc.cause if isinstance(exc, UnansweredError) else exc
     if isinstance(cause, AwsFailure):
         return describe(cause, doing, permission_of(cause))
@@ -229,14 +227,16 @@ def describe_failure(exc: BaseException, doing: str) -> str:
 
 
 def was_surely_refused(exc: Exception) -> bool:
-    """Whether S3 has said no at once, so that no attempt of the request can take effect."""
+    """Whether S3 refused the first attempt of a request, so that it has no effect."""
     answer = getattr(exc, "response", None) or {}
     about = answer.get("ResponseMetadata", {})
-    return not _has_no_answer(exc) and int(about.get("RetryAttempts", 0)) == 0
+    status = int(about.get("HTTPStatusCode", 500))
+    is_refusal = status < 500 and status != _CONFLICT
+    return is_refusal and int(about.get("RetryAttempts", 0)) == 0
 
 
 def _require_keys_below(prefix: Prefix, pending: PendingExport) -> None:
-    """Raises ValueError for an intent of another location, which somebody has copied here."""
+    """Raises ValueError for an intent that was copied here from another location."""
     keys = [*(file.key for file in pending.files), *pending.stale]
     if "run_id" not in pending.manifest or "meta" not in pending.manifest:
         raise ValueError("its manifest is none of an export")
@@ -249,11 +249,11 @@ def _require_keys_below(prefix: Prefix, pending: PendingExport) -> None:
 
 @dataclass(frozen=True)
 class PendingExport:
-    """Everything a commit needs, so that any run can finish it.
+    """Everything that a commit needs, so that any run can finish it.
 
-    `replaces` is the ETag of the manifest that `manifest` takes the place of, None where there is
-    none; `stale` are the keys that only the old manifest names. `in_place` is set if the one
-    file has the name of one that the old manifest names: to that one's ETag.
+    `replaces` is the ETag of the manifest that `manifest` replaces, or None; `stale` are the keys
+    that only the old manifest names. `in_place` is the ETag of the old file that the one new file
+    replaces under the same name, or None.
     """
 
     files: tuple[PendingFile, ...]
@@ -262,19 +262,9 @@ class PendingExport:
     stale: tuple[str, ...] = ()
     in_place: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `from_dict` reads them back."""
-        return {
-            "files": [file.as_dict() for file in self.files],
-            "manifest": dict(self.manifest),
-            "replaces": self.replaces,
-            "stale": list(self.stale),
-            "in_place": self.in_place,
-        }
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PendingExport:
-        """What `as_dict` wrote; raises KeyError or TypeError for anything else."""
+        """The export that an intent's JSON describes; KeyError or TypeError for anything else."""
         return cls(
             files=tuple(PendingFile.from_dict(file) for file in values["files"]),
             manifest=values["manifest"],

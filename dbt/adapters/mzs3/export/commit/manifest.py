@@ -1,4 +1,4 @@
-"""The manifest: what an export wrote, in the form Redshift reads, written last."""
+"""The manifest of an export, in the form that Redshift reads."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ def build_manifest(
     first_number: int = 1,
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """`entries[].url` with `meta.content_length`, `meta.record_count`, `schema` and totals.
+    """A manifest with Redshift's keys `entries`, `schema` and `meta`, and some of our own.
 
-    These are Redshift's keys; beside them stand the SHA-256 of each file, the model, the options
-    and `as_of` in ms since the epoch. `kept` are entries of an older manifest that stay true.
-    Files are in the order of their names, and numbered from `first_number` on; the next export
-    to the location begins with `next_number`. `run_id` tells this commit from every other one;
-    kept entries have that of the commit that made them visible.
+    These are the SHA-256 of each file, the model, the options, and `as_of` in ms since the epoch.
+    `kept` are entries of an older manifest that stay. Files are in the order of their names, and
+    numbered from `first_number`; the next export to the location begins with `next_number`.
+    `run_id` is the commit's id; kept entries have that of the commit that wrote them.
     """
     new = [_entry(location, file, run_id) for file in files]
     entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
@@ -72,12 +71,12 @@ def build_manifest(
 
 
 def schema_of(schema: T.StructType) -> dict[str, Any]:
-    """The columns, in Redshift's words and in Spark's."""
+    """The columns with Redshift's types and Spark's."""
     return {"elements": [_element(field) for field in schema.fields]}
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
-    """The same bytes for the same document."""
+    """The document as JSON, the same bytes each time."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 

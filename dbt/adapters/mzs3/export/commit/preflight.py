@@ -1,4 +1,4 @@
-"""All that is asked of a location before data moves; a half-way commit is ended."""
+"""Checks of a location before data moves, and the recovery of a commit that was cut off."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
 OnExisting = Literal["fail", "overwrite", "resume"]
 
-# Each time, another run has brought the commit forward.
+# Attempts to recover a commit, between which another run has changed it.
 _TIMES = 20
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """What an export finds at its location, once the location is fit for it.
+    """What an export finds at a location that is fit for it.
 
-    `existing` is the export that is replaced, or, with `resume`, that is there already and whole.
-    `finished` says so if it was completed only now, in place of the run that began it. New files
-    are numbered from `first_number`. `deletes`: the store compares before it deletes. `proven`: it
-    was seen to heed conditions of writes. `reusable` has uploads by key, the fullest first.
+    `existing` is the export to replace, or with `resume` one that is already whole. `finished`
+    says so if this run has completed its commit. New files are numbered from `first_number`.
+    `deletes`: the store compares before it deletes. `proven`: it was seen to heed conditions of
+    writes. `reusable` has open uploads by key, the fullest first.
     """
 
     reaper: UploadReaper
@@ -66,7 +66,7 @@ def prepare(
     single_file: str | None = None,
     partition_by: Sequence[str] = (),
 ) -> Preflight:
-    """The location, proved fit and writable; nothing but an interrupted commit has changed there.
+    """Checks that the location is fit and writable; only recovers a commit that was cut off.
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
     """
@@ -114,7 +114,7 @@ def prepare(
 
 
 def _require_conditions(prefix: Prefix, on_existing: OnExisting) -> None:
-    """Raises LocationError where two runs at once could both claim the location."""
+    """Raises LocationError if the store would let two runs claim the location at once."""
     heeds = store_conditions(prefix)
     if not (heeds.creates and heeds.replaces):
         raise LocationError(
@@ -126,7 +126,7 @@ def _require_conditions(prefix: Prefix, on_existing: OnExisting) -> None:
 
 
 def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, list[OpenUpload]]:
-    """The open uploads of interrupted runs that tell what they were opened with."""
+    """The open uploads of interrupted runs that have a note of their properties."""
     if reaper.is_blind:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {prefix.uri}, and a "
@@ -145,7 +145,7 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
 
 
 def _parts_of(prefix: Prefix, key: str, upload_id: str) -> OpenUpload | None:
-    """What S3 has of an upload; None if it is gone by now."""
+    """The upload with the parts that S3 has of it; None if it is gone."""
     try:
         return OpenUpload(upload_id, prefix.parts_of(key, upload_id))
     except AwsFailure as exc:
@@ -157,20 +157,17 @@ def _parts_of(prefix: Prefix, key: str, upload_id: str) -> OpenUpload | None:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What a location has from runs before: names not to be used, and a commit ended just now.
-
-    `finished` says in words which export is visible now, if one is.
-    """
+    """What earlier runs have left: used names, and a message if a commit was finished now."""
 
     used: UsedNames = NO_NAMES
     finished: str | None = None
 
 
 def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
-    """End the commit that a run before this one left half-way at the location, if there is one.
+    """Roll a commit that was cut off forward if possible, else back; nothing if there is none.
 
-    Forward if that is possible, else back. Raises CopyError if neither could be done, S3Error if
-    the location can't be listed, LocationError if other runs keep committing there.
+    Raises CopyError if neither could be done, S3Error if the location can't be listed, and
+    LocationError if other runs keep committing there.
     """
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         there = prefix.find(prefix.key(COMMITTING))

@@ -39,14 +39,14 @@ _NEXT_RUN = "the next run to this location finishes the export, or undoes it"
 
 
 class _LostError(CopyError):
-    """Nothing of this commit is visible, nor can it be."""
+    """Nothing of this commit is visible, or ever can be."""
 
 
 class Commit:
-    """One commit at a location, of this run or of one that did not get to its end.
+    """A commit at a location, of this run or of an earlier one that was cut off.
 
-    Every change of its state is a compare-and-set of `_committing.json`. `deletes` says whether
-    the store compares before it deletes, too; `proven`, whether it is known to compare at all.
+    Each change of its state is a compare-and-set of `_committing.json`. `deletes`: the store
+    compares before it deletes, too. `proven`: it was seen to compare before it writes.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class Commit:
         return commit
 
     def run(self, once_claimed: Callable[[], object] = lambda: None) -> None:
-        """Everything is visible afterwards. On an exception nothing is, or the error says what.
+        """Make everything visible; on an exception nothing is, or the error says what is.
 
-        `once_claimed` is done while no other run can commit to the location. Raises LocationError
-        if another run has the location, or has changed it; CommitError; or StaleFilesError.
+        `once_claimed` is called while no other run can commit to the location. Raises
+        LocationError if another run has claimed or changed it, CommitError, or StaleFilesError.
         """
         make_visible = self._make_visible
         try:
@@ -98,10 +98,10 @@ class Commit:
         self._clean_up()
 
     def recover(self) -> bool:
-        """End a commit that another run has left; whether the export is visible now.
+        """Roll another run's commit forward, else back; whether the export is visible now.
 
-        Raises ChangedError if somebody else goes on with it, CommitError for what can't be
-        undone yet, StaleFilesError, UnansweredError, and AwsFailure.
+        Raises ChangedError if yet another run goes on with it, CommitError if it can't be rolled
+        back yet, StaleFilesError, UnansweredError, and AwsFailure.
         """
         state = self._held.intent.state
         if state == "open":
@@ -126,7 +126,7 @@ class Commit:
         return self._version
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
-        """The one way in which a commit's state changes. Raises as `put_intent`."""
+        """Change the state; there is no other way. Raises as `put_intent`."""
         if not self._heeds:
             self._require_held()
         intent = self._held.intent
@@ -144,7 +144,7 @@ class Commit:
             self._version = self._claim_closed(intent, exc.found)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
-        """Over the closed intent of a commit that has ended."""
+        """Claim the location over the closed intent of a commit that has ended."""
         if found is not None and found.intent.run_id == self._writer:
             self._version = found
             raise ChangedError(found)  # another run goes on with it already
@@ -165,10 +165,9 @@ class Commit:
             raise  # another run goes on with it already
 
     def _prove(self) -> None:
-        """Claim a second time, which has to be refused: a proof that needs no right to delete.
+        """Claim a second time, which the store has to refuse; needs no right to delete.
 
-        Where the store takes no notice, the last of two runs has the location, as far as they see
-        each other.
+        Where it does not, the last of two runs has the location, as far as they see each other.
         """
         body = self._held.intent.to_json()
         for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
@@ -200,7 +199,7 @@ class Commit:
     # -- deciding
 
     def _complete_and_decide(self) -> None:
-        """Forward, once every file is there; raises what failed before that."""
+        """Complete the uploads and decide forward; raises what failed before that."""
         if self.pending.in_place is not None:
             self._decide_forward()  # as the old file can't be had back
         if not self._effects.complete_all():
@@ -220,14 +219,14 @@ class Commit:
                 raise
 
     def _decide_for_another(self) -> None:
-        """Forward if the commit of another run can still go there, else back."""
+        """Decide another run's commit: forward if that is still possible, else back."""
         whole = self._effects.is_visible()
         if not whole and self._effects.can_still_be_visible():
             whole = self.pending.in_place is not None or self._effects.complete_for_another()
         self._change("forward" if whole else "back", shared=whole)
 
     def _goes_forward_after(self, exc: BaseException) -> bool:
-        """After a failure: whether another run has decided to go forward. Else it is undone."""
+        """After a failure: roll back, unless another run has decided forward; whether it has."""
         try:
             if self._has_claimed(exc):
                 # What is decided stays so until it is known to be impossible.
@@ -250,12 +249,12 @@ class Commit:
         return False
 
     def _left_by(self, exc: BaseException) -> list[str]:
-        """What a claim may have left that had no answer."""
+        """What a claim without an answer may have left."""
         may_be = f"{self._prefix.uri}{COMMITTING} may be there, and is then ended by the next run"
         return [*self._effects.abort(), may_be] if isinstance(exc, UnansweredError) else []
 
     def _has_claimed(self, exc: BaseException) -> bool:
-        """Whether the intent is there, or was; without an answer to its PUT, by looking."""
+        """Whether the intent was written; without an answer to its PUT, by reading it."""
         if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._writer:
@@ -263,7 +262,7 @@ class Commit:
         return self._version is not None
 
     def _went_forward(self) -> bool:
-        """Decide to go back, unless another run has decided; whether that one went forward."""
+        """Decide back, unless another run has decided; whether that one decided forward."""
         if self._effects.is_visible():
             return True
         found: Version | None = self._held
@@ -281,7 +280,7 @@ class Commit:
         return found.intent.state == "forward"
 
     def _undone(self) -> list[str]:
-        """Back, once that is decided; what this run could not undo, or what another is undoing."""
+        """Roll back, if that is decided; what could not be undone, or what another run undoes."""
         intent = self._held.intent
         if intent.state != "back":
             return self._effects.abort()
@@ -301,16 +300,16 @@ class Commit:
     # -- going forward
 
     def _make_visible(self) -> None:
-        """The manifest names the files, which are there. Raises what S3 says."""
+        """Write the manifest, once all files are there. Raises what S3 says."""
         if self.pending.in_place is not None:
             self._require_forward()
         if not self._effects.has_written_manifest():
             raise _LostError(self._effects.overtaken())
 
     def _require_forward(self) -> None:
-        """Raises _LostError unless this commit is still decided, now that its file is there.
+        """Raises _LostError unless the state is still forward, now that the file is there.
 
-        Of a name that stays, it may be the file of another run, which has taken this commit back.
+        Under a name that stays, that may be the file of another run, which has rolled this back.
         """
         try:
             self._change("forward")
@@ -322,7 +321,7 @@ class Commit:
             self._version = found
 
     def _make_visible_with_another(self) -> None:
-        """As `_make_visible`, beside a run that may do so; _LostError if it never can be."""
+        """As `_make_visible`, where another run may do the same; _LostError if nobody ever can."""
         if self._effects.is_visible():
             return
         if not self._effects.complete_for_another():
@@ -330,10 +329,10 @@ class Commit:
         self._make_visible()
 
     def _undo_unless_visible(self, exc: Exception) -> None:
-        """After a failure of what was decided; returns if another run has made it visible.
+        """After a failure to roll forward: roll back if possible; raises unless it is visible.
 
-        It is undone only where nobody else can still write the manifest: by the run itself, as
-        long as no other has taken over, and if S3 has surely refused; or where nobody ever can.
+        It is rolled back only if nobody else can still write the manifest: by the run itself, if
+        no other has taken over and S3 has surely refused; or if nobody ever can.
         """
         mine = not self._held.intent.shared and self.pending.in_place is None
         left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
@@ -348,7 +347,7 @@ class Commit:
         raise CommitError(self._reason(exc), left, self._effects.spared) from exc
 
     def _clean_up(self) -> None:
-        """Delete what the new manifest does not name any more, and then the intent."""
+        """Delete what only the old manifest names, and then close the intent."""
         try:
             problems = self._effects.delete_stale()
         except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
@@ -375,7 +374,7 @@ class Commit:
     # -- going back
 
     def _roll_back(self) -> list[str]:
-        """Abort every upload, then delete what has become visible; what could not be.
+        """Abort every upload, then delete visible files, then close; returns what could not be.
 
         The intent stays until all of that is done, so that the next run goes on with it.
         """
