@@ -22,7 +22,6 @@ from dbt.adapters.mzs3.shard.rows.parts import (
     MOST_PARTS_OF_A_RUN,
     SAMPLES_OF_A_PART,
     part_count,
-    run_bounds,
     sorted_runs,
 )
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
@@ -142,8 +141,7 @@ class _Compaction:
         keys = [f"c{columns.index(column)}" for column in plan.sort_by]
         every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
         sample = changes_in(self.spark, self.shard, plan.old, plan.sort_by, every=every)
-        bounds = run_bounds(sample.drop("t", "d").toDF(*keys), keys, parts)
-        return sorted_runs(rows, keys, bounds, parts)
+        return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
 @dataclass(frozen=True)

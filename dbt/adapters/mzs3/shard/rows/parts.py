@@ -78,35 +78,32 @@ def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     return parts.sortWithinPartitions(*keys, *order_keys(rows.schema))
 
 
-def run_bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
-    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first.
-
-    A function of the sample's rows, whatever their order.
-    """
-    key = F.struct(*keys)
-    found = sample.agg(F.sort_array(F.collect_list(key)).alias(_BOUNDS))
-    size = F.size(_BOUNDS).cast("bigint")
-    if parts == 1:
-        return found.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
-    places = F.sequence(F.lit(1), F.lit(parts - 1))
-    cuts = F.transform(
-        places,
-        lambda i: F.get(_BOUNDS, F.call_function("div", i * size, F.lit(parts)).cast("int")),
-    )
-    return found.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
-
-
-def sorted_runs(rows: DataFrame, keys: Sequence[str], bounds: DataFrame, parts: int) -> DataFrame:
-    """The rows in `parts` partitions, each a part of one run that is sorted by the keys.
+def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
+    """The rows in at most `parts` partitions, each a part of one run that is sorted by the keys.
 
     The part is the first column, as of `in_parts`. Rows of one key are in one part; among them
-    the order is total too.
+    the order is total too. `sample` has keys of some of the rows, of which the least ones of the
+    parts are taken, whatever their order.
     """
     names = rows.columns
     part = _part_of(F.struct(*keys), 0, parts - 1)
-    spread = rows.crossJoin(F.broadcast(bounds)).select(part.alias(PART_COLUMN), *names)
+    bounds = F.broadcast(_bounds(sample, keys, parts))
+    spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *names)
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
     return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
+
+
+def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
+    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first."""
+    found = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
+    size = F.size(_BOUNDS).cast("bigint")
+    if parts == 1:
+        return found.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
+    cuts = F.transform(
+        F.sequence(F.lit(1), F.lit(parts - 1)),
+        lambda i: F.get(_BOUNDS, F.call_function("div", i * size, F.lit(parts)).cast("int")),
+    )
+    return found.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
 
 
 def _part_of(key: Column, low: int, high: int) -> Column:

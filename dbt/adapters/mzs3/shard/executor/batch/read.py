@@ -27,7 +27,6 @@ from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
 from dbt.adapters.mzs3.shard.executor.wire import for_spark
 from dbt.adapters.mzs3.shard.types.kind import Column, Type
@@ -175,7 +174,7 @@ class _Reader:
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self._errors_of(want.tag):
             if want.tag in found:
-                return widened(found[want.tag], want.kind)
+                return found[want.tag].cast(wire_type(want.kind))
             one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
@@ -278,19 +277,3 @@ def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccess
             raise ExecutorError(describe(exc, f"reading {uri}", READS_OBJECT)) from exc
 
     return RandomAccessFile(file.size, fetch, tail=TAIL_BYTES)
-
-
-def widened(values: pa.Array, target: Type) -> pa.Array:
-    """Wire values of a type as those of one that is wider, each the same value.
-
-    Raises ArrowInvalid for a value that `target` does not have.
-    """
-    return values.cast(wire_type(target))
-
-
-def widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
-    """The message `Datum` of a value of `kind` as that of the same value of `target`."""
-    if not message:
-        return message
-    [one] = datums(widened(values_of_datums(pa.array([message]), kind), target), target)
-    return bytes(one.as_py())

@@ -23,9 +23,6 @@ from dbt.adapters.mzs3.shard.types.storage import wire_type
 _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31
 
-# What a field of fixed width holds, where that is not the type's wire form.
-_CONTENT = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
-
 
 def decoded_rows(
     rows: pa.Array, kinds: Sequence[Type], wanted: Collection[int] | None = None
@@ -92,7 +89,7 @@ def _scalar(content: pa.Array, kind: Type) -> pa.Array:
         return fixed_width(content, 16).cast(data_type)
     if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
-    return _fixed(content, _CONTENT.get(codec, data_type)).cast(data_type)
+    return _fixed(content, protobuf.NUMBERS.get(codec, data_type)).cast(data_type)
 
 
 def _numeric(content: pa.Array, kind: Type) -> pa.Array:

@@ -18,7 +18,6 @@ from dbt.adapters.mzs3.arrow.arrays import (
     joined,
     list_ends,
     null_where,
-    reinterpreted,
     running_total,
     with_one_nan,
 )
@@ -95,18 +94,12 @@ def _scalar(values: pa.Array, kind: Type) -> pa.Array:
     codec = SCALARS[kind.name].codec
     if kind.name == "uuid":
         return fixed_width(values, 16).cast(pa.binary())
-    if codec == "bool":
-        return binary_of(values.cast(pa.uint8()), 1)
-    if codec in ("int32", "date"):
-        numbers = reinterpreted(values, pa.int32()) if codec == "date" else values
-        return binary_of(numbers.cast(pa.int32()), 4)
-    if codec == "uint64":
-        return binary_of(values.cast(pa.uint64()), 8)
-    if codec in ("int64", "time", "timestamp"):
-        return binary_of(values, 8)
+    if codec in ("bytes", "string", "json"):
+        return values.cast(pa.binary())
     if codec in ("float", "double"):
-        return binary_of(with_one_nan(values), values.type.bit_width // 8)
-    return values.cast(pa.binary())
+        values = with_one_nan(values)
+    numbers = values.cast(protobuf.NUMBERS.get(codec, values.type))
+    return binary_of(numbers, numbers.type.bit_width // 8)
 
 
 def _numeric(values: pa.Array) -> pa.Array:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
 
 _VARINT, _FIXED_64, _DELIMITED, _FIXED_32 = 0, 1, 2, 5
@@ -61,6 +63,9 @@ _FIELDS: Mapping[str, WireField] = {
     "record": _field(16, _DELIMITED),
     "map": _field(17, _DELIMITED),
 }
+
+# What fields of fixed width hold, where that is not the wire form of their types.
+NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 
 ROW_DATUM = _key(1, _DELIMITED)
 LIST_SIZES, LIST_DATUM = _key(1, _DELIMITED), _key(2, _DELIMITED)
