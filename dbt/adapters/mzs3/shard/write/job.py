@@ -74,7 +74,7 @@ def persist_shard(
     frame = location = None
     with problems.gathered():
         frame = checked_frame(spark, node, query)
-        problems.found += [why for _, why in type_problems(frame.schema, parsed.column_types)]
+        problems.found += type_problems(frame.schema, parsed.column_types).values()
     with problems.gathered():
         location = resolve_location(spark, node, parsed.location, as_of)
     if frame is None or location is None:
@@ -148,7 +148,7 @@ class _Run:
         """
         options, schema = self.options, self.frame.schema
         given = given_columns(schema, options.column_types)
-        wrong = dict(type_problems(schema, options.column_types))
+        wrong = type_problems(schema, options.column_types)
         problems = Problems(self.node, wrong.values())
         usable = {n: sql for n, sql in options.column_defaults.items() if folded(n) not in wrong}
         defaults: dict[str, bytes] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -94,18 +94,18 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     return frame
 
 
-def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
-    """Names in `column_types` and what is wrong with them."""
+def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
+    """What is wrong with names in `column_types`, by these names."""
     found = {folded(field.name): field.dataType for field in schema.fields}
+    problems = {}
     for name, kind in types.items():
         if name not in found:
-            yield (
-                name,
-                f"column_types has {name}, which the query lacks; it has {', '.join(found)}",
+            problems[name] = (
+                f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
             )
         elif not fits(found[name], kind):
-            yield (
-                name,
+            problems[name] = (
                 f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
-                "be taken for it; cast them, or correct the type",
+                "be taken for it; cast them, or correct the type"
             )
+    return problems
