@@ -37,10 +37,7 @@ class ModelColumn:
 
 
 def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
-    """The columns of a query without problems, in the types of shards.
-
-    `types` has those that users have chosen, by `folded` names.
-    """
+    """The columns of a query in the types of shards; `types` has chosen ones by folded names."""
     return [
         ModelColumn(
             field.name,
@@ -63,10 +60,10 @@ def evolved(
 ) -> tuple[Column, ...]:
     """The columns of the shard from now on; the same ones if nothing has changed.
 
-    A column keeps its tag under another name or a wider type. A new one has a tag of its own,
-    from `next_tag` on, also where a dropped one had its name. `renames` has new names by old ones;
-    one that was carried out before is nothing new. `defaults` has messages `Datum` by names.
-    Raises ConfigError with everything that the policy or the types do not allow.
+    A column keeps its tag under another name or a wider type. A new one has a tag of its own, from
+    `next_tag` on, also where a dropped one had its name. `renames` has new names by old ones, and
+    may have those of earlier runs. `defaults` has messages `Datum` by names. Raises ConfigError
+    with everything that the policy or the types do not allow.
     """
     problems: list[str] = []
     found = {folded(column.name): column for column in given}

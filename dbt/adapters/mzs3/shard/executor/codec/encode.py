@@ -1,6 +1,6 @@
-"""Rows as protobuf messages: the same values give the same bytes, in any batch.
+"""Rows encoded as protobuf messages: the same values give the same bytes, in any batch.
 
-Fields that vary in length have their lengths before them, of which a batch has few different ones;
+Fields of variable length have their lengths before them, of which a batch has few different ones;
 so each length's bytes are made once, and everything else is done by column.
 """
 
@@ -27,9 +27,9 @@ from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
 
 
 def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
-    """`length` messages `Row` as `binary`: the columns' values, in wire form, in their order.
+    """`length` messages `Row`, `binary`, of columns in wire form.
 
-    Raises ValueError, or ArrowInvalid, for a value that is none of its type.
+    Raises ValueError, or ArrowInvalid, for a value that its type does not have.
     """
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
@@ -40,14 +40,14 @@ def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int
 
 
 def datums(values: pa.Array, kind: Type) -> pa.Array:
-    """Each value as a message `Datum` alone, `binary`; NULL stays NULL."""
+    """Each value as a message `Datum` of its own, `binary`; NULL stays NULL."""
     field = field_of(kind)
     content = _content(values, kind)
     return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
-    """What makes `Datum` messages under `key` when joined: without content for a NULL."""
+    """The pieces, to be joined, of `Datum` messages under `key`; a NULL has no content."""
     field = field_of(kind)
     content = _content(values, kind)
 
@@ -76,7 +76,7 @@ def _heads(
 
 
 def _content(values: pa.Array, kind: Type) -> pa.Array:
-    """What is in the field of `Datum`, without key and length; NULL stays NULL."""
+    """The content of the field of `Datum`, without key and length; NULL stays NULL."""
     if kind.name in RECORDS:
         return _record(values, kind)
     if kind.name == "map":
