@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.shard.rows.parts import (
 )
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.write.batch import BATCHES, batch_spec, committing, write_batch
+from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -119,11 +119,16 @@ class _Compaction:
         batch = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
         if not plan.rows:
             return batch
-        columns, size = plan.schema.columns, self.request.max_file_size
-        spec = batch_spec(self.shard, columns, plan.encoding, plan.since, max_file_size=size)
-        doing = f"compacting {self.prefix.uri}"
-        changes = partial(self._parts, plan)
-        return write_batch(self.prefix, spec, batch, changes, doing, self.cancelled)
+        return write_batch(
+            self.shard,
+            self.prefix,
+            batch,
+            plan.schema.columns,
+            partial(self._parts, plan),
+            f"compacting {self.prefix.uri}",
+            self.cancelled,
+            max_file_size=self.request.max_file_size,
+        )
 
     def _parts(self, plan: CompactionPlan) -> DataFrame:
         """The consolidated rows as of `since`, partitioned as files are."""

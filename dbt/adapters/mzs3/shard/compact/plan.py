@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, parse_size, whole_number
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
@@ -60,7 +60,7 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     schema = state.schema_at(since)
     written = [batch for batch in old if batch.files]
     last = written[-1] if written else old[-1]
-    encoding = request.encoding or cast(Encoding, last.encoding)
+    encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
     return None if _is_done(plan, state) else plan
 

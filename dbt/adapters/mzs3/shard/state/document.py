@@ -71,7 +71,7 @@ def _batch(found: Mapping[str, Any]) -> ShardBatch:
         int(found["lower"]),
         int(found["upper"]),
         int(found["schema"]),
-        str(found["encoding"]),
+        found["encoding"],
         tuple(map(_file, found["files"])),
         int(found["additions"]),
         int(found["retractions"]),

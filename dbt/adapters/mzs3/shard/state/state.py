@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
 from dbt.adapters.mzs3.shard.types.kind import Column
 from dbt.adapters.mzs3.text import shown_at
 
@@ -247,7 +248,7 @@ class ShardBatch:
     lower: int
     upper: int
     schema: int
-    encoding: str
+    encoding: Encoding
     files: tuple[BatchFile, ...] = ()
     additions: int = 0
     retractions: int = 0

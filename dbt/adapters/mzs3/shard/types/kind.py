@@ -24,6 +24,7 @@ INTERVAL_PARTS = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micr
 # Large enough for 64 bits without a sign.
 _UNSIGNED = pa.decimal128(20, 0)
 
+# (Materialize's design "Self Describing Persist Batches", section Columnar Encodings.)
 SCALARS: Mapping[str, Scalar] = {
     "boolean": Scalar(pa.bool_(), pa.bool_(), "bool"),
     "tinyint": Scalar(pa.int8(), pa.int8(), "int32"),

@@ -22,7 +22,6 @@ from dbt.adapters.mzs3.shard.config.options import MAX_FILE_SIZE, MAX_IN_MEMORY,
 from dbt.adapters.mzs3.shard.executor.batch.write import (
     BatchLayout,
     BatchSpec,
-    Encoding,
     TaggedColumn,
 )
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
@@ -43,45 +42,36 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 BATCHES = "batches/"
 
 
-def batch_spec(
+def write_batch(
     shard: ShardLocation,
+    prefix: Prefix,
+    batch: ShardBatch,
     columns: Sequence[Column],
-    encoding: Encoding,
-    moment: int,
+    changes: Callable[[], DataFrame],
+    doing: str,
+    cancelled: threading.Event | None,
     *,
     max_file_size: int = MAX_FILE_SIZE,
     part_size: int = PART_SIZE,
     max_bytes_in_memory: int = MAX_IN_MEMORY,
-) -> WriteSpec:
-    """For rows `t`, `d`, c0, c1, … of these columns; in a folder that no other batch has."""
-    tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
-    names = tuple(column.name for column in columns)
-    folder = f"{BATCHES}{moment}-{uuid.uuid4().hex[:12]}/"
-    return WriteSpec(
-        connection=shard.connection,
-        bucket=shard.location.bucket,
-        prefix=shard.location.key(folder),
-        columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
-        format=BatchSpec(BatchLayout(tagged, encoding), names),
-        max_file_size=max_file_size,
-        part_size=part_size,
-        max_bytes_in_memory=max_bytes_in_memory,
-    )
-
-
-def write_batch(
-    prefix: Prefix,
-    spec: WriteSpec,
-    batch: ShardBatch,
-    changes: Callable[[], DataFrame],
-    doing: str,
-    cancelled: threading.Event | None,
 ) -> ShardBatch:
     """The batch with the files of its changes, which are objects that no state names yet.
 
     `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, which
     begins with `doing`; then nothing is left in the batch's folder, or the error says what is.
     """
+    tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
+    names = tuple(column.name for column in columns)
+    spec = WriteSpec(
+        connection=shard.connection,
+        bucket=shard.location.bucket,
+        prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
+        columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
+        format=BatchSpec(BatchLayout(tagged, batch.encoding), names),
+        max_file_size=max_file_size,
+        part_size=part_size,
+        max_bytes_in_memory=max_bytes_in_memory,
+    )
     files: Sequence[PendingFile] | None = ()
     try:
         parts = changes()

@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.shard.state.store import (
     UnknownWriteError,
     pause,
 )
-from dbt.adapters.mzs3.shard.write.batch import batch_spec, committing, write_batch
+from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
 from dbt.adapters.mzs3.shard.write.model_rows import (
     checked_frame,
     default_datums,
@@ -173,19 +173,18 @@ class _Run:
     def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
         """The changes, in files that no state names yet."""
         options = self.options
-        spec = batch_spec(
+        return write_batch(
             self.shard,
+            prefix,
+            ShardBatch(state.upper, moment + 1, state.schema.id, options.encoding),
             state.schema.columns,
-            options.encoding,
-            moment,
+            partial(self._parts, state, moment),
+            f"{self.node}: writing to {prefix.uri}",
+            self.cancelled,
             max_file_size=options.max_file_size,
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
         )
-        batch = ShardBatch(state.upper, moment + 1, state.schema.id, options.encoding)
-        doing = f"{self.node}: writing to {prefix.uri}"
-        changes = partial(self._parts, state, moment)
-        return write_batch(prefix, spec, batch, changes, doing, self.cancelled)
 
     def _parts(self, state: ShardState, moment: int) -> DataFrame:
         """The changes, partitioned as files are."""
