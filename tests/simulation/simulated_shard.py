@@ -105,7 +105,7 @@ class Write:
         with (
             _deterministic(self.name, client, write_job),
             mock.patch.object(write_job, "checked_frame", lambda *_: SimpleNamespace(schema=None)),
-            mock.patch.object(write_job, "type_problems", lambda *_: ()),
+            mock.patch.object(write_job, "type_problems", lambda *_: {}),
             mock.patch.object(write_job._Run, "_state", first_state),
             mock.patch.object(write_job._Run, "_parts", parts),
         ):

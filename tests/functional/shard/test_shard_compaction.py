@@ -140,8 +140,8 @@ def test_a_run_that_writes_while_files_are_removed_loses_nothing(
     removed: list[int] = []
     write_batch = job.write_batch
 
-    def with_compaction(*args: Any) -> Any:
-        batch = write_batch(*args)
+    def with_compaction(*args: Any, **sizes: Any) -> Any:
+        batch = write_batch(*args, **sizes)
         if not removed:
             removed.append(compact(keep_hours=0).swept.files)
         return batch
@@ -163,8 +163,8 @@ def test_runs_write_while_a_compaction_does(
     persist("select 2 as id", 20)
     write_batch = compact_job.write_batch
 
-    def with_run(*args: Any) -> Any:
-        batch = write_batch(*args)
+    def with_run(*args: Any, **sizes: Any) -> Any:
+        batch = write_batch(*args, **sizes)
         persist("select 3 as id", 30)
         return batch
 

@@ -94,8 +94,8 @@ def test_a_run_that_loses_a_race_begins_again(
     persist("select 1 as id", 10)
     theirs: list[Any] = []
 
-    def raced(*args: Any) -> Any:
-        batch = write_batch(*args)
+    def raced(*args: Any, **sizes: Any) -> Any:
+        batch = write_batch(*args, **sizes)
         if not theirs:
             theirs.append(None)
             persist("select 2 as id", 20)
@@ -127,8 +127,8 @@ def test_two_runs_at_once_lose_no_batch(
         persist("select 0 as id", 5)
     together, met = threading.Barrier(2), threading.local()
 
-    def at_once(*args: Any) -> Any:
-        batch = write_batch(*args)
+    def at_once(*args: Any, **sizes: Any) -> Any:
+        batch = write_batch(*args, **sizes)
         if not hasattr(met, "other"):
             met.other = together.wait(300)
         return batch

@@ -1,4 +1,4 @@
-"""A shard in words: its columns, its batches, and how large they are."""
+"""A shard in words: its columns, its batches, and their sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.text import counted, shown_at
 
 
 def described(uri: str, state: ShardState) -> Iterator[str]:
-    """Lines for people: what is read at which times, and of which files it is made."""
+    """Lines for people: the columns, the readable times and the batches of a shard."""
     rows = sum(batch.rows for batch in state.batches)
     size = sum(batch.bytes for batch in state.batches)
     yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.write import batch
 from dbt.adapters.mzs3.shard.write.batch import Uploaded, make_visible, write_batch
@@ -56,8 +58,11 @@ def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
 
 def written(prefix: Prefix, changes: Any, cancelled: threading.Event | None = None) -> ShardBatch:
     doing = "model.a.b: writing to s3://acme/orders/"
-    empty = ShardBatch(0, 6, 0, "dual")
-    return write_batch(prefix, SimpleNamespace(prefix=OURS), empty, changes, doing, cancelled)  # type: ignore[arg-type]
+    shard = ShardLocation(AwsConnection(), prefix.location)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("uuid.uuid4", lambda: SimpleNamespace(hex="ours"))
+        empty = ShardBatch(0, 6, 0, "dual")
+        return write_batch(shard, prefix, empty, (), changes, doing, cancelled)
 
 
 SAID = "model.a.b: writing to s3://acme/orders/ failed: out of the blue. The shard is what it was"

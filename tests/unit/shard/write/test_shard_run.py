@@ -30,7 +30,7 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         "s3_client": lambda _: client,
         "pause": lambda _: None,
         "checked_frame": lambda *_: Frame,
-        "type_problems": lambda *_: [],
+        "type_problems": lambda *_: {},
     }.items():
         monkeypatch.setattr(job, name, fake)
     monkeypatch.setattr(job._Run, "_state", lambda _, before: before.state)

@@ -1,1 +1,1 @@
-"""Compaction: few batches for many, and files that no batch names removed."""
+"""Compaction: one batch in the place of many, and garbage collection of their files."""

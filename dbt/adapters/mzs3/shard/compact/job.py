@@ -1,4 +1,4 @@
-"""A compaction from end to end: batches into one on Spark, then what no batch names removed."""
+"""A compaction from end to end: batches merged, then files removed that no batch names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from dbt.adapters.mzs3.shard.rows.parts import (
     MOST_PARTS_OF_A_RUN,
     SAMPLES_OF_A_PART,
     part_count,
-    run_bounds,
     sorted_runs,
 )
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.write.batch import BATCHES, batch_spec, committing, write_batch
+from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -39,7 +38,7 @@ _NEWEST = 1 << 62
 
 @dataclass(frozen=True)
 class Compacted:
-    """What a compaction did: `old` batches became `new`, or none did; files were removed."""
+    """The result of a compaction: `new` replaces the batches `old`, or is None without any."""
 
     old: tuple[ShardBatch, ...]
     new: ShardBatch | None
@@ -54,12 +53,12 @@ def compact_shard(
     request: CompactionRequest,
     cancelled: threading.Event | None = None,
 ) -> Compacted:
-    """One batch for all up to a time, from which on readers find the same rows as before.
+    """Merge all batches up to a time; readers from that time on find the same rows as before.
 
-    Runs that write meanwhile lose no batch: they begin again. Files that no batch names are
-    removed once they are old enough for no reader or writer to need them, and so are uploads that
-    killed runs left open. Once `cancelled` is set, no job of Spark's comes to its end. Raises an
-    Mzs3Error; the shard can then still be read as before.
+    Concurrent runs lose no batch: they begin again. Files that no batch names, and uploads that
+    killed runs left open, are removed once they are so old that no reader or writer needs them.
+    Once `cancelled` is set, no Spark job finishes. Raises an Mzs3Error; the shard can then still
+    be read as before.
     """
     prefix = Prefix(s3_client(shard.connection), shard.location)
     store = StateStore(prefix.client, shard.location)
@@ -91,7 +90,7 @@ class _Compaction:
     cancelled: threading.Event | None
 
     def carried_out(self, before: Read, plan: CompactionPlan) -> ShardBatch:
-        """The batch that now is in the place of the old ones."""
+        """The batch that has replaced the old ones."""
         new = self._written(plan)
 
         def change(state: ShardState) -> ShardState:
@@ -115,19 +114,24 @@ class _Compaction:
             raise S3Error(describe(exc, doing, "s3:ListBucket")) from exc
 
     def _written(self, plan: CompactionPlan) -> ShardBatch:
-        """The batch, in files that no state names yet."""
+        """The new batch; its files are objects that no state names yet."""
         sort_by = tuple(column.tag for column in plan.sort_by)
         batch = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
         if not plan.rows:
             return batch
-        columns, size = plan.schema.columns, self.request.max_file_size
-        spec = batch_spec(self.shard, columns, plan.encoding, plan.since, max_file_size=size)
-        doing = f"compacting {self.prefix.uri}"
-        changes = partial(self._parts, plan)
-        return write_batch(self.prefix, spec, batch, changes, doing, self.cancelled)
+        return write_batch(
+            self.shard,
+            self.prefix,
+            batch,
+            plan.schema.columns,
+            partial(self._parts, plan),
+            f"compacting {self.prefix.uri}",
+            self.cancelled,
+            max_file_size=self.request.max_file_size,
+        )
 
     def _parts(self, plan: CompactionPlan) -> DataFrame:
-        """The consolidated rows as of `since`, in the parts that become files."""
+        """The consolidated rows as of `since`, partitioned as files are."""
         columns = plan.schema.columns
         names = [f"c{place}" for place in range(len(columns))]
         changes = changes_in(self.spark, self.shard, plan.old, columns)
@@ -142,22 +146,21 @@ class _Compaction:
         keys = [f"c{columns.index(column)}" for column in plan.sort_by]
         every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
         sample = changes_in(self.spark, self.shard, plan.old, plan.sort_by, every=every)
-        bounds = run_bounds(sample.drop("t", "d").toDF(*keys), keys, parts)
-        return sorted_runs(rows, keys, bounds, parts)
+        return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
 @dataclass(frozen=True)
 class Aborted:
-    """How many uploads are gone, and what could not be done."""
+    """The number of uploads that were aborted, and what failed."""
 
     uploads: int = 0
     problems: tuple[str, ...] = ()
 
 
 def abort_killed(prefix: Prefix, keep_ms: int) -> Aborted:
-    """Abort uploads of batches that were begun `keep_ms` ago, and too long for a run to go on.
+    """Abort the uploads of batches that were begun `keep_ms` ago, and no less than a week ago.
 
-    A compaction can do without: what fails is told, not raised.
+    Failures are reported, not raised: the compaction is done without.
     """
     try:
         oldest = s3_now(prefix.client, prefix.location) - max(keep_ms, LONGEST_UPLOAD_MS)
@@ -171,7 +174,7 @@ def abort_killed(prefix: Prefix, keep_ms: int) -> Aborted:
 
 @dataclass(frozen=True)
 class Swept:
-    """How many files were removed, their bytes, and the shard after it."""
+    """The number of files that were removed, their bytes, and the state afterwards."""
 
     files: int
     bytes: int
@@ -179,11 +182,12 @@ class Swept:
 
 
 def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
-    """Remove files below the shard that no batch names, of crashed runs and of compacted batches.
+    """Remove the files that no batch names, left by compactions and by runs that crashed.
 
-    A file stays for `keep_ms` after it was written or, of a compacted batch, after that: a reader
-    may be at it. None of a run that still writes is ever taken, however long it takes: the state
-    is changed before anything is removed, and so the run begins again. Raises S3Error, ShardError.
+    A file is kept for `keep_ms` after it was written or, of a compacted batch, replaced, as
+    readers may still use it. A file of a run that is still writing is never lost, however long
+    that takes: the state is changed before anything is removed, so that the run begins again.
+    Raises S3Error, ShardError.
     """
     state = store.existing().state
     named, retired = state.file_names, {file.name: file.at for file in state.retired}

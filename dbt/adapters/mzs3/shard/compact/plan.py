@@ -1,10 +1,10 @@
-"""Which batches a compaction takes, and what it makes of them: rules without effects."""
+"""Which batches a compaction merges, and how the new one is written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, parse_size, whole_number
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
@@ -25,10 +25,7 @@ OPERATION = "compact_shard"
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """The batches `old` become one, as of the time `since`, in the columns of `schema`.
-
-    `sort_by` are columns of that schema.
-    """
+    """The batches `old` become one as of `since`, in the columns of `schema`, sorted by some."""
 
     old: tuple[ShardBatch, ...]
     since: int
@@ -38,21 +35,21 @@ class CompactionPlan:
 
     @property
     def rows(self) -> int:
-        """How many changes the old batches have."""
+        """The number of changes in the old batches."""
         return sum(batch.rows for batch in self.old)
 
     @property
     def most_rows(self) -> int:
-        """How many changes they can come to: no more than there are rows, or changes."""
+        """The most changes that can be left: no more than there are rows, or changes."""
         there = sum(batch.additions - batch.retractions for batch in self.old)
         return min(there, self.rows)
 
 
 def compaction_plan(state: ShardState, request: CompactionRequest) -> CompactionPlan | None:
-    """What to do, or None if the shard is already what is asked for.
+    """What to do, or None if the shard is already as requested.
 
-    Batches that end at or before the request's `since` are taken, all or none; the shard can be
-    read from the end of the last of them on. Raises ShardError for a time that the shard has not
+    All batches that end at or before the request's `since` are merged, and the shard can be read
+    from the end of the last of them on. Raises ShardError for a time that the shard has not
     reached, ConfigError for a column that it does not have.
     """
     frontier = _frontier(state, request)
@@ -63,7 +60,7 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     schema = state.schema_at(since)
     written = [batch for batch in old if batch.files]
     last = written[-1] if written else old[-1]
-    encoding = request.encoding or cast(Encoding, last.encoding)
+    encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
     return None if _is_done(plan, state) else plan
 
@@ -108,11 +105,11 @@ def _is_done(plan: CompactionPlan, state: ShardState) -> bool:
 
 @dataclass(frozen=True)
 class CompactionRequest:
-    """Which batches become one, and how it is written; sizes in bytes.
+    """Which batches are merged, and how the new one is written; sizes in bytes.
 
     `since` is a time in ms since the epoch, `latest`, or None for the one that the shard has.
-    `encoding` is None for that of the newest batch that becomes part of it, `sort_by` for that of
-    the newest one that is sorted. Files that no batch names stay for `keep_ms`.
+    `encoding` is None for that of the newest batch to be merged, `sort_by` for that of the newest
+    sorted one. Files that no batch names are kept for `keep_ms`.
     """
 
     since: int | str | None = None
@@ -124,7 +121,7 @@ class CompactionRequest:
 
 
 def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
-    """The request that a run-operation's arguments make; raises ConfigError with all problems."""
+    """The request in a run-operation's arguments; raises ConfigError with all problems."""
     problems: list[str] = []
     read = ConfigReader(arguments, problems)
     options: dict[str, Any] = {

@@ -1,1 +1,1 @@
-"""What a model's config asks of a shard."""
+"""The configuration of models and sources of shards."""

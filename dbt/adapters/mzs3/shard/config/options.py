@@ -34,11 +34,11 @@ _SMALLEST_PART = 5 << 20
 
 @dataclass(frozen=True)
 class ShardOptions:
-    """What a model's config asks for, checked; sizes in bytes.
+    """A model's options, checked; sizes in bytes.
 
-    `location` is a literal `s3://…` or a SQL expression. `column_defaults` has SQL expressions by
-    the names of columns, `column_renames` new names by old ones, `column_types` types that Spark
-    lacks by names in small letters. `parts` is None for the cluster's default parallelism.
+    `location` is a literal `s3://…` or a SQL expression. By column names, `column_defaults` has
+    SQL expressions, `column_renames` new names, and `column_types` types that Spark lacks, the
+    names in small letters. `parts` is None for the cluster's default parallelism.
     """
 
     location: str
@@ -63,10 +63,7 @@ _SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
 def parse_shard_options(
     node: str, config: Mapping[str, Any], connections: Collection[str]
 ) -> ShardOptions:
-    """The options in a model's config; keys that other parts of dbt read are not in `config`.
-
-    Raises ConfigError with every unknown and wrong option at once.
-    """
+    """The options in a model's config; raises ConfigError with everything that is wrong."""
     given = {key: value for key, value in config.items() if key not in IGNORED}
     problems = unknown_keys(given, _KNOWN, "persist_shard")
     read = ConfigReader(given, problems)

@@ -25,10 +25,10 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 @dataclass(frozen=True)
 class ShardSource:
-    """A shard to read; `as_of` in ms since the epoch, None for its last moment.
+    """A shard to read as of a time in ms since the epoch, or of its last one if `as_of` is None.
 
-    `columns` are the names of those that are fetched, in order; none is all of them. Rows that
-    were read before stay for `keep_ms`, for queries that have begun.
+    `columns` are the names of those to read, in order; none is all of them. The table of an
+    earlier read is kept for `keep_ms`, for queries that use it.
     """
 
     name: str
@@ -46,7 +46,7 @@ def parse_shard_source(
     columns: Collection[str],
     connections: Collection[str],
 ) -> ShardSource:
-    """What a source named `name` declares; raises ConfigError with all that is wrong."""
+    """A source's declaration; raises ConfigError with everything that is wrong."""
     problems = _key_problems(external)
     read = ConfigReader(external, problems)
     location = None
@@ -86,14 +86,14 @@ def _key_problems(external: Mapping[str, Any]) -> list[str]:
 
 
 def hours(value: Any) -> int:
-    """How long to keep something, given in hours: at most a year; in ms."""
+    """A time to keep something, given in hours, at most a year; in ms."""
     return whole_number(0, 24 * 366)(value) * _HOUR_MS
 
 
 def moment(value: Any) -> int | str:
-    """`latest`, ms since the epoch, or those of a timestamp, which is UTC unless it says.
+    """`latest`, or a time in ms since the epoch; a timestamp is in UTC unless it has an offset.
 
-    A number so small that it may be a day such as 20260131, or seconds, is none of them.
+    Refuses numbers so small that a day such as 20260131, or seconds, may be meant.
     """
     if value == LATEST:
         return LATEST

@@ -1,1 +1,1 @@
-"""What runs on executors: rows to bytes of a batch, and back."""
+"""What runs on executors: rows encoded into the files of a batch, and decoded."""

@@ -50,9 +50,9 @@ _EXPONENTS = pa.array(
 
 
 def stored(values: pa.Array, kind: Type) -> pa.Array:
-    """Values of the type's wire form as they are stored.
+    """Values in wire form as they are stored in files.
 
-    Raises ValueError, or ArrowInvalid, for a value that is none of the type.
+    Raises ValueError, or ArrowInvalid, for a value that the type does not have.
     """
     if kind.name in LISTS:
         elements = stored(values.flatten(), kind.children[0])
@@ -72,7 +72,7 @@ def stored(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def unstored(values: pa.Array, kind: Type) -> pa.Array:
-    """Stored values in the type's wire form: what `stored` was given.
+    """Stored values in wire form: the inverse of `stored`.
 
     Raises ValueError, or ArrowInvalid, for bytes that it can't have made.
     """
@@ -142,7 +142,7 @@ def stored_time(times: pa.Array) -> pa.Array:
 
 
 def time_of(stored: pa.Array) -> pa.Array:
-    """What `stored_time` was given."""
+    """The inverse of `stored_time`."""
     seconds, rest = _halves(from_big_endian(stored))
     nanos = pc.add(pc.multiply(seconds, _SECOND), rest)
     return nanos.cast(pa.time64("ns"))
@@ -158,7 +158,7 @@ def stored_interval(intervals: pa.Array) -> pa.Array:
 
 
 def interval_of(stored: pa.Array) -> pa.Array:
-    """What `stored_interval` was given."""
+    """The inverse of `stored_interval`."""
     high = from_big_endian(pc.binary_slice(stored, 0, 8))
     low = from_big_endian(pc.binary_slice(stored, 8, 16))
     months, days = map(_unflipped_32, _halves(high))
@@ -169,7 +169,7 @@ def interval_of(stored: pa.Array) -> pa.Array:
 
 
 def _two_of_32(high: pa.Array, low: pa.Array) -> pa.Array:
-    """`int64` below 2 ** 32, two of them as one `uint64`."""
+    """Two `int64` below 2 ** 32 as the halves of one `uint64`."""
     return pc.bit_wise_or(pc.shift_left(high, 32), low).cast(pa.uint64(), safe=False)
 
 
@@ -193,12 +193,12 @@ def _flipped_64(words: pa.Array) -> pa.Array:
 
 
 def stored_numeric(numbers: pa.Array) -> pa.Array:
-    """Decimals as the double next to each, and bytes that are exact.
+    """Decimals as the nearest double, and as bytes that are exact.
 
-    The bytes of a number that is not negative: 128 and the count of its digits before the point,
-    these digits in ASCII, of which the first is not 0, and those after the point, of which the
-    last is not 0. Of a negative one: those of its opposite with each bit turned over, and 255.
-    So numbers of any precision and scale are equal, and sort, as their bytes do.
+    The bytes of a number that is not negative: 128 plus the number of its digits before the point,
+    these digits in ASCII without leading zeros, and those after the point without trailing zeros.
+    Of a negative one: the complement of its opposite's bytes, and 255. So bytes are equal, and
+    sort, as the numbers do, whatever their precision and scale.
     """
     opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
     actual = _digits(pc.abs(numbers))
@@ -211,10 +211,10 @@ def stored_numeric(numbers: pa.Array) -> pa.Array:
 
 
 def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """What `stored_numeric` was given, in a decimal type.
+    """The inverse of `stored_numeric`, as a decimal type.
 
-    Raises ValueError for bytes that it can't have made, ArrowInvalid, which is one, for a number
-    that does not fit in the type.
+    Raises ValueError for bytes that it can't have made, or ArrowInvalid for a number that does not
+    fit in the type.
     """
     _, actual = stored.flatten()
     opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
@@ -234,7 +234,7 @@ def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def nearest_doubles(numbers: pa.Array) -> pa.Array:
-    """The double next to each decimal, so a larger decimal never has a smaller double."""
+    """The nearest double of each decimal; a larger decimal never has a smaller one."""
     data_type = numbers.type
     if data_type.precision > _EXACT_DIGITS:
         return numbers.cast(pa.string()).cast(pa.float64())
@@ -257,7 +257,7 @@ def _digits(numbers: pa.Array) -> pa.Array:
 
 
 def _require_digits(heads: pa.Array, digits: pa.Array) -> None:
-    """Raise ValueError where the bytes are not the only ones of their number."""
+    """Raise ValueError for bytes that are not the canonical ones of their number."""
     whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
     count = pc.binary_length(digits)
     _require(pc.less_equal(whole, count))
@@ -272,7 +272,7 @@ def _require(holds: pa.Array) -> None:
 
 
 def _turned_over(values: pa.Array) -> pa.Array:
-    """`binary` values, at least one and no NULLs, with each bit turned over."""
+    """The complement of `binary` values, at least one and without NULLs."""
     data = data_of(values)
     bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))
     offsets = from_raw(pa.int32(), values.buffers()[1].slice(4 * values.offset), len(values) + 1)

@@ -1,4 +1,4 @@
-"""What Spark sends, in the types of the wire form."""
+"""Arrays in the wire form, in which values cross between Spark and Python."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dbt.adapters.mzs3.shard.types.storage import wire_type
 
 
 def as_wire(values: pa.Array, kind: Type) -> pa.Array:
-    """The values in the type's wire form: fields are found by place, whatever they are called.
+    """Values from Spark in wire form: fields are matched by place, whatever their names.
 
-    Raises ArrowInvalid for a text that is not UTF-8, or a value that the type does not have.
+    Raises ArrowInvalid for text that is not UTF-8, or a value that the type does not have.
     """
     target = wire_type(kind)
     if values.type != target:
@@ -22,14 +22,14 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def for_spark(values: pa.Array) -> pa.Array:
-    """Values in wire form as Spark takes them from here: its times are numbers on the way."""
+    """Values in wire form as Spark gets them, with numbers for times."""
     return values.view(without_times(values.type))
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:
     """Raise ArrowInvalid for a number that only the wire form of an unsigned type has.
 
-    Each encoding would refuse others of them, and then a shard could not change its encoding.
+    The encodings would refuse different ones, and the shard's encoding could not be changed.
     """
     if kind.name in LARGEST:
         values.cast(SCALARS[kind.name].storage)
@@ -42,7 +42,7 @@ def _require_range(values: pa.Array, kind: Type) -> None:
 
 
 def without_times(data_type: pa.DataType) -> pa.DataType:
-    """The type with nanoseconds since midnight for times, which Spark neither groups nor casts."""
+    """The type with nanoseconds since midnight for times: Spark can't group or cast its own."""
     if pa.types.is_time(data_type):
         return pa.int64()
     if pa.types.is_struct(data_type):
@@ -53,7 +53,7 @@ def without_times(data_type: pa.DataType) -> pa.DataType:
 
 
 def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
-    """The type with a record's fields named by place."""
+    """The type with the fields of records named by place."""
     if pa.types.is_struct(data_type) and kind.children:
         pairs = zip(data_type, kind.children, strict=True)
         types = [_by_place(field.type, inner) for field, inner in pairs]

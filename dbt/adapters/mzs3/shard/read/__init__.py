@@ -1,1 +1,1 @@
-"""A shard's rows as of a time."""
+"""Reading a shard as of a time."""

@@ -1,4 +1,4 @@
-"""The rows of a shard, as of a time, in Spark."""
+"""The rows of a shard as of a time, as a DataFrame."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MOST_TASKS = 500
 
 @dataclass(frozen=True)
 class ShardLocation:
-    """Where a shard's files are, and how they are reached."""
+    """Where a shard's files are, and the connection to read and write them."""
 
     connection: AwsConnection
     location: S3Location
 
 
 class Comparison:
-    """That both encodings of what is read are compared; `values` counts them once it was read."""
+    """Counts the `values` that were compared in both encodings while rows were read."""
 
     _observed: Observation | None = None
 
@@ -66,11 +66,10 @@ def read_shard(
     names: Sequence[str] | None = None,
     comparison: Comparison | None = None,
 ) -> DataFrame:
-    """A shard's rows as of a time in ms since the epoch, or as of its last one.
+    """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are the columns that are fetched, of those that the shard had at that time; None is
-    all of them. Nothing has been read yet. With a `comparison`, both encodings are decoded and
-    compared. Raises ShardError, also for a time that can't be read.
+    `names` are columns that the shard had at that time, None for all. With a `comparison`, both
+    encodings are decoded and compared. Raises ShardError, also for a time that can't be read.
     """
     state = StateStore(s3_client(connection), location).existing().state
     moment = state.upper - 1 if as_of is None else as_of
@@ -108,7 +107,7 @@ def changes_in(
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
 
-    Of each file there is the first change, and then every so-manieth one.
+    Of each file the first change is read, and then every `every`-th one.
     """
     fields = [T.StructField(name, T.LongType()) for name in ("t", "d")]
     kinds = enumerate(wire_spark_type(column.kind) for column in columns)
@@ -132,9 +131,9 @@ def changes_in(
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:
-    """Which of at most `most` tasks reads each file, so that each has about as many bytes.
+    """The task, of at most `most`, that reads each file, so that each has about as many bytes.
 
-    Each file has a task of its own if there are no more of them.
+    With no more files than tasks, each file has a task of its own.
     """
     heap = [(0, task) for task in range(min(most, len(sizes)))]
     tasks = [0] * len(sizes)

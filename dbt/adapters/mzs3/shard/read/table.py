@@ -1,8 +1,8 @@
-"""A shard's rows as what a source's name stands for: a view of a table that a run has written.
+"""The table that a source's name stands for: a view of a table that a run has written.
 
-A table never changes once the view reads it. Each run writes one of its own, and then the view
-reads that, in one step. Queries that began before are at the older table, for how long nobody
-knows: it is marked as unused, and dropped by a run that finds a mark old enough.
+A table never changes once the view reads it. Each run writes a table of its own, and then points
+the view to it, in one step. Queries that began before still read the older table, for an unknown
+time: it is marked as unused, and dropped by a run that finds the mark old enough.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def write_source_table(
     empty: bool = False,
     if_missing: bool = False,
 ) -> int | None:
-    """`schema.identifier` has the shard's rows, or none of them if `empty`.
+    """Give `schema.identifier` the shard's rows, or no rows if `empty`.
 
-    With `if_missing` only where it is not there yet. How many values were compared, where the
-    source asks for that and rows were read. Raises ShardError or S3Error; it then has the rows
-    that it had before, and so it has after a run that was killed.
+    With `if_missing` only if it does not exist yet. Returns the number of compared values, if the
+    source asks for that and rows were read. Raises ShardError or S3Error; then, and after a run
+    that was killed, it has the rows that it had before.
     """
     comparison = Comparison() if source.validate and not empty else None
     try:
@@ -83,13 +83,12 @@ def write_empty_table(
     *,
     if_missing: bool = False,
 ) -> None:
-    """The source `schema.identifier` has no rows, and the columns of the shard.
+    """Give `schema.identifier` no rows, and the columns of the shard.
 
-    With `if_missing` it keeps the rows that it has, if it is there by then.
-
-    Where there is no shard yet, as in a new project of which `--empty` has not written it either,
-    it has those declared: `columns`, names and types in SQL. Raises S3Error, or ShardError: if
-    there are none, if one has no type, or where the name is another relation's.
+    With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
+    new project, it gets the declared `columns`, names and types in SQL. Raises S3Error, or
+    ShardError: if no columns are declared or one has no type, or where the name is another
+    relation's.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(
@@ -113,13 +112,13 @@ def write_empty_table(
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
-    """Whether the source was read before, or a relation of its name is there."""
+    """Whether the source was read before, or a relation of its name exists."""
     return read_properties(spark, _quoted(schema, identifier), PROPERTY) is not None
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A run that gives a source other rows, from before it looks at the shard.
+    """A run that replaces a source's rows, begun before it reads the shard.
 
     `table` is the one that it writes, `before` the one that the view has read until then.
     """
@@ -139,11 +138,11 @@ class _Run:
         return replace(run, before=run._table_of_view())
 
     def replace_rows(self, rows: DataFrame, keep_ms: int, *, if_missing: bool) -> None:
-        """The source has these rows, or after any failure those of before; makes the schema too.
+        """Give the source these rows, and make its schema; after a failure the old rows stay.
 
-        It keeps those of a run that began later, and with `if_missing` any that it has. A query
-        that has begun reads to its end what it began with, if that takes no longer than `keep_ms`.
-        Raises ShardError where the name is another relation's, and else what Spark raises.
+        Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
+        begun can go on with the rows that it began with for `keep_ms`. Raises ShardError where the
+        name is another relation's, and else what Spark raises.
         """
         self.spark.sql(f"create schema if not exists {quote_identifier(self.schema)}")
         self._drop_unused(keep_ms)
@@ -164,7 +163,7 @@ class _Run:
         return _quoted(self.schema, name)
 
     def _write(self, rows: DataFrame) -> None:
-        """The run's table has these rows; there is none if that fails."""
+        """Make the run's table with these rows, or no table after a failure."""
         table = self._quoted(self.table)
         try:
             # With its rows it would come into being after they are written, and a run that is
@@ -178,10 +177,10 @@ class _Run:
             raise
 
     def _point(self, *, if_missing: bool) -> str | None:
-        """The view reads the run's table, unless that yields; which it doesn't read, if any.
+        """Point the view to the run's table; returns the table that it does not read, if any.
 
-        It yields to the table of a run that began later, which has read what is newer. Clocks of
-        hosts differ: they are asked only of runs that went on at the same time.
+        That is the run's own if the view reads the table of a run that began later, and so has
+        newer rows. Clocks of hosts differ: they are compared only for runs at the same time.
         """
         if self._is_old(self.table):
             # It was taken for the table of a killed run, maybe.
@@ -205,7 +204,7 @@ class _Run:
         return now
 
     def _table_of_view(self) -> str | None:
-        """The table that the view reads, None if there is no view; ShardError for a stranger's."""
+        """The table that the view reads, None without one; ShardError if the view is not ours."""
         view = self._quoted(self.identifier)
         if read_properties(self.spark, view, PROPERTY) is None:
             return None
@@ -221,9 +220,9 @@ class _Run:
         return self.identifier.lower() + found[1]
 
     def _drop_unused(self, keep_ms: int) -> None:
-        """Tables are gone that the view has not read for so long, or that killed runs have left.
+        """Drop tables that were marked `keep_ms` ago, and mark those that killed runs have left.
 
-        Not those of runs that may still write them. Raises ShardError for a stranger's view.
+        Tables of runs that may still write are kept. Raises ShardError if the view is not ours.
         """
         current = self._table_of_view()
         tables = self.spark.sql(f"show tables in {quote_identifier(self.schema)}").collect()
@@ -238,7 +237,7 @@ class _Run:
                 self._mark(name)
 
     def _began_at(self, name: str) -> int | None:
-        """When the run began whose table this is, in ms since the epoch; None if it is none's."""
+        """When the run of a table began, in ms since the epoch; None for other tables."""
         found = re.fullmatch(re.escape(self.identifier.lower()) + _OF_A_RUN, name.lower())
         return int(found[1]) if found else None
 
@@ -246,7 +245,7 @@ class _Run:
         return (self._began_at(name) or 0) <= _now() - LONGEST_RUN_MS
 
     def _mark(self, name: str) -> None:
-        """From now on nobody begins to read the table; another run may have dropped it."""
+        """Mark a table that no query reads from now on; another run may have dropped it."""
         since = properties_sql(PROPERTY, {UNUSED: str(_now())})
         with contextlib.suppress(*SPARK_FAILURES):
             self.spark.sql(f"alter table {self._quoted(name)} set tblproperties {since}")

@@ -1,1 +1,1 @@
-"""Spark's side of a shard: its types, the wire form of rows, and what changed between two."""
+"""A shard's rows in Spark: the wire form, changes between rows, and parts."""

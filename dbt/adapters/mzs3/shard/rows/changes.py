@@ -1,4 +1,4 @@
-"""Rows that are counted: what a multiset of changes comes to."""
+"""Rows with a count `d` of how often they were added: a multiset, or changes of one."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def added(rows: DataFrame) -> DataFrame:
 
 
 def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
-    """What makes `rows` of the rows that the changes `before` come to: a multiset difference."""
+    """The changes from the rows that `before` adds up to, to `rows`: a multiset difference."""
     names = rows.columns
     taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
     return consolidated(added(rows).unionByName(taken), names)
 
 
 def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Each different row of the columns `names` once, with the sum of its `d`, which is not 0.
+    """Each distinct row of the columns `names`, with the sum of its `d`, unless that is 0.
 
     Rows are equal only if they are written alike: both zeros of a float are two values.
     """
@@ -50,9 +50,9 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def repeated(rows: DataFrame) -> DataFrame:
-    """Each row as often as its `d` says, without `d`; Spark holds some thousand copies of a row.
+    """Each row `d` times, without `d`; Spark holds some thousand copies of a row at a time.
 
-    Fails with what is wrong for a row that went more often than it came.
+    The query fails if a row was retracted more often than it was added.
     """
     negative = F.concat(
         F.lit("a row of the shard went more often than it came: its changes come to "),

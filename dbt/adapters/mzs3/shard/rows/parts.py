@@ -1,4 +1,4 @@
-"""Rows in the parts of a batch, each of which becomes a file or more, in an order."""
+"""Partitioning and sorting of rows for the files of a batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOUNDS = "_mz_bounds"
 
 
 def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
-    """From 1 to `most` parts for rows as large as those of the batches, none of them small."""
+    """A number of parts, at most `most`, for rows as large as those of the batches."""
     return max(1, min(most, rows // _rows_of_a_part(batches)))
 
 
@@ -37,10 +37,10 @@ def _rows_of_a_part(batches: Sequence[ShardBatch]) -> int:
 def parts_of_changes(
     changes: DataFrame, keys: Sequence[str], asked: int | None, batches: Sequence[ShardBatch]
 ) -> DataFrame:
-    """Changes `t`, `d`, c0, c1, … to the batches in parts; sorted by the keys and all columns.
+    """Changes `t`, `d`, c0, c1, … in parts, as of `in_parts`, sorted by the keys and all columns.
 
-    Without a number of parts, Spark counts the changes first. In one part, a row that went is
-    beside the one that came instead, if they differ in late columns; so what they share is
+    If no number of parts is asked for, Spark counts the changes first. A row that was retracted is
+    next to the one that replaced it, unless they differ in early columns; so what they share is
     compressed.
     """
     _, _, *columns = changes.columns
@@ -53,12 +53,11 @@ def parts_of_changes(
 
 
 def _in_counted_parts(changes: DataFrame, rows_of_a_part: int, most: int) -> DataFrame:
-    """As `in_parts`, in so many parts as there are times `rows_of_a_part` rows; `most` at most.
+    """As `in_parts`, with a part for each `rows_of_a_part` rows, at most `most`.
 
     The changes are counted and written by one query, and computed once, as both read the same
-    shuffle (with spark.sql.exchange.reuse off, twice). Were they held instead while they are
-    counted, Spark could lose some of them with an executor, and compute these anew beside those
-    that are left.
+    shuffle (with spark.sql.exchange.reuse off, twice). If they were cached while they are counted,
+    Spark could lose some with an executor, and recompute these beside those that are left.
     """
     keys = order_keys(changes.schema)
     # By all columns: a count alone would not need them, and its shuffle would be another one.
@@ -78,39 +77,36 @@ def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     return parts.sortWithinPartitions(*keys, *order_keys(rows.schema))
 
 
-def run_bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
-    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first.
+def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
+    """The rows in at most `parts` partitions, one after the other sorted by the keys.
 
-    A function of the sample's rows, whatever their order.
+    The part is the first column, as of `in_parts`. Rows of one key are in one part, in a total
+    order. `sample` has the keys of some rows, which decide where the parts begin; its order does
+    not matter.
     """
-    key = F.struct(*keys)
-    found = sample.agg(F.sort_array(F.collect_list(key)).alias(_BOUNDS))
+    names = rows.columns
+    part = _part_of(F.struct(*keys), 0, parts - 1)
+    bounds = F.broadcast(_bounds(sample, keys, parts))
+    spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *names)
+    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
+    return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
+
+
+def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
+    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first."""
+    found = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
     size = F.size(_BOUNDS).cast("bigint")
     if parts == 1:
         return found.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
-    places = F.sequence(F.lit(1), F.lit(parts - 1))
     cuts = F.transform(
-        places,
+        F.sequence(F.lit(1), F.lit(parts - 1)),
         lambda i: F.get(_BOUNDS, F.call_function("div", i * size, F.lit(parts)).cast("int")),
     )
     return found.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
 
 
-def sorted_runs(rows: DataFrame, keys: Sequence[str], bounds: DataFrame, parts: int) -> DataFrame:
-    """The rows in `parts` partitions, each a part of one run that is sorted by the keys.
-
-    The part is the first column, as of `in_parts`. Rows of one key are in one part; among them
-    the order is total too.
-    """
-    names = rows.columns
-    part = _part_of(F.struct(*keys), 0, parts - 1)
-    spread = rows.crossJoin(F.broadcast(bounds)).select(part.alias(PART_COLUMN), *names)
-    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
-    return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
-
-
 def _part_of(key: Column, low: int, high: int) -> Column:
-    """How many bounds are not above the key, which is from `low` to `high`: a binary search."""
+    """The number of bounds up to the key, which is from `low` to `high`, by binary search."""
     if low == high:
         return F.lit(low)
     middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Rows in the wire form, in which they cross between Spark and Python: into it, and back."""
+"""Rows converted to and from the wire form, in which they cross between Spark and Python."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ def wire_spark_type(kind: Type) -> T.DataType:
 def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
     """Canonical values, now of `data_type`, in wire form.
 
-    A text that is no UUID fails, and so does a number that an unsigned type does not have:
-    whatever `spark.sql.ansi.enabled` is, none is made NULL or another one. `name` is what users
-    call the column.
+    A text that is no UUID fails the query, and so does a number that an unsigned type does not
+    have, whatever `spark.sql.ansi.enabled` is. `name` is what users call the column.
     """
     if not kind.holds(("uuid", *LARGEST)):
         return column.cast(wire_spark_type(kind))
@@ -74,7 +73,7 @@ def _uuid_bytes(text: Column, name: str) -> Column:
 
 
 def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[str]) -> DataFrame:
-    """The columns, which `names` names in `rows`, in the types and under the names of users."""
+    """The columns, called `names` in `rows`, in the types and under the names of users."""
     return rows.select(
         *[
             _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(

@@ -1,1 +1,1 @@
-"""The state of a shard: what its columns were and are, which batches it has, who may change it."""
+"""The state of a shard: its schemas and batches, and the rules by which they change."""

@@ -1,4 +1,4 @@
-"""The state of a shard as the JSON document that S3 has of it."""
+"""The state of a shard as the JSON document in S3."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ FORMAT = 1
 
 
 def to_document(state: ShardState, writer: str) -> bytes:
-    """The state as JSON: the same bytes for the same state and writer.
-
-    `writer` is an id of the one write, by which it is known again.
-    """
+    """The state as JSON, the same bytes for the same state; `writer` is an id of the write."""
     document = {**vars(state), "format": FORMAT, "writer": writer, "upper": state.upper}
     text = json.dumps(document, default=_plain, indent=1, sort_keys=True, ensure_ascii=False)
     return text.encode() + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as mappings of their fields; the type of a column is its `type`."""
+    """A dataclass as a mapping of its fields; the `kind` of a column is its `type`."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Type):
@@ -74,7 +71,7 @@ def _batch(found: Mapping[str, Any]) -> ShardBatch:
         int(found["lower"]),
         int(found["upper"]),
         int(found["schema"]),
-        str(found["encoding"]),
+        found["encoding"],
         tuple(map(_file, found["files"])),
         int(found["additions"]),
         int(found["retractions"]),

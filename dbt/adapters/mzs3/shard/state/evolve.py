@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, get_args
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.shard.executor.batch.read import widened_datum
+from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.spark_types import (
     ddl_of,
     differing_fields,
@@ -19,6 +21,7 @@ from dbt.adapters.mzs3.shard.state.spark_types import (
     kind_of,
 )
 from dbt.adapters.mzs3.shard.types.kind import Column, Type, is_wider
+from dbt.adapters.mzs3.shard.types.storage import wire_type
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 POLICIES: tuple[OnSchemaChange, ...] = get_args(OnSchemaChange)
@@ -34,10 +37,7 @@ class ModelColumn:
 
 
 def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
-    """The columns of a query without problems, in the types of shards.
-
-    `types` has those that users have chosen, by `folded` names.
-    """
+    """The columns of a query in the types of shards; `types` has chosen ones by folded names."""
     return [
         ModelColumn(
             field.name,
@@ -60,10 +60,10 @@ def evolved(
 ) -> tuple[Column, ...]:
     """The columns of the shard from now on; the same ones if nothing has changed.
 
-    A column keeps its tag under another name or a wider type. A new one has a tag of its own,
-    from `next_tag` on, also where a dropped one had its name. `renames` has new names by old ones;
-    one that was carried out before is nothing new. `defaults` has messages `Datum` by names.
-    Raises ConfigError with everything that the policy or the types do not allow.
+    A column keeps its tag under another name or a wider type. A new one has a tag of its own, from
+    `next_tag` on, also where a dropped one had its name. `renames` has new names by old ones, and
+    may have those of earlier runs. `defaults` has messages `Datum` by names. Raises ConfigError
+    with everything that the policy or the types do not allow.
     """
     problems: list[str] = []
     found = {folded(column.name): column for column in given}
@@ -154,8 +154,14 @@ def _widened(
             "on_schema_change to append_new_columns, which takes the wider type over"
         )
         return column
-    default = widened_datum(column.default, column.kind, kind)
+    default = column.default and _widened_datum(column.default, column.kind, kind)
     return replace(column, kind=kind, spark=spark, default=default)
+
+
+def _widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
+    """The message `Datum` of the same value of a wider type."""
+    value = values_of_datums(pa.array([message]), kind).cast(wire_type(target))
+    return bytes(datums(value, target)[0].as_py())
 
 
 def _without_dropped(

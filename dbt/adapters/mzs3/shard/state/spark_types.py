@@ -1,4 +1,4 @@
-"""Spark's types: as types of shards, in DDL, and which of two holds the values of both."""
+"""Spark's types: as types of shards, as DDL, and the common type of two."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def kind_of(data_type: T.DataType) -> Type:
 
 
 def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:
-    """The types inside of a type, each with the step of a path that leads to it."""
+    """The types inside of a type, each with its step in a path, such as `[]` or `.name`."""
     if isinstance(data_type, T.ArrayType):
         return [("[]", data_type.elementType)]
     if isinstance(data_type, T.MapType):
@@ -67,10 +67,9 @@ def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:
 
 
 def ddl_of(data_type: T.DataType) -> str:
-    """The type in DDL: what values are cast to when they are read; texts are plain strings.
+    """The type in DDL, as `DataType.fromDDL` reads it back; texts are plain strings.
 
-    `DataType.fromDDL` reads it back. `simpleString` is not always DDL: names of fields are as
-    they are there, not quoted.
+    `simpleString` is no such DDL: it does not quote the names of fields.
     """
     if isinstance(data_type, T.StructType):
         fields = (f"{quote_identifier(f.name)}:{ddl_of(f.dataType)}" for f in data_type.fields)
@@ -82,7 +81,7 @@ def ddl_of(data_type: T.DataType) -> str:
 
 
 def fits(data_type: T.DataType, kind: Type) -> bool:
-    """Whether values of a Spark type may be taken for the type's.
+    """Whether values of a Spark type can be taken for those of the type.
 
     A UUID is a text or bytes, an unsigned number a whole number. Ranges, PostgreSQL's arrays and
     the like are structs of their parts, in order, a vector is an array.
@@ -105,9 +104,9 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
 
 
 def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """The type that has every value of both, with the first one's names of fields, or None.
+    """The Spark type that has every value of both, with the first one's names of fields, or None.
 
-    Fields are taken by place: their names are for `differing_fields` to compare.
+    Fields are matched by place; `differing_fields` compares their names.
     """
     if one == other:
         return one
@@ -135,9 +134,9 @@ def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
 def differing_fields(
     path: str, one: T.DataType, other: T.DataType, kind: Type
 ) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-    """Where structs at any depth name their fields differently: path, names of each.
+    """The path, and both lists of names, of each struct whose fields are named differently.
 
-    Letters' case is all the same. The parts of a type such as `range` go by place alone.
+    Case does not matter. Only records have names: parts of a range, for example, go by place.
     """
     names, others = ([step[1:] for step, _ in parts_of(found)] for found in (one, other))
     if kind.name == "record" and list(map(str.lower, names)) != list(map(str.lower, others)):

@@ -1,4 +1,4 @@
-"""What a shard is at one moment, and the changes that keep it one."""
+"""The state of a shard at one moment, and the changes that keep it valid."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
 from dbt.adapters.mzs3.shard.types.kind import Column
 from dbt.adapters.mzs3.text import shown_at
 
@@ -17,7 +18,7 @@ RECENT = 100
 class Schema:
     """Columns in the order of users' tables, in force from the time `since` on.
 
-    No two have one name or one tag, whatever the case of letters; else ValueError.
+    Raises ValueError if two have one name, whatever its case, or one tag.
     """
 
     id: int
@@ -33,7 +34,7 @@ class Schema:
             raise ValueError(f"schema {self.id} has several columns of one tag")
 
     def named(self, names: Sequence[str]) -> tuple[tuple[Column, ...], list[str]]:
-        """The columns that the names mean to Spark, in any case of letters; names of no column."""
+        """The columns that Spark finds under the names, and the names of none."""
         columns = {folded(column.name): column for column in reversed(self.columns)}
         found = tuple(columns[folded(name)] for name in names if folded(name) in columns)
         return found, [name for name in names if folded(name) not in columns]
@@ -44,9 +45,9 @@ class ShardState:
     """Schemas by age, the last one in force; batches by time, without gaps, from 0 to `upper`.
 
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
-    are free. `retired` has the files of batches that were compacted, until they are removed;
-    `sweeps` counts how often files were, `writes` how often the state was written. `recent` are
-    the ids of the last RECENT writes. Valid by construction, else ValueError.
+    are free. `retired` has the files of compacted batches, until they are removed. `sweeps` counts
+    removals, `writes` the writes of the state, of which `recent` has the ids of the last RECENT.
+    Raises ValueError if it is not valid.
     """
 
     schemas: tuple[Schema, ...]
@@ -95,10 +96,7 @@ class ShardState:
 
     @property
     def first_moment(self) -> int:
-        """The first time that can be read.
-
-        Of a shard whose first runs had no rows it is not known when they were.
-        """
+        """The first time that can be read, or 0 where the first runs had no rows."""
         first = self.batches[0].moment if self.batches and self.batches[0].files else 0
         return max(self.since, first)
 
@@ -128,10 +126,7 @@ class ShardState:
         return tuple(batch for batch in self.batches if batch.moment <= moment)
 
     def with_columns(self, columns: Sequence[Column], since: int) -> ShardState:
-        """The same shard with these columns from a time on; itself if it has them.
-
-        What is written at that time is the first to have them; it is not before `upper`.
-        """
+        """The shard with these columns from a time on, or `upper` if that is later."""
         if tuple(columns) == self.schema.columns:
             return self
         schema = Schema(self.schema.id + 1, max(since, self.upper), tuple(columns))
@@ -156,11 +151,11 @@ class ShardState:
     def compacted(
         self, old: Sequence[ShardBatch], new: ShardBatch, since: int, now: int = 0
     ) -> ShardState:
-        """The shard with one batch for the oldest ones, to be read from `since` on.
+        """The shard with `new` in the place of its oldest batches, to be read from `since` on.
 
-        Runs in which nothing changed may have moved the end of the last of them meanwhile; these
-        times then have a batch without files. Files of the old ones are retired from `now` on, in
-        ms since the epoch. Raises ShardError if the old ones are not the shard's first any more.
+        If the last of these has grown by times without changes, those become a batch without
+        files. Files of the old batches are retired at `now`, in ms since the epoch. Raises
+        ShardError if the old batches are no longer the shard's first.
         """
         found = self.batches[: len(old)]
         later = _moved_end(tuple(old), found)
@@ -182,14 +177,14 @@ class ShardState:
         )
 
     def written_after(self, before: ShardState | None, writer: str) -> ShardState:
-        """The shard as a write of this id leaves it, in the place of what was there before."""
+        """The state that the write of this id leaves in the place of `before`."""
         writes, recent = (before.writes, before.recent) if before is not None else (0, ())
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
     def was_written(self, writer: str, number: int) -> bool | None:
-        """Whether the write of this id, which would be of this number, came before this state.
+        """Whether the write of this id and number is part of the state's history.
 
-        None where that can't be told: too many others have come since.
+        None if too many others have been since to know.
         """
         if writer in self.recent:
             return True
@@ -198,8 +193,8 @@ class ShardState:
     def swept(self, names: Collection[str]) -> ShardState:
         """The shard before files of these names are removed.
 
-        It is another state than before in any case, so that a run that has read the one before
-        can't make a file of these names part of the shard.
+        It always differs from the state before, so that a run that has read that one can't commit
+        a file of these names.
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
@@ -208,7 +203,7 @@ class ShardState:
 def _moved_end(
     old: tuple[ShardBatch, ...], found: tuple[ShardBatch, ...]
 ) -> tuple[ShardBatch, ...]:
-    """The times that were added to the last of the old batches, as a batch; none if none were."""
+    """The times by which the last of the old batches has grown, as a batch, if it has."""
     if not old or len(found) < len(old) or found[:-1] != old[:-1]:
         return ()
     last, now = old[-1], found[-1]
@@ -234,10 +229,7 @@ class BatchFile:
 
 @dataclass(frozen=True)
 class Retired:
-    """A file that no batch has any more since `at`, in ms since the epoch.
-
-    Whoever read the shard's state before that may still read the file.
-    """
+    """A file that no batch has since `at`, in ms since the epoch; readers may still use it."""
 
     name: str
     at: int
@@ -247,16 +239,16 @@ class Retired:
 class ShardBatch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
-    They are of the last of these times, each of them: who reads as of an earlier one does not
-    need the batch. One without files is of times at which nothing changed. `schema` is the id of
-    the one that it was written with. `additions` and `retractions` are rows with d > 0 and d < 0.
-    `sort_by` has the tags of the columns by which its rows are sorted, from file to file.
+    Each of them is of the last of these times: readers as of an earlier one don't need the batch.
+    Without files, nothing changed. `schema` is the id of the schema in which it is written.
+    `additions` and `retractions` are rows with d > 0 and d < 0. `sort_by` has the tags of the
+    columns by which rows are sorted across its files.
     """
 
     lower: int
     upper: int
     schema: int
-    encoding: str
+    encoding: Encoding
     files: tuple[BatchFile, ...] = ()
     additions: int = 0
     retractions: int = 0
@@ -273,10 +265,10 @@ class ShardBatch:
 
     @property
     def rows(self) -> int:
-        """How many changes it holds."""
+        """The number of its changes."""
         return sum(file.rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """The sizes of its files together."""
+        """The size of its files together."""
         return sum(file.size for file in self.files)

@@ -1,4 +1,4 @@
-"""The one object that says what a shard is, changed by compare-and-set."""
+"""The object that holds a shard's state, changed by compare-and-set."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
 
 @dataclass(frozen=True)
 class Read:
-    """A state as it was read, and the ETag of the object that held it."""
+    """A state as it was read, and the ETag of its object."""
 
     state: ShardState
     etag: str
@@ -57,19 +57,19 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write had no answer, or none that says whether it came through; it still may.
+    """A write had no answer, or none that tells whether it took effect; it still may.
 
-    Its text does not say what to do: that is for who knows what was written.
+    The text does not say what to do, which depends on what was written.
     """
 
 
 class StateStore:
     """Reads the state of the shard at a location, and changes it by compare-and-set.
 
-    Of writers that have read the same state, one comes through; the others get LostRaceError.
-    Every method raises S3Error where S3 refuses; those that write UnknownWriteError, which is
-    one, where it is not known whether they did. `clock` is S3's time when it last answered, in ms
-    since the epoch, or None.
+    Of writers that have read the same state, one succeeds; the others get LostRaceError. Every
+    method raises S3Error where S3 refuses; those that write raise UnknownWriteError, which is one,
+    where the outcome is unknown. `clock` is S3's time at its last answer, in ms since the epoch,
+    or None.
     """
 
     def __init__(self, client: S3Client, location: S3Location) -> None:
@@ -82,7 +82,7 @@ class StateStore:
         return self._prefix.uri + STATE
 
     def read(self) -> Read | None:
-        """The state, or None where there is no shard; ShardError if the object is none."""
+        """The state, or None where there is no shard; ShardError if the object is no state."""
         bucket, key = self._prefix.location.bucket, self._prefix.key(STATE)
         try:
             found = self._prefix.client.get_object(Bucket=bucket, Key=key)
@@ -103,7 +103,7 @@ class StateStore:
             ) from error
 
     def existing(self) -> Read:
-        """The state; NoShardError where there is no shard, ShardError if the object is none."""
+        """As `read`, but raises NoShardError where there is no shard."""
         found = self.read()
         if found is None:
             raise NoShardError(
@@ -113,10 +113,7 @@ class StateStore:
         return found
 
     def require_conditions(self) -> None:
-        """Raises ShardError where the store does not heed the conditions of writes.
-
-        Nothing but a first look in a process asks the store.
-        """
+        """Raises ShardError if the store ignores conditions of writes; asked once a process."""
         heeds = store_conditions(self._prefix)
         if not (heeds.creates and heeds.replaces):
             raise ShardError(
@@ -126,10 +123,7 @@ class StateStore:
             )
 
     def create(self, state: ShardState) -> Read:
-        """Write the first state; raises LostRaceError if there is one already.
-
-        Raises ShardError as `require_conditions` does.
-        """
+        """Write the first state, under `require_conditions`; LostRaceError if there is one."""
         self.require_conditions()
         return self._write(None, state, {"IfNoneMatch": "*"})
 
@@ -138,9 +132,9 @@ class StateStore:
         return self._write(before.state, state, {"IfMatch": before.etag})
 
     def change(self, change: Callable[[ShardState], ShardState]) -> Read:
-        """Have `change` applied to the state as it is, again after each race that was lost.
+        """Write what `change` makes of the state, unless it is the same; again after a lost race.
 
-        What `change` raises ends it. A state that is not changed is not written.
+        What `change` raises is passed on.
         """
         for attempt in range(ATTEMPTS):
             before = self.existing()
@@ -170,8 +164,7 @@ class StateStore:
     def _after_failure(
         self, exc: Exception, writer: str, number: int, condition: Mapping[str, str]
     ) -> Read:
-        """The state, if it was written nevertheless: an answer that is lost is asked for again,
-        and then our own write may be in its way, or be what others have gone on from."""
+        """The state, if it was written nevertheless; else what the failure means, as an error."""
         lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
         if not lost and _is_refusal(exc):
@@ -205,7 +198,7 @@ def _is_conflict_after_retry(exc: Exception) -> bool:
 
 
 def _is_refusal(exc: Exception) -> bool:
-    """Whether S3 said no, and to the first request: an earlier one may have come through."""
+    """Whether S3 refused the first request: of retries, an earlier one may have succeeded."""
     if not isinstance(exc, ClientError):
         return isinstance(exc, RoleError) or error_code(exc) in REFUSED_CODES  # not sent at all
     answer: Mapping[str, Any] = exc.response.get("ResponseMetadata", {})
@@ -215,6 +208,6 @@ def _is_refusal(exc: Exception) -> bool:
 
 
 def pause(attempt: int) -> None:
-    """Wait before a race is run again: longer each time, and not as long as others do."""
+    """Wait before an attempt is repeated: longer each time, and for a random time."""
     longest = min(0.05 * 2.0**attempt, _LONGEST_WAIT_S)
     Event().wait(random.random() * longest)  # noqa: S311

@@ -1,4 +1,4 @@
-"""The columns of a shard, and what they hold: the table of types, and types inside of types."""
+"""Columns of shards and their types."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ DIGITS = 38  # of a numeric at most, before and after the point together
 
 @dataclass(frozen=True)
 class Scalar:
-    """A type without types inside: its Arrow types, and its field in the message `Datum`.
-
-    Values cross between Spark and Python as `wire`, and are in files as `storage`.
-    (Materialize's design "Self Describing Persist Batches", section Columnar Encodings.)
-    """
+    """A type without types inside: in Arrow, on the wire and in files, and in a `Datum`."""
 
     wire: pa.DataType
     storage: pa.DataType
@@ -28,6 +24,7 @@ INTERVAL_PARTS = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micr
 # Large enough for 64 bits without a sign.
 _UNSIGNED = pa.decimal128(20, 0)
 
+# (Materialize's design "Self Describing Persist Batches", section Columnar Encodings.)
 SCALARS: Mapping[str, Scalar] = {
     "boolean": Scalar(pa.bool_(), pa.bool_(), "bool"),
     "tinyint": Scalar(pa.int8(), pa.int8(), "int32"),
@@ -75,7 +72,7 @@ CONTAINERS = (*LISTS, "map", *RECORDS)
 
 @dataclass(frozen=True)
 class Type:
-    """A name of the table of types, and what is inside: valid by construction, else ValueError.
+    """A name of the table of types, and the types inside; raises ValueError if it is not valid.
 
     `children`: of a list its element, of a map its key and value, of a record its fields in order,
     which have no names here. `precision` and `scale` are those of a numeric, in decimal digits.
@@ -109,7 +106,7 @@ class Type:
         return f"{self.name}<{', '.join(map(str, self.children))}>"
 
     def holds(self, names: Container[str]) -> bool:
-        """Whether its name, or that of a type inside of it, is one of these."""
+        """Whether its name, or that of a type inside, is one of these."""
         return self.name in names or any(child.holds(names) for child in self.children)
 
     def as_json(self) -> Any:
@@ -136,7 +133,7 @@ def type_from_json(value: Any) -> Type:
 
 
 def _children_of(name: str) -> int | None:
-    """How many types are inside; None for a record, which has any number."""
+    """The number of types inside; None for a record, which has any."""
     if name in RECORDS:
         fields = RECORDS[name]
         return None if fields is None else len(fields)
@@ -152,7 +149,7 @@ MZ_ACL_ITEM = Type("mz_acl_item", (TEXT, TEXT, UINT8))
 
 
 def list_of(element: Type) -> Type:
-    """Lists, of which all have as many dimensions as the type says."""
+    """Lists, all with as many dimensions as the type says."""
     return Type("list", (element,))
 
 
@@ -190,7 +187,7 @@ _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 19}
 
 
 def is_wider(target: Type, kind: Type) -> bool:
-    """Whether every value of `kind` is one of `target` too, and exactly so; also of itself.
+    """Whether `target` has every value of `kind`, exactly; each type is wider than itself.
 
     A nested type is wider if the types inside are; keys of maps stay what they are.
     """

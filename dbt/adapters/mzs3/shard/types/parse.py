@@ -57,7 +57,7 @@ def _type_at(text: str, place: int) -> tuple[Type, int]:
 
 
 def _types_inside(text: str, place: int) -> tuple[list[Type], int]:
-    """The types between angle brackets, of which the first is to be there; where they end."""
+    """The types in angle brackets that begin there, and where they end."""
     mark = re.compile(r"\s*<").match(text, place)
     if mark is None:
         raise ValueError(f"lacks a <, in {text!r}")

@@ -1,4 +1,4 @@
-"""Types as Arrow has them: in files, with extension names, and on the wire."""
+"""The Arrow types of a type, in files and on the wire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXTENSION_KEY = b"ARROW:extension:name"
 
 
 def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
-    """The field of a file: what is stored, under its extension name, nested fields included."""
+    """The field of a file, under its extension name, as are the fields inside."""
     metadata = {EXTENSION_KEY: extension_name(kind).encode()}
     return pa.field(name, storage_type(kind), nullable=nullable, metadata=metadata)
 

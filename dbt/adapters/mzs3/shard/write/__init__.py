@@ -1,1 +1,1 @@
-"""A run of a model: what changed is uploaded, and then part of the shard."""
+"""A run of a model: its changes are uploaded, and then committed to the shard."""

@@ -1,4 +1,4 @@
-"""One batch of a shard: its files uploaded, visible, and named by the state, or nothing left."""
+"""Writing and committing one batch of a shard; a failure leaves no file and no upload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from dbt.adapters.mzs3.shard.config.options import MAX_FILE_SIZE, MAX_IN_MEMORY,
 from dbt.adapters.mzs3.shard.executor.batch.write import (
     BatchLayout,
     BatchSpec,
-    Encoding,
     TaggedColumn,
 )
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
@@ -43,45 +42,36 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 BATCHES = "batches/"
 
 
-def batch_spec(
+def write_batch(
     shard: ShardLocation,
+    prefix: Prefix,
+    batch: ShardBatch,
     columns: Sequence[Column],
-    encoding: Encoding,
-    moment: int,
+    changes: Callable[[], DataFrame],
+    doing: str,
+    cancelled: threading.Event | None,
     *,
     max_file_size: int = MAX_FILE_SIZE,
     part_size: int = PART_SIZE,
     max_bytes_in_memory: int = MAX_IN_MEMORY,
-) -> WriteSpec:
-    """For rows `t`, `d`, c0, c1, … of these columns; in a folder that no other batch has."""
+) -> ShardBatch:
+    """The batch with the files of its changes, which are objects that no state names yet.
+
+    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, which
+    begins with `doing`; then nothing is left in the batch's folder, or the error says what is.
+    """
     tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
     names = tuple(column.name for column in columns)
-    folder = f"{BATCHES}{moment}-{uuid.uuid4().hex[:12]}/"
-    return WriteSpec(
+    spec = WriteSpec(
         connection=shard.connection,
         bucket=shard.location.bucket,
-        prefix=shard.location.key(folder),
+        prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
-        format=BatchSpec(BatchLayout(tagged, encoding), names),
+        format=BatchSpec(BatchLayout(tagged, batch.encoding), names),
         max_file_size=max_file_size,
         part_size=part_size,
         max_bytes_in_memory=max_bytes_in_memory,
     )
-
-
-def write_batch(
-    prefix: Prefix,
-    spec: WriteSpec,
-    batch: ShardBatch,
-    changes: Callable[[], DataFrame],
-    doing: str,
-    cancelled: threading.Event | None,
-) -> ShardBatch:
-    """The batch with the files of its changes, which are objects that no state names yet.
-
-    `changes` are `t`, `d`, c0, c1, … in parts, as `in_parts` makes them. Raises ShardError with
-    what `doing` failed of; then nothing is left in the batch's folder, or the error says what is.
-    """
     files: Sequence[PendingFile] | None = ()
     try:
         parts = changes()
@@ -109,7 +99,7 @@ def _stop_if(cancelled: threading.Event | None) -> None:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """Open uploads of a batch's files, and how many rows they add and take away."""
+    """Open uploads of a batch's files, and the numbers of rows that they add and retract."""
 
     files: tuple[PendingFile, ...]
     additions: int
@@ -117,10 +107,10 @@ class Uploaded:
 
 
 def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
-    """The files of changes in parts; no file where there is no change.
+    """Upload the files of partitioned changes; no file where there is no change.
 
-    Where rows were computed anew while others were written, all is uploaded once more. Raises
-    what Spark raises, and ShardError.
+    All is uploaded once more if rows were recomputed meanwhile. Raises what Spark raises, and
+    ShardError.
     """
     ship_executor_code()
     for _ in range(2):
@@ -143,7 +133,7 @@ def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
 
 
 def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
-    """Completes every upload; raises ShardError if one can't be, others may be objects then."""
+    """Complete every upload; raises ShardError if one fails, while others may succeed."""
 
     def one(file: PendingFile) -> BatchFile:
         if complete(prefix, file) is None:
@@ -168,7 +158,7 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
 
 
 def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -> str | None:
-    """Aborts the uploads of a batch, and removes the objects that they became; what may be left.
+    """Abort a batch's uploads and remove the objects that they became; None, or what may be left.
 
     `folder` is the prefix of the batch's keys. `files` is None while only tasks know of uploads.
     """
@@ -183,7 +173,7 @@ def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -
 
 
 def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
-    """Aborts what tasks have open, until none opens more; None, or what may be left."""
+    """Abort what tasks have open, until none opens more; None, or what may be left."""
     below = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
     try:
         with proof_of_writing(below) as probe:
@@ -198,12 +188,12 @@ def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
 
 @contextmanager
 def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
-    """Put around the write that makes these files part of the shard: ends well if they are.
+    """Put around the write that commits these files; ends normally if they are committed.
 
-    A write whose answer is lost may have come through, and others may have changed the state
-    since. What the block raises is passed on if the files are not part of the shard, or that
-    can't be told. They are then removed, as far as S3 lets us, if they are surely not; but not
-    after an UnknownWriteError: what is on its way may name them yet.
+    A write whose answer was lost may have succeeded, and others may have changed the state since.
+    Errors are passed on if the files are not committed, or that is unknown. Files that are surely
+    not committed are removed, but not after an UnknownWriteError: a write on its way may name
+    them.
     """
     try:
         yield
@@ -217,7 +207,7 @@ def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) ->
 
 
 def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
-    """Remove objects as far as S3 lets us; those that may still be there."""
+    """Remove objects as far as S3 allows; those that may still be there."""
 
     def one(key: str) -> str | None:
         with contextlib.suppress(*AwsFailure):
@@ -229,7 +219,7 @@ def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
 
 
 def _has(store: StateStore, files: Sequence[BatchFile]) -> bool | None:
-    """None where it can't be told."""
+    """Whether the files are, or were, part of the shard; None if that is unknown."""
     if not files:
         return None
     try:

@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.shard.state.store import (
     UnknownWriteError,
     pause,
 )
-from dbt.adapters.mzs3.shard.write.batch import batch_spec, committing, write_batch
+from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
 from dbt.adapters.mzs3.shard.write.model_rows import (
     checked_frame,
     default_datums,
@@ -73,19 +73,18 @@ def persist_shard(
     cancelled: threading.Event | None = None,
     tell: EventSink = ignore_event,
 ) -> PersistResult:
-    """One batch more in the shard: what makes its rows those of `query`, or all of them as new.
+    """Append a batch to the shard: what turns its rows into those of `query`, or all of them.
 
-    The changes are of the time `as_of`, in ms since the epoch, or the first one after the shard's
-    last. Another run that writes at the same time makes this one begin again; after some such
-    races it fails. `tell` hears of what a user should look into. Raises an Mzs3Error; the shard is
-    then what it was, unless it is an UnknownWriteError.
+    The changes have the time `as_of`, in ms since the epoch, or the first one after the shard's
+    last. After a lost race with another run all begins again, a few times. `tell` gets warnings.
+    Raises an Mzs3Error; the shard is then what it was, unless it is an UnknownWriteError.
     """
     parsed = parse_shard_options(node, options, connections)
     problems = Problems(node)
     frame = location = None
     with problems.gathered():
         frame = checked_frame(spark, node, query)
-        problems.found += [why for _, why in type_problems(frame.schema, parsed.column_types)]
+        problems.found += type_problems(frame.schema, parsed.column_types).values()
     with problems.gathered():
         location = resolve_location(spark, node, parsed.location, as_of)
     if frame is None or location is None:
@@ -153,13 +152,10 @@ class _Run:
         )
 
     def _state(self, before: Read | None) -> ShardState:
-        """The shard as it is, with the columns that it has from this run on.
-
-        Raises ConfigError with all that is wrong with the options that name columns.
-        """
+        """The shard with its columns from this run on; ConfigError with all wrong options."""
         options, schema = self.options, self.frame.schema
         given = given_columns(schema, options.column_types)
-        wrong = dict(type_problems(schema, options.column_types))
+        wrong = type_problems(schema, options.column_types)
         problems = Problems(self.node, wrong.values())
         usable = {n: sql for n, sql in options.column_defaults.items() if folded(n) not in wrong}
         defaults: dict[str, bytes] = {}
@@ -186,24 +182,23 @@ class _Run:
         return state if before is None else state.with_columns(columns, self.as_of)
 
     def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
-        """What changed, in files that no state names yet."""
+        """The changes, in files that no state names yet."""
         options = self.options
-        spec = batch_spec(
+        return write_batch(
             self.shard,
+            prefix,
+            ShardBatch(state.upper, moment + 1, state.schema.id, options.encoding),
             state.schema.columns,
-            options.encoding,
-            moment,
+            partial(self._parts, state, moment),
+            f"{self.node}: writing to {prefix.uri}",
+            self.cancelled,
             max_file_size=options.max_file_size,
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
         )
-        batch = ShardBatch(state.upper, moment + 1, state.schema.id, options.encoding)
-        doing = f"{self.node}: writing to {prefix.uri}"
-        changes = partial(self._parts, state, moment)
-        return write_batch(prefix, spec, batch, changes, doing, self.cancelled)
 
     def _parts(self, state: ShardState, moment: int) -> DataFrame:
-        """What changed, in the parts that become files."""
+        """The changes, partitioned as files are."""
         columns, parts = state.schema.columns, self.options.parts
         sorted_by, _ = state.schema.named(self.options.sort_by)
         keys = [f"c{columns.index(column)}" for column in sorted_by]
@@ -217,7 +212,7 @@ class _Run:
         return sorted_inside(new, keys) if keys else new
 
     def _tell_if_cancelled(self, batch: ShardBatch) -> None:
-        """To call of a batch that is in the shard: dbt calls the model cancelled nevertheless."""
+        """Warn of a committed batch, as dbt reports a cancelled model nevertheless."""
         if self.cancelled is None or not self.cancelled.is_set():
             return
         changes = counted(batch.additions + batch.retractions, "change")
@@ -233,7 +228,7 @@ class _Run:
 
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
-    """What is odd about the time of a run, or of the shard's last batch; None if nothing is.
+    """A warning if this host's clock, or that of the last batch's host, is ahead of S3's; or None.
 
     All in ms since the epoch; `upper` is the first time that the shard has not reached.
     """

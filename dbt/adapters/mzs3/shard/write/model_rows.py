@@ -1,8 +1,8 @@
-"""A model's rows as a shard takes them: its columns in wire form, or what changed of them."""
+"""A model's query and its options, checked, and its rows in wire form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,10 +41,7 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
 def default_datums(
     spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ModelColumn]
 ) -> dict[str, bytes]:
-    """The values of SQL expressions in the types of the columns they are for, as `Datum`s.
-
-    Raises ConfigError with every expression that fails, or is for no column of the model.
-    """
+    """The values of SQL expressions as `Datum`s; raises ConfigError with all that fail."""
     columns = {folded(column.name): column for column in given}
     found: dict[str, bytes] = {}
     problems: list[str] = []
@@ -76,7 +73,7 @@ def _datum(spark: SparkSession, expression: str, column: ModelColumn) -> bytes:
 
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
-    """The query's rows, in columns that a shard can have; else ConfigError, or Spark's failure."""
+    """The query's rows, in columns that a shard can have; raises ConfigError or SparkJobError."""
     try:
         frame = spark.sql(query)
         schema = frame.schema
@@ -94,18 +91,18 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     return frame
 
 
-def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
-    """Names in `column_types` and what is wrong with them."""
+def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
+    """What is wrong with names in `column_types`, by these names."""
     found = {folded(field.name): field.dataType for field in schema.fields}
+    problems = {}
     for name, kind in types.items():
         if name not in found:
-            yield (
-                name,
-                f"column_types has {name}, which the query lacks; it has {', '.join(found)}",
+            problems[name] = (
+                f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
             )
         elif not fits(found[name], kind):
-            yield (
-                name,
+            problems[name] = (
                 f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
-                "be taken for it; cast them, or correct the type",
+                "be taken for it; cast them, or correct the type"
             )
+    return problems

@@ -1,1 +1,1 @@
-"""Files of a batch: written, and read again."""
+"""The files of a batch."""

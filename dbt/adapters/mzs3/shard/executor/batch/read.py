@@ -1,4 +1,4 @@
-"""Columns of a batch's file, and nothing else of it."""
+"""Reading columns of a batch's files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
 from dbt.adapters.mzs3.shard.executor.wire import for_spark
 from dbt.adapters.mzs3.shard.types.kind import Column, Type
@@ -52,19 +51,19 @@ _CHANGED = frozenset({"PreconditionFailed", "412"})
 
 
 class BatchError(ValueError):
-    """A file can't be read as a batch; the text says why, not which file."""
+    """A file can't be read as a batch; the text says why, but does not name the file."""
 
 
 def read_batch(
     source: Any, wanted: Sequence[Column], *, validate: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """`t`, `d` and the wanted columns in wire form, named by tag; rows in the file's order.
+    """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
-    `source` is a file that can be read anywhere. Only the structured columns that are wanted are
-    read, if they are of a version that is trusted; else they are decoded from messages. With
-    `validate`, all columns of a file that has both are read from both and compared, and a last
-    column COMPARED has for each row how many of its values were. Holds what is wanted of one row
-    group, as it is in the file, and some rows. Raises BatchError.
+    `source` is a seekable file. Structured columns are read if their version is trusted, and only
+    the wanted ones; else rows are decoded from messages. With `validate`, all columns of a file
+    that has both encodings are read from both and compared, and a last column COMPARED has the
+    number of compared values of each row. Memory holds what is wanted of one row group, as it is
+    in the file, and some rows. Raises BatchError.
     """
     try:
         with _opened(source) as file:
@@ -78,7 +77,7 @@ def read_batch(
 
 
 def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """The file; what it fetches ahead, all that is wanted of the row groups read, it keeps."""
+    """The file, which keeps what it prefetches: all that is wanted of the row groups read."""
     return pq.ParquetFile(
         source, metadata=metadata, pre_buffer=True, page_checksum_verification=True
     )
@@ -175,7 +174,7 @@ class _Reader:
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self._errors_of(want.tag):
             if want.tag in found:
-                return widened(found[want.tag], want.kind)
+                return found[want.tag].cast(wire_type(want.kind))
             one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
@@ -189,13 +188,13 @@ class _Reader:
             raise BatchError(text) from error
 
     def _shown(self, tag: int) -> str:
-        """The column as its users know it; one that is not asked for has a tag alone."""
+        """The column as its users know it, or its tag where it is only compared."""
         names = [want.name for want in self._wanted if want.tag == tag and want.name]
         return f"column {names[0]} (tag {tag})" if names else f"the column with tag {tag}"
 
 
 def _is_known(field: pa.Field, kind: Type) -> bool:
-    """Whether the field, and each inside of it, has the name that this version writes."""
+    """Whether the field and all inside of it have the extension names of this version."""
     stored = field.type
     if pa.types.is_map(stored):
         inside = [stored.key_field, stored.item_field]
@@ -207,10 +206,7 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
 
 @dataclass(frozen=True)
 class ReadSpec:
-    """What a task needs to read files of a shard; it travels to the executors.
-
-    Of each file it reads the first row and then every so-manieth one.
-    """
+    """What a task needs to read files, of each the first row and then every `every`-th one."""
 
     connection: AwsConnection = field(repr=False)
     bucket: str
@@ -224,8 +220,8 @@ def read_files(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: their `t`, `d` and the wanted columns c0, c1, ….
 
-    With `validate`, COMPARED is the last column, as `read_batch` has it.
-    Raises ExecutorError, which names the file, and the column if it is one.
+    With `validate`, COMPARED is the last column. Raises ExecutorError, which names the file and,
+    for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -258,10 +254,10 @@ def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Recor
 
 
 def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccessFile:
-    """The file, to be read anywhere; ranges come from S3 as they are asked for, the end once.
+    """The object as a seekable file, read by ranges; its end is fetched once.
 
-    Reading raises ExecutorError, which names the object, if it is gone, is another one than the
-    state names, or can't be fetched.
+    Reading raises ExecutorError, which names the object, if it is gone, was replaced, or can't be
+    fetched.
     """
     uri = f"s3://{bucket}/{file.key}"
 
@@ -278,19 +274,3 @@ def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccess
             raise ExecutorError(describe(exc, f"reading {uri}", READS_OBJECT)) from exc
 
     return RandomAccessFile(file.size, fetch, tail=TAIL_BYTES)
-
-
-def widened(values: pa.Array, target: Type) -> pa.Array:
-    """Wire values of a type as those of one that is wider, each the same value.
-
-    Raises ArrowInvalid for a value that `target` does not have.
-    """
-    return values.cast(wire_type(target))
-
-
-def widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
-    """The message `Datum` of a value of `kind` as that of the same value of `target`."""
-    if not message:
-        return message
-    [one] = datums(widened(values_of_datums(pa.array([message]), kind), target), target)
-    return bytes(one.as_py())

@@ -1,4 +1,4 @@
-"""Rows into a batch's files."""
+"""Writing the files of a batch, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class BatchSpec:
 
 
 class BatchFormat:
-    """A batch's files: Parquet, with the rows in each encoding that the layout asks for.
+    """A batch's files: Parquet, with the rows in each encoding of the layout.
 
-    `names` are what users call the columns, for errors alone: files have none of them. Row groups
-    are bounded in bytes of the columns that are written, and files end as an export's do. Each
-    page has a checksum. The same rows give the same bytes, with the same version of pyarrow.
+    `names` are used in errors only, never in files. Row groups are bounded in bytes of the written
+    columns, and files end as an export's do. Each page has a checksum. The same rows give the same
+    bytes, with the same version of pyarrow.
     """
 
     def __init__(self, layout: BatchLayout, names: Sequence[str], max_file_size: int) -> None:
@@ -65,7 +65,7 @@ class BatchFormat:
     def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
         """Rows `t`, `d` and the columns, in types that Arrow casts to their wire form.
 
-        Raises ExecutorError, which names the column, for a value that is none of its type.
+        Raises ExecutorError, which names the column, for a value that its type does not have.
         """
         for piece in in_pieces(rows):
             columns = self._file_columns(piece)
@@ -177,7 +177,7 @@ def stored_fields(columns: Iterable[TaggedColumn]) -> list[pa.Field]:
 
 
 def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
-    """What the metadata of a file's schema says; raises ValueError if no shard has written it."""
+    """The layout in the metadata of a file's schema; raises ValueError if it is no batch's."""
     document = (metadata or {}).get(_METADATA_KEY)
     if document is None:
         raise ValueError("it is not a file of a shard's batch")

@@ -1,4 +1,4 @@
-"""Messages back into columns, of which only those that are asked for are looked into."""
+"""Messages decoded into columns, only those that are asked for."""
 
 from __future__ import annotations
 
@@ -23,17 +23,14 @@ from dbt.adapters.mzs3.shard.types.storage import wire_type
 _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31
 
-# What a field of fixed width holds, where that is not the type's wire form.
-_CONTENT = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
-
 
 def decoded_rows(
     rows: pa.Array, kinds: Sequence[Type], wanted: Collection[int] | None = None
 ) -> list[pa.Array]:
     """The columns of messages `Row`, in wire form; `rows` is `binary` without NULLs.
 
-    `wanted` has the places of the columns that are decoded, all of them if it is None; in their
-    order. Raises DamagedError for bytes that `encoded_rows` has not made of such types.
+    `wanted` has the places of the columns to decode, in whose order they come; None is all. Raises
+    DamagedError for bytes that `encoded_rows` can't have made of such types.
     """
     cursor = Cursor(rows)
     columns = []
@@ -92,7 +89,7 @@ def _scalar(content: pa.Array, kind: Type) -> pa.Array:
         return fixed_width(content, 16).cast(data_type)
     if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
-    return _fixed(content, _CONTENT.get(codec, data_type)).cast(data_type)
+    return _fixed(content, protobuf.NUMBERS.get(codec, data_type)).cast(data_type)
 
 
 def _numeric(content: pa.Array, kind: Type) -> pa.Array:
@@ -135,7 +132,7 @@ def _map(content: pa.Array, kind: Type) -> pa.Array:
 
 
 def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
-    """Where each list of messages `List` begins among all elements, and the elements."""
+    """The offset of each message `List` among all elements, and the elements."""
     cursor = Cursor(content)
     cursor.expect(protobuf.LIST_SIZES)
     packed = cursor.take(cursor.varint())
@@ -170,11 +167,11 @@ def _fixed(content: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 class DamagedError(ValueError):
-    """Bytes that no codec of ours has written."""
+    """Bytes that the codec can't have written."""
 
 
 class Cursor:
-    """Positions in `binary` values without NULLs, from their starts; moved value by value alike.
+    """A position in each of many `binary` values without NULLs; all move at once.
 
     Every method raises DamagedError if a value does not go on as it says.
     """
@@ -193,7 +190,7 @@ class Cursor:
                 raise DamagedError("a field is not where the codec puts it")
 
     def varint(self) -> pa.Array:
-        """Pass a number, `int32`."""
+        """Pass a number and return it, `int32`."""
         byte = self._byte()
         more = pc.greater_equal(byte, _MORE)
         number = pc.bit_wise_and(byte, 0x7F)
@@ -210,7 +207,7 @@ class Cursor:
         return self._number(number)
 
     def take(self, sizes: pa.Array) -> pa.Array:
-        """Pass so many bytes of each value, which come as `binary`."""
+        """Pass so many bytes of each value and return them, `binary`."""
         start = self._at
         self.skip(sizes)
         return self._between(start, self._at)
@@ -223,12 +220,12 @@ class Cursor:
         self._at = moved
 
     def rest(self) -> pa.Array:
-        """What is left of each value, as `binary`."""
+        """Pass what is left of each value and return it, `binary`."""
         start, self._at = self._at, self._ends
         return self._between(start, self._ends)
 
     def finish(self) -> None:
-        """Every value is passed to its end."""
+        """Check that every value was passed to its end."""
         if not self._at.equals(self._ends):
             raise DamagedError("a message is longer than its fields")
 
@@ -239,7 +236,7 @@ class Cursor:
         return byte
 
     def _peek(self, where: pa.Array | None) -> pa.Array:
-        """The byte at each position, of those that matter."""
+        """The byte at each position, `int64`; where `where` is false, any byte."""
         inside = pc.less(self._at, self._ends)
         needed = inside if where is None else pc.or_(inside, pc.invert(where))
         if not pc.all(needed, min_count=0).as_py():
@@ -255,7 +252,7 @@ class Cursor:
         return number.cast(pa.int32())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:
-        """The bytes between the two: of pieces that touch, every second one."""
+        """The bytes between the two: of slices that touch, every second one."""
         length = len(starts)
         if not length:
             return pa.array([], pa.binary())

@@ -1,6 +1,6 @@
-"""Rows as protobuf messages: the same values give the same bytes, in any batch.
+"""Rows encoded as protobuf messages: the same values give the same bytes, in any batch.
 
-Fields that vary in length have their lengths before them, of which a batch has few different ones;
+Fields of variable length have their lengths before them, of which a batch has few different ones;
 so each length's bytes are made once, and everything else is done by column.
 """
 
@@ -18,7 +18,6 @@ from dbt.adapters.mzs3.arrow.arrays import (
     joined,
     list_ends,
     null_where,
-    reinterpreted,
     running_total,
     with_one_nan,
 )
@@ -28,9 +27,9 @@ from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
 
 
 def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
-    """`length` messages `Row` as `binary`: the columns' values, in wire form, in their order.
+    """`length` messages `Row`, `binary`, of columns in wire form.
 
-    Raises ValueError, or ArrowInvalid, for a value that is none of its type.
+    Raises ValueError, or ArrowInvalid, for a value that its type does not have.
     """
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
@@ -41,14 +40,14 @@ def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int
 
 
 def datums(values: pa.Array, kind: Type) -> pa.Array:
-    """Each value as a message `Datum` alone, `binary`; NULL stays NULL."""
+    """Each value as a message `Datum` of its own, `binary`; NULL stays NULL."""
     field = field_of(kind)
     content = _content(values, kind)
     return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
-    """What makes `Datum` messages under `key` when joined: without content for a NULL."""
+    """The pieces, to be joined, of `Datum` messages under `key`; a NULL has no content."""
     field = field_of(kind)
     content = _content(values, kind)
 
@@ -77,7 +76,7 @@ def _heads(
 
 
 def _content(values: pa.Array, kind: Type) -> pa.Array:
-    """What is in the field of `Datum`, without key and length; NULL stays NULL."""
+    """The content of the field of `Datum`, without key and length; NULL stays NULL."""
     if kind.name in RECORDS:
         return _record(values, kind)
     if kind.name == "map":
@@ -95,18 +94,12 @@ def _scalar(values: pa.Array, kind: Type) -> pa.Array:
     codec = SCALARS[kind.name].codec
     if kind.name == "uuid":
         return fixed_width(values, 16).cast(pa.binary())
-    if codec == "bool":
-        return binary_of(values.cast(pa.uint8()), 1)
-    if codec in ("int32", "date"):
-        numbers = reinterpreted(values, pa.int32()) if codec == "date" else values
-        return binary_of(numbers.cast(pa.int32()), 4)
-    if codec == "uint64":
-        return binary_of(values.cast(pa.uint64()), 8)
-    if codec in ("int64", "time", "timestamp"):
-        return binary_of(values, 8)
+    if codec in ("bytes", "string", "json"):
+        return values.cast(pa.binary())
     if codec in ("float", "double"):
-        return binary_of(with_one_nan(values), values.type.bit_width // 8)
-    return values.cast(pa.binary())
+        values = with_one_nan(values)
+    numbers = values.cast(protobuf.NUMBERS.get(codec, values.type))
+    return binary_of(numbers, numbers.type.bit_width // 8)
 
 
 def _numeric(values: pa.Array) -> pa.Array:

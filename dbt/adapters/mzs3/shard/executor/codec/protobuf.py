@@ -1,4 +1,4 @@
-"""The wire format of protocol buffers, and the numbers of row.proto's fields.
+"""Protocol Buffers' wire format, and the numbers of row.proto's fields.
 
 (Protocol Buffers Documentation, "Encoding".)
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
 
@@ -25,10 +27,7 @@ def varint(number: int) -> bytes:
 
 @dataclass(frozen=True)
 class WireField:
-    """A field of `Datum`: its key on the wire, and the width of its content in bytes.
-
-    A width of None means that the content has its length before it.
-    """
+    """A field's key on the wire, and its width in bytes; None if its length is before it."""
 
     key: bytes
     width: int | None = None
@@ -62,6 +61,9 @@ _FIELDS: Mapping[str, WireField] = {
     "map": _field(17, _DELIMITED),
 }
 
+# What fields of fixed width hold, where that is not the wire form of their types.
+NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
+
 ROW_DATUM = _key(1, _DELIMITED)
 LIST_SIZES, LIST_DATUM = _key(1, _DELIMITED), _key(2, _DELIMITED)
 MAP_KEYS, MAP_VALUES = _key(1, _DELIMITED), _key(2, _DELIMITED)
@@ -69,12 +71,12 @@ INTERVAL_PARTS = (_key(1, _FIXED_32), _key(2, _FIXED_32), _key(3, _FIXED_64))
 
 
 def numeric_start(scale: int) -> bytes:
-    """All of a message `Numeric` but the 16 bytes of its unscaled value, which is last."""
+    """A message `Numeric` up to the 16 bytes of its unscaled value, which are last."""
     return _key(1, _VARINT) + varint(scale) + _key(2, _DELIMITED) + varint(16)
 
 
 def field_of(kind: Type) -> WireField:
-    """The field of `Datum` that holds values of the type."""
+    """The field of `Datum` for values of the type."""
     if kind.name in SCALARS:
         return _FIELDS[SCALARS[kind.name].codec]
     if kind.name in RECORDS:
