@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor import fetch
+from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.ranges import rows as ranges_rows
@@ -69,8 +69,7 @@ def serve() -> Iterator[Any]:
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
-            for module in (fetch, survey, ranges_rows):
-                patch.setattr(module, "s3_client", lambda _: served)
+            patch.setattr(stream, "s3_client", lambda _: served)
             return served
 
         yield use

@@ -41,6 +41,12 @@ _KEPT = (
     "WebsiteRedirectLocation",
 )
 _MARK = "mzs3-moved"
+_PERMISSIONS = {
+    "tag": "s3:GetObjectTagging and s3:PutObjectTagging",
+    "move": "s3:DeleteObject on it, s3:GetObject and s3:PutObject on the target, s3:ListBucket on "
+    "both buckets",
+    "delete": "s3:DeleteObject",
+}
 
 
 @dataclass(frozen=True)
@@ -73,97 +79,76 @@ def act_on(spec: AfterSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
             raise ExecutorError(str(exc)) from exc
         with ThreadPoolExecutor(THREADS) as pool:
             for batch in rows:
-                objects, etags = (batch.column(n).to_pylist() for n in ("object", "etag"))
-                keys = [uri[len(f"s3://{spec.bucket}/") :] for uri in objects]
-                found = list(pool.map(lambda *of: _outcome(spec, client, *of), keys, etags))
-                columns = [objects, etags, [state for state, _ in found], [e for _, e in found]]
-                arrays = [pa.array(column, pa.string()) for column in columns]
-                yield pa.RecordBatch.from_arrays(arrays, schema=_OUTCOME)
+                objects = batch.select(["object", "etag"]).to_pylist()
+                found = pool.map(lambda one: _outcome(spec, client, **one), objects)
+                outcomes = [
+                    {**one, "state": state, "error": error}
+                    for one, (state, error) in zip(objects, found, strict=True)
+                ]
+                yield pa.RecordBatch.from_pylist(outcomes, schema=_OUTCOME)
 
     return act
 
 
-def _outcome(spec: AfterSpec, client: S3Client, key: str, etag: str) -> tuple[str, str | None]:
-    """The state, and why if it is one that needs a reason."""
-    act, permission = _ACTIONS[spec.action]
+def _outcome(spec: AfterSpec, client: S3Client, object: str, etag: str) -> tuple[str, str | None]:
+    """The state of an object, given its URI, and why if it is a state that needs a reason."""
+    key = object.removeprefix(f"s3://{spec.bucket}/")
+    overwritten = f"it was overwritten after it was ingested: its ETag was {etag}"
+    doing, permission = f"looking for s3://{spec.bucket}/{key}", "s3:GetObject"
     try:
         head = client.head_object(Bucket=spec.bucket, Key=key)
-    except AwsFailure as exc:
-        if is_missing(exc):
-            return GONE, None
-        return WAITING, describe(exc, f"looking for s3://{spec.bucket}/{key}", "s3:GetObject")
-    if head["ETag"].strip('"') != etag:
-        return LEFT, f"it was overwritten after it was ingested: its ETag was {etag}"
-    try:
-        return act(spec, client, key, etag, head)
+        if head["ETag"].strip('"') != etag:
+            return LEFT, overwritten
+        doing = f"after_commit: {spec.action} of s3://{spec.bucket}/{key}"
+        permission = _PERMISSIONS[spec.action]
+        return _act(spec, client, key, etag, head)
     except AwsFailure as exc:
         # A bucket that is missing is the target's.
         if is_missing(exc) and error_code(exc) != "NoSuchBucket":
             return GONE, None
         if error_code(exc) in ("PreconditionFailed", "412"):
-            return LEFT, f"it was overwritten after it was ingested: its ETag was {etag}"
-        doing = f"after_commit: {spec.action} of s3://{spec.bucket}/{key}"
+            return LEFT, overwritten
         return WAITING, describe(exc, doing, permission)
 
 
-def _tag(
+def _act(
     spec: AfterSpec, client: S3Client, key: str, etag: str, head: Any
 ) -> tuple[str, str | None]:
-    # S3 has no condition for tags: what overwrites the object in this moment is tagged too.
-    before = client.get_object_tagging(Bucket=spec.bucket, Key=key)["TagSet"]
-    tags = {one["Key"]: one["Value"] for one in before} | dict(spec.tags)
-    client.put_object_tagging(
-        Bucket=spec.bucket,
-        Key=key,
-        Tagging={"TagSet": [{"Key": name, "Value": value} for name, value in tags.items()]},
-    )
-    return "tagged", None
+    if spec.action == "tag":
+        # S3 has no condition for tags: what overwrites the object in this moment is tagged too.
+        before = client.get_object_tagging(Bucket=spec.bucket, Key=key)["TagSet"]
+        tags = {one["Key"]: one["Value"] for one in before} | dict(spec.tags)
+        client.put_object_tagging(
+            Bucket=spec.bucket,
+            Key=key,
+            Tagging={"TagSet": [{"Key": name, "Value": value} for name, value in tags.items()]},
+        )
+        return "tagged", None
+    if spec.action == "move" and (obstacle := _copy(spec, client, key, etag, head)):
+        return LEFT, obstacle
+    client.delete_object(Bucket=spec.bucket, Key=key, IfMatch=f'"{etag}"')
+    return "moved" if spec.action == "move" else "deleted", None
 
 
-def _move(
-    spec: AfterSpec, client: S3Client, key: str, etag: str, head: Any
-) -> tuple[str, str | None]:
+def _copy(spec: AfterSpec, client: S3Client, key: str, etag: str, head: Any) -> str | None:
+    """What is at the target instead of the copy, if it is something else."""
     target = spec.target_prefix + key[len(spec.prefix) :]
     mark = f"{etag} {hashlib.sha256(f'{spec.bucket}/{key}'.encode()).hexdigest()[:32]}"
-    there = _metadata_at(client, spec.target_bucket, target)
-    if there is not None and there.get(_MARK) != mark:
-        return LEFT, f"s3://{spec.target_bucket}/{target} exists, and is not a copy of it"
-    if there is None:
-        extra: Any = {name: head[name] for name in _KEPT if head.get(name)}
-        extra["Metadata"] = {**head.get("Metadata", {}), _MARK: mark}
-        extra |= {"MetadataDirective": "REPLACE", "CopySourceIfMatch": f'"{etag}"'}
-        source: Any = {"Bucket": spec.bucket, "Key": key}
-        if head["ContentLength"] <= _ONE_COPY_BYTES:
-            client.copy_object(Bucket=spec.target_bucket, Key=target, CopySource=source, **extra)
-        else:
-            client.copy(source, spec.target_bucket, target, ExtraArgs=extra)
-    client.delete_object(Bucket=spec.bucket, Key=key, IfMatch=f'"{etag}"')
-    return "moved", None
-
-
-def _metadata_at(client: S3Client, bucket: str, key: str) -> dict[str, str] | None:
     try:
-        return client.head_object(Bucket=bucket, Key=key)["Metadata"]
+        there = client.head_object(Bucket=spec.target_bucket, Key=target)["Metadata"]
     except AwsFailure as exc:
-        if is_missing(exc):
+        if not is_missing(exc):
+            raise
+    else:
+        if there.get(_MARK) == mark:
             return None
-        raise
-
-
-def _delete(
-    spec: AfterSpec, client: S3Client, key: str, etag: str, head: Any
-) -> tuple[str, str | None]:
-    client.delete_object(Bucket=spec.bucket, Key=key, IfMatch=f'"{etag}"')
-    return "deleted", None
-
-
-_Act = Callable[[AfterSpec, "S3Client", str, str, Any], "tuple[str, str | None]"]
-_ACTIONS: dict[str, tuple[_Act, str]] = {
-    "tag": (_tag, "s3:GetObjectTagging and s3:PutObjectTagging"),
-    "move": (
-        _move,
-        "s3:DeleteObject on it, s3:GetObject and s3:PutObject on the target, s3:ListBucket on "
-        "both buckets",
-    ),
-    "delete": (_delete, "s3:DeleteObject"),
-}
+        return f"s3://{spec.target_bucket}/{target} exists, and is not a copy of it"
+    extra: Any = {name: head[name] for name in _KEPT if head.get(name)}
+    extra["Metadata"] = {**head.get("Metadata", {}), _MARK: mark}
+    extra |= {"MetadataDirective": "REPLACE", "CopySourceIfMatch": f'"{etag}"'}
+    source: Any = {"Bucket": spec.bucket, "Key": key}
+    if head["ContentLength"] <= _ONE_COPY_BYTES:
+        client.copy_object(Bucket=spec.target_bucket, Key=target, CopySource=source, **extra)
+    else:
+        client.copy(source, spec.target_bucket, target, ExtraArgs=extra)
+    return None

@@ -82,16 +82,14 @@ class Chunks:
         self._dialect = dialect
         self._block_bytes = block_bytes
         self._max_record_bytes = max_record_bytes
-        self._width = width
-        self._first = (byte, line)
-        self._rest: Chunk | None = None
+        self._rest = Chunk(b"", byte, line, width=width)
         self._more_needed = False
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
 
     def __next__(self) -> Chunk:
-        rest = self._start() if self._rest is None else self._rest
+        rest = self._rest
         while True:
             found = self._complete(rest)
             if found:
@@ -100,11 +98,13 @@ class Chunks:
             # A record longer than a block: doubling keeps the work in proportion to its length.
             most = max(self._max_record_bytes, len(rest.data)) + self._block_bytes
             wanted = min(len(rest.data) + max(self._block_bytes, len(rest.data)), most)
-            grown = _fill(self._read, rest.data, wanted)
+            grown = _fill(self._read, rest.data, max(wanted, len(BOM)))
             if len(grown) == len(rest.data):
                 break
             self._more_needed = False
             rest = replace(rest, data=grown)
+            if rest.byte == 0 and grown.startswith(BOM):
+                rest = rest.after(len(BOM))
         self._rest = rest.after(len(rest.data))
         if not rest.data:
             raise StopIteration
@@ -115,8 +115,7 @@ class Chunks:
 
         It starts with a record, of which the end was not in the chunk.
         """
-        data = tail.data + (self._rest.data if self._rest is not None else b"")
-        self._rest = replace(tail, data=data, last=False)
+        self._rest = replace(tail, data=tail.data + self._rest.data, last=False)
         self._more_needed = whole
 
     def _complete(self, rest: Chunk) -> int:
@@ -129,13 +128,6 @@ class Chunks:
         if len(rest.data) > self._max_record_bytes:
             raise RecordTooLarge(rest, self._max_record_bytes)
         return 0
-
-    def _start(self) -> Chunk:
-        byte, line = self._first
-        held = _fill(self._read, b"", max(self._block_bytes, len(BOM)))
-        if byte == 0 and held.startswith(BOM):
-            return Chunk(held[len(BOM) :], self._width(BOM), line, width=self._width)
-        return Chunk(held, byte, line, width=self._width)
 
 
 def end_of_records(data: bytes, quote: bytes) -> int:

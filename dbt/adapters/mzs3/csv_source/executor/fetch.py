@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
@@ -18,11 +16,9 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reject, St
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
-from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+from dbt.adapters.mzs3.csv_source.executor.stream import task_client
+from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 
@@ -63,7 +59,7 @@ def fetch_objects(
     """
 
     def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, client = _Task(spec), _client(spec)
+        task, client = _Task(spec), task_client(spec.connection, spec.source)
         for batch in listed:
             names = ("key", "etag", "size")
             objects = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
@@ -77,13 +73,6 @@ def fetch_objects(
                     raise ExecutorError(text, problem.cause) from problem
 
     return fetch
-
-
-def _client(spec: FetchSpec) -> S3Client:
-    try:
-        return s3_client(spec.connection)
-    except S3Error as exc:
-        raise ExecutorError(f"{spec.source}: {exc}") from exc
 
 
 class _Task:

@@ -197,10 +197,4 @@ def _matching(
 
 def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    arrays = [
-        pa.array([one.key for one in page], pa.string()),
-        pa.array([one.etag for one in page], pa.string()),
-        pa.array([one.size for one in page], pa.int64()),
-        pa.array([one.last_modified for one in page], LISTING_SCHEMA.field("last_modified").type),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=LISTING_SCHEMA)
+    return pa.RecordBatch.from_pylist([vars(one) for one in page], schema=LISTING_SCHEMA)

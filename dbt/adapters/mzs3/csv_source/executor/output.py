@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     arrow_type,
     ddl,
 )
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Records, Reject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
 
 # NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
 _PROBLEM_FIELDS = {
@@ -61,14 +61,10 @@ class ObjectRows:
             else:
                 numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
             yield self._rows(batch.columns, numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE))
-        if records.rejects:
-            yield self.rejected(records.rejects, before)
-
-    def rejected(self, rejects: Sequence[Reject], before: int) -> pa.RecordBatch:
-        """Records that are set aside: no values, what is wrong."""
-        problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
-        numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
-        return self._rows(self._no_values(len(rejects)), numbers, problems)
+        if rejects := records.rejects:
+            problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
+            numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
+            yield self._rows(self._no_values(len(rejects)), numbers, problems)
 
     def skipped(self, error: str) -> pa.RecordBatch:
         """The one row of an object that is left out."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import takewhile
 
 MAX_ALTERNATIVES = 1024
 
@@ -24,7 +26,8 @@ class Pattern:
             raise ValueError("is empty; leave it out to take every object")
         if pattern.startswith("/"):
             raise ValueError("starts with /; it is matched against the key below the location")
-        plain = _expand(_tokens(pattern))
+        tokens = list(_tokens(pattern))
+        plain = _alternatives(iter(tokens))
         self.literal_prefix = _common_prefix([_literal_prefix(p) for p in plain])
         self._regex = re.compile("|".join(_regex(p) for p in plain), re.DOTALL)
 
@@ -46,152 +49,102 @@ _RUN = "[^/]*"
 _FOLDERS = "(?:.*/)?"
 _REST = ".*"
 
+# A run of stars, a set, or one character. A ] that comes first in a set is a member, as in every
+# glob.
+_PIECE = re.compile(r"\*+|\[(?P<negation>[!^]|(?![!^]))(?P<members>.[^]]*)\]|.", re.DOTALL)
 
-def _tokens(pattern: str) -> list[str]:
-    """The pattern in tokens; brackets and braces are checked for balance."""
-    tokens: list[str] = []
+
+def _tokens(pattern: str) -> Iterator[str]:
+    """The pattern in tokens; raises ValueError where brackets or braces are not closed."""
     opened: list[int] = []
-    position = 0
-    while position < len(pattern):
-        char = pattern[position]
-        if char == "[":
-            token, position = _char_set(pattern, position)
-            tokens.append(token)
-            continue
-        if char == "*":
-            stars = len(pattern[position:]) - len(pattern[position:].lstrip("*"))
-            tokens.append(_STARS if stars == 2 else _RUN)
-            position += stars
-            continue
-        if char == "{":
-            opened.append(position)
-        if char == "}" and opened:
+    for piece in _PIECE.finditer(pattern):
+        char, place = piece[0], piece.start() + 1
+        if piece["members"]:
+            yield _char_set(piece["members"], piece["negation"], place)
+        elif char.startswith("*"):
+            yield _STARS if char == "**" else _RUN
+        elif char == "?":
+            yield _ONE
+        elif char == "{":
+            opened.append(place)
+            yield _OPEN
+        elif char == "," and opened:
+            yield _COMMA
+        elif char == "}" and opened:
             opened.pop()
-            tokens.append(_CLOSE)
+            yield _CLOSE
+        elif char == "[":
+            raise ValueError(f"has a [ at character {place} that is not closed")
+        elif char in "]}":
+            raise ValueError(
+                f"has a {char} at character {place} without its opening bracket; "
+                f"write [{char}] for the character itself"
+            )
+        elif char == "\\":
+            raise ValueError(
+                f"has a backslash at character {place}, which escapes nothing here; write a "
+                "special character in brackets, such as [*]"
+            )
         else:
-            tokens.append(_single(pattern, position, bool(opened)))
-        position += 1
+            yield char
     if opened:
-        raise ValueError(f"has a {{ at character {opened[-1] + 1} that is not closed")
-    return tokens
+        raise ValueError(f"has a {{ at character {opened[-1]} that is not closed")
 
 
-def _single(pattern: str, position: int, in_braces: bool) -> str:
-    char = pattern[position]
-    if char in "]}":
-        raise ValueError(
-            f"has a {char} at character {position + 1} without its opening bracket; "
-            f"write [{char}] for the character itself"
-        )
-    if char == "\\":
-        raise ValueError(
-            f"has a backslash at character {position + 1}, which escapes nothing here; write a "
-            "special character in brackets, such as [*]"
-        )
-    if char == "," and in_braces:
-        return _COMMA
-    return {"?": _ONE, "{": _OPEN}.get(char, char)
+def _char_set(members: str, negation: str, place: int) -> str:
+    if len(members) == 1 and not negation and members != "/":
+        return members
+    inside = ""
+    for low, high, single in re.findall("(.)-(.)|(.)", members, re.DOTALL):
+        if low > high:
+            raise ValueError(
+                f"has the range {low}-{high} in the set at character {place}, which runs backwards"
+            )
+        inside += re.escape(single) if single else f"{re.escape(low)}-{re.escape(high)}"
+    return f"[^/{inside}]" if negation else f"(?!/)[{inside}]"
 
 
-def _char_set(pattern: str, start: int) -> tuple[str, int]:
-    """The set that opens at `start`, and where the pattern goes on behind it."""
-    first = start + 1
-    negated = pattern[first : first + 1] in ("!", "^")
-    if negated:
-        first += 1
-    # A ] that comes first is a member, as in every glob.
-    end = pattern.find("]", first + 1)
-    if end < 0:
-        raise ValueError(f"has a [ at character {start + 1} that is not closed")
-    members = pattern[first:end]
-    if len(members) == 1 and not negated and members != "/":
-        return members, end + 1
-    inside = _members(members, start)
-    if negated:
-        return f"[^/{inside}]", end + 1
-    return f"(?!/)[{inside}]", end + 1
-
-
-def _members(members: str, start: int) -> str:
-    parts: list[str] = []
-    position = 0
-    while position < len(members):
-        low = members[position]
-        high = members[position + 2 : position + 3]
-        if members[position + 1 : position + 2] == "-" and high:
-            if low > high:
-                raise ValueError(
-                    f"has the range {low}-{high} in the set at character {start + 1}, which "
-                    "runs backwards"
-                )
-            parts.append(f"{re.escape(low)}-{re.escape(high)}")
-            position += 3
-        else:
-            parts.append(re.escape(low))
-            position += 1
-    return "".join(parts)
-
-
-def _expand(tokens: list[str]) -> list[list[str]]:
-    """Every pattern without braces that one with braces stands for."""
-    plain, _ = _alternatives(tokens, 0)
-    return plain
-
-
-def _alternatives(tokens: list[str], position: int) -> tuple[list[list[str]], int]:
+def _alternatives(tokens: Iterator[str]) -> list[list[str]]:
+    """Every pattern without braces that the tokens up to a closing brace stand for."""
     done: list[list[str]] = []
     current: list[list[str]] = [[]]
-    while position < len(tokens):
-        token = tokens[position]
+    for token in tokens:
         if token == _CLOSE:
             break
         if token == _COMMA:
             done += current
             current = [[]]
         elif token == _OPEN:
-            inner, position = _alternatives(tokens, position + 1)
+            inner = _alternatives(tokens)
             if len(current) * len(inner) > MAX_ALTERNATIVES:
                 raise ValueError(f"stands for more than {MAX_ALTERNATIVES} patterns")
             current = [head + tail for head in current for tail in inner]
         else:
             for each in current:
                 each.append(token)
-        position += 1
-    return done + current, position
+    return done + current
 
 
 def _literal_prefix(tokens: list[str]) -> str:
-    for position, token in enumerate(tokens):
-        if len(token) > 1:
-            return "".join(tokens[:position])
-    return "".join(tokens)
+    return "".join(takewhile(lambda token: len(token) == 1, tokens))
 
 
 def _common_prefix(texts: list[str]) -> str:
     # What the first and the last in order share, all between them share.
     first, last = min(texts), max(texts)
-    shared = next((i for i, c in enumerate(first) if last[i : i + 1] != c), len(first))
-    return first[:shared]
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return "".join(char for char, _ in shared)
 
 
 def _regex(tokens: list[str]) -> str:
     parts: list[str] = []
-    position = 0
-    while position < len(tokens):
-        token = tokens[position]
-        if token != _STARS:
-            parts.append(token if len(token) > 1 else re.escape(token))
-            position += 1
-            continue
-        starts = position == 0 or tokens[position - 1] == "/"
-        following = tokens[position + 1] if position + 1 < len(tokens) else None
-        if starts and following is None:
-            parts.append(_REST)
-        elif starts and following == "/":
-            parts.append(_FOLDERS)
-            position += 1
-        else:
+    neighbours = zip(["/", *tokens], tokens, [*tokens[1:], ""], strict=False)
+    for before, token, following in neighbours:
+        if token == _STARS and before == "/" and following in ("/", ""):
+            parts.append(_FOLDERS if following else _REST)
+        elif token == _STARS:
             # Part of a folder's name: no more than one star is.
             parts.append(_RUN)
-        position += 1
+        elif before != _STARS or parts[-1] != _FOLDERS:  # else it is the slash of the folders
+            parts.append(token if len(token) > 1 else re.escape(token))
     return "".join(parts)

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.objects.reader import ObjectStream, ReplacedError, WrongPartError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 Read = Callable[[int], bytes]
 """Reads up to that many bytes, at least one; b"" is the end."""
 
 RAW_READ_BYTES = 256 * 1024
+
+
+def task_client(connection: AwsConnection, source: str) -> S3Client:
+    """The client of a task that reads objects of the source. Raises ExecutorError."""
+    try:
+        return s3_client(connection)
+    except S3Error as exc:
+        raise ExecutorError(f"{source}: {exc}") from exc
 
 
 class _RawFile(io.RawIOBase):

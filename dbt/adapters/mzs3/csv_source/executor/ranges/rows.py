@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
@@ -21,8 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import RangePlan, unclear
 from dbt.adapters.mzs3.csv_source.executor.sift import Decoded
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read
-from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -59,10 +57,7 @@ def range_rows(
     """
 
     def read(batches: Batches) -> Batches:
-        try:
-            task = _RangeTask(spec, s3_client(spec.connection))
-        except S3Error as exc:
-            raise ExecutorError(f"{spec.source}: {exc}") from exc
+        task = _RangeTask(spec, task_client(spec.connection, spec.source))
         for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
             one = ranges[place]
             try:
@@ -94,16 +89,19 @@ class _RangeTask:
         """The rows of one range. Raises ObjectError, ExecutorError."""
         uri = f"s3://{self._spec.bucket}/{one.key}"
         to_rows = ObjectRows(self._spec.columns, uri, pa.scalar(one.modified, _INSTANT))
-        header_records = 0 if self._spec.header is None else 1
-        is_first = one.plan.start == 0
-        done = 0 if is_first else one.plan.record - header_records
+        header = self._spec.header if one.plan.start == 0 else None
+        done = one.plan.record
+        if self._spec.header is not None and one.plan.record:
+            done -= 1
         for chunk in self._chunks(one, blocks):
-            records = self._behind_header(chunk) if is_first and header_records else chunk
-            is_first = False
-            if not records.data:
-                continue
-            decoded = self._decoder.decode(records, one.layout)
-            self._require_clear(one, records, decoded)
+            if header is not None:
+                reading = self._spec.reading
+                _, chunk = without_header(chunk, header, self._spec.dialect, reading)
+                header = None
+                if not chunk.data:
+                    continue
+            decoded = self._decoder.decode(chunk, one.layout)
+            self._require_clear(one, chunk, decoded)
             yield from to_rows.batches(decoded, done)
             done += decoded.count
 
@@ -119,11 +117,6 @@ class _RangeTask:
                 byte=plan.start,
                 line=plan.line + 1,
             )
-
-    def _behind_header(self, chunk: Chunk) -> Chunk:
-        assert self._spec.header is not None
-        spec = self._spec
-        return without_header(chunk, self._spec.header, spec.dialect, spec.reading)[1]
 
     def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
         """Records are the same however an object is cut, unless something is wrong with quotes.

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
-from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, task_client
+from dbt.adapters.mzs3.errors import ExecutorError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -72,51 +71,36 @@ class Survey:
     outside: Ends = field(default_factory=Ends)
     inside: Ends = field(default_factory=Ends)
 
-    def ends(self, *, inside: bool) -> Ends:
-        """The ends of records, given where the range begins."""
-        return self.inside if inside else self.outside
-
     def extended(self, data: bytes, quote: bytes) -> Survey:
         """The survey of a range that goes on with `data`; a few passes in C, none over quotes."""
         pieces = data.split(quote)
         # Every second piece is inside quotes if the data begins outside, and the others if not.
-        even, odd = b"".join(pieces[::2]), b"".join(pieces[1::2])
-        swapped = self.quotes % 2
-        outside = _Found(self.outside, 1 if swapped else 0, odd if swapped else even)
-        inside = _Found(self.inside, 0 if swapped else 1, even if swapped else odd)
+        begins_inside = self.quotes % 2
         return Survey(
             size=self.size + len(data),
             quotes=self.quotes + len(pieces) - 1,
             newlines=self.newlines + data.count(NEWLINE),
-            outside=self._and(outside, pieces, data),
-            inside=self._and(inside, pieces, data),
+            outside=self._extended(self.outside, data, pieces, begins_inside),
+            inside=self._extended(self.inside, data, pieces, 1 - begins_inside),
         )
 
-    def _and(self, found: _Found, pieces: list[bytes], data: bytes) -> Ends:
-        before, more = found.before, found.text.count(NEWLINE)
-        if before.first is not None or not more:
-            return Ends(before.count + more, before.first, before.first_line)
-        behind = _offset(pieces, found.first_piece, found.text.find(NEWLINE)) + 1
+    def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
+        """The ends with those in every second piece of the data, from the `first` on."""
+        text = b"".join(pieces[first::2])
+        count = ends.count + text.count(NEWLINE)
+        if ends.first is not None or not count:
+            return replace(ends, count=count)
+        behind = _offset(pieces, first, text.find(NEWLINE)) + 1
         line = self.newlines + data.count(NEWLINE, 0, behind)
-        return Ends(before.count + more, self.size + behind, line)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """The ends so far, and the text whose newlines are more of them: every second piece."""
-
-    before: Ends
-    first_piece: int
-    text: bytes
+        return Ends(count, self.size + behind, line)
 
 
 def _offset(pieces: list[bytes], first: int, position: int) -> int:
     """Where in all pieces, with a quote between any two, a position in every second one is."""
-    lengths = list(accumulate(map(len, pieces[first::2])))
-    index = bisect_right(lengths, position)
-    within = position - (lengths[index - 1] if index else 0)
+    lengths = list(accumulate(map(len, pieces[first::2]), initial=0))
+    index = bisect_right(lengths, position) - 1
     piece = first + 2 * index
-    return sum(map(len, pieces[:piece])) + piece + within
+    return sum(map(len, pieces[:piece])) + piece + position - lengths[index]
 
 
 def read_ranges(
@@ -130,10 +114,7 @@ def read_ranges(
     """
 
     def read(ranges: Batches) -> Batches:
-        try:
-            client = s3_client(connection)
-        except S3Error as exc:
-            raise ExecutorError(f"{source}: {exc}") from exc
+        client = task_client(connection, source)
         for batch in ranges:
             for one in batch.to_pylist():
                 try:
@@ -188,38 +169,27 @@ class RangePlan:
 
 def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
     """A plan for each range of one object, whose surveys these are, in order."""
-    begun: list[RangePlan] = []  # each without its `end`
+    plans: list[RangePlan] = []  # at first each ends where its range does
     inside = False
     offset = line = record = 0
     for survey in surveys:
-        ends = survey.ends(inside=inside)
+        ends = survey.inside if inside else survey.outside
         range_end = offset + survey.size
-        if not begun:
-            begun.append(RangePlan(0, range_end, range_end))
+        if not plans:
+            plans.append(RangePlan(0, range_end, range_end))
         elif ends.first is None:
-            begun.append(RangePlan(range_end, range_end, range_end))
+            plans.append(RangePlan(range_end, range_end, range_end))
         else:
-            start = offset + ends.first
-            begun.append(
-                RangePlan(start, range_end, range_end, line + ends.first_line, record + 1)
-            )
+            start, first_line = offset + ends.first, line + ends.first_line
+            plans.append(RangePlan(start, range_end, range_end, first_line, record + 1))
         inside ^= survey.quotes % 2 == 1
         offset, line, record = range_end, line + survey.newlines, record + ends.count
-    return _with_ends(begun, offset)
-
-
-def _with_ends(begun: list[RangePlan], size: int) -> list[RangePlan]:
-    """A range's last record ends where the records of the next one that has any begin."""
-    plans: list[RangePlan] = []
-    end = size
-    for index in range(len(begun) - 1, -1, -1):
-        plan = begun[index]
-        if index == 0 or plan.record:
-            plans.append(replace(plan, end=end))
-            end = plan.start
-        else:
-            plans.append(plan)
-    return plans[::-1]
+    # A range's last record ends where the records of the next range that has any begin.
+    with_records = [index for index, plan in enumerate(plans) if index == 0 or plan.record]
+    ends_of_records = [*(plans[index].start for index in with_records[1:]), offset]
+    for index, end in zip(with_records, ends_of_records, strict=False):
+        plans[index] = replace(plans[index], end=end)
+    return plans
 
 
 def unclear(key: str) -> ExecutorError:
