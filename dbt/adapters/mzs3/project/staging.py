@@ -42,7 +42,7 @@ _NOTHING_READ = "{}: no object is read, as --empty says; a run without it ingest
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
-    """Every S3 CSV source that the node reads is ingested: now, or earlier in this run.
+    """Ingests every S3 CSV source that the node reads, unless this run of dbt has done so.
 
     As many of them at a time as the profile has threads. Raises DbtRuntimeError with the errors
     of its sources, to every node that needs them.

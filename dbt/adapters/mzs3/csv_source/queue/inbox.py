@@ -78,7 +78,7 @@ class Inbox:
         self._held.give_back(self._held)
 
     def receive(self) -> None:
-        """All that the queue has, up to `MAX_MESSAGES`, is in hand and looked up; once only."""
+        """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only."""
         if self._received:
             return
         self._received = True
@@ -98,7 +98,7 @@ class Inbox:
         self._leave_alone(foreign)
 
     def look_again(self, keys: Iterable[str]) -> None:
-        """What S3 has under these keys is known too, though no message told of them.
+        """Looks these keys up in S3 too, though no message told of them.
 
         A key that is not the source's any more is as good as gone.
         """
@@ -115,12 +115,12 @@ class Inbox:
         self.gone += [ObjectEvent(Kind.CREATED, self._scope.bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
-        """The source's messages are deleted; call it once all they announced is on record."""
+        """Deletes the source's messages; call it once all they announced is on record."""
         self._held.stop()
         self._held.delete([message for message in self._held if message in self._ours])
 
     def _receive_all(self) -> Counter[str]:
-        """What was left alone, and how often."""
+        """Receives the messages; counts those that are not the source's, by what they are."""
         left_alone: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
         while max(len(self._held), len(self._events)) < MAX_MESSAGES:
@@ -201,7 +201,7 @@ class Held:
         return message_id in self._handles
 
     def take(self, message: Message) -> None:
-        """Hold the message; of one that came before, its new handle counts."""
+        """Holds the message; of one that came before, its new handle counts."""
         self._handles[message.message_id] = message.handle
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
@@ -231,7 +231,7 @@ class Held:
             )
 
     def stop(self) -> None:
-        """The thread has ended; safe to repeat."""
+        """Ends the thread; safe to repeat."""
         self._done.set()
         if self._thread is not None:
             self._thread.join()
