@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ def dead_runs_leave_everything() -> Iterator[None]:
 
     For all threads, as are some settings by which small sequences get far.
     """
-    give_lock_back, give_messages_back = SourceLock.__exit__, Inbox.__exit__
+    give_lock_back, give_messages_back = SourceLock.__exit__, Inbox.close
 
     def leave_lock(lock: Any, kind: Any, *of: Any) -> None:
         if kind is Died:
@@ -49,16 +50,17 @@ def dead_runs_leave_everything() -> Iterator[None]:
         else:
             give_lock_back(lock, kind, *of)
 
-    def leave_messages(box: Any, kind: Any, exc: Any, *of: Any) -> None:
-        if kind is Died:
+    def leave_messages(box: Any) -> None:
+        exc = sys.exc_info()[1]
+        if isinstance(exc, Died):
             box._held.stop()
             exc.handles += box._held._handles.values()
         else:
-            give_messages_back(box, kind, exc, *of)
+            give_messages_back(box)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SourceLock, "__exit__", leave_lock)
-        patch.setattr(Inbox, "__exit__", leave_messages)
+        patch.setattr(Inbox, "close", leave_messages)
         patch.setattr(inbox, "WAIT_S", 0)
         patch.setattr(compaction, "COMPACT_AFTER", 5)
         yield

@@ -7,7 +7,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.freshness import Freshness, Pending, with_ingested
+from dbt.adapters.mzs3.csv_source.freshness import Freshness, with_ingested
 from dbt.adapters.mzs3.project import freshness
 
 EARLIER = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -50,7 +50,7 @@ def manifest_of(**external):
 def found(monkeypatch):
     monkeypatch.setattr(freshness, "read_freshness", lambda *_: Freshness(EARLIER, 1, 10))
     monkeypatch.setattr(freshness, "read_ingested_freshness", lambda *_: Freshness(LATER, 2, 20))
-    monkeypatch.setattr(freshness, "read_pending", lambda *_: Pending(3, 30))
+    monkeypatch.setattr(freshness, "read_pending", lambda *_: (3, 30))
     monkeypatch.setattr(freshness, "source_session", lambda *_: None)
 
 

@@ -87,26 +87,16 @@ def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
     return Freshness(newest, listed.objects, listed.bytes)
 
 
-@dataclass(frozen=True)
-class Pending:
-    """Objects that are to be taken, whatever limits a run has, and their bytes in S3."""
-
-    objects: int
-    bytes: int
-
-
 def read_pending(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
-) -> Pending:
-    """What is listed now and not in the ledger as done with. Raises SourceError."""
+) -> tuple[int, int]:
+    """How many objects are listed and yet to be ingested, and their bytes. Raises SourceError."""
     ship_executor_code()
     run = SourceRun(spark, definition, connection)
     with reading(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):
             size = F.coalesce(F.sum("size"), F.lit(0))
             found = listed_objects(run).objects.agg(F.count(F.lit(1)), size).first()
-            return Pending(*found)
+            return found[0], found[1]
         with new_objects(run, Ledger(spark, definition.relations)) as batch:
-            return Pending(
-                batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes
-            )
+            return batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes

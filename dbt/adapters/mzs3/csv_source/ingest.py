@@ -68,7 +68,7 @@ def ingest(
     on_step: OnStep = lambda step: None,
     log: SourceLog = NO_LOG,
 ) -> IngestReport:
-    """Every matching object that is not ingested yet is, exactly once, whatever happened before.
+    """Ingests every matching object that is not ingested yet, exactly once.
 
     Makes the source's schema and relations if they are missing, `create_only` no more than that;
     `afresh` drops all that was ingested before. `spark` must not be used by another thread
@@ -113,7 +113,7 @@ def ingest(
 
 
 def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
-    """The definition that holds for every object, and all relations of the source in place."""
+    """Makes the relations of the source; the pinned definition, which holds for every object."""
     definition, relations = run.definition, run.definition.relations
     stored = read_pinned(run.spark, relations, definition.name)
     if stored is None:
@@ -134,7 +134,7 @@ def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
 
 
 def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
-    """The definition with nothing left open, from what is in S3 now. Raises an Mzs3Error.
+    """Purifies the definition by what is in S3 now. Raises an Mzs3Error.
 
     `inbox` is that of the source's queue, if it has one; its messages stay in the queue.
     """

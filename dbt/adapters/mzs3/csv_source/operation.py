@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def reading(spark: SparkSession, source: str) -> Iterator[None]:
-    """SQL is literal meanwhile, and what Spark says becomes a SourceError."""
+    """Sets what a source's SQL needs; raises what Spark raises as SourceError."""
     try:
         with settings(spark, OWN_SETTINGS):
             yield
@@ -57,7 +57,7 @@ def require_ledger(spark: SparkSession, relations: SourceRelations, source: str)
 
 
 def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
-    """Nobody has the source's lock; the process that had, or None. It commits nothing more.
+    """Takes the source's lock away; from which process, or None. It commits nothing more.
 
     Raises SourceError for what is no lock.
     """

@@ -229,14 +229,14 @@ def _match_problems(header: Sequence[str], match: str) -> list[str]:
 
 
 def _column(column: Column) -> str:
-    return f"{_name(column.name)} {column.data_type}"
+    return f"{sql_name(column.name)} {column.data_type}"
 
 
 def _list(names: Sequence[str]) -> str:
-    return f"({', '.join(_name(name) for name in names)})"
+    return f"({', '.join(sql_name(name) for name in names)})"
 
 
-def _name(name: str) -> str:
+def sql_name(name: str) -> str:
     """A name as SQL writes it: in double quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(name):
         return name

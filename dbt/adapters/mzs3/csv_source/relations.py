@@ -245,7 +245,7 @@ def require_session_catalog(spark: SparkSession, source: str) -> None:
 
 
 def make_schema(spark: SparkSession, relations: SourceRelations) -> None:
-    """The schema exists; one that does needs no permission to create it."""
+    """Creates the schema unless it exists, which then needs no permission to create it."""
     schema = quote_identifier(relations.schema)
     if not spark.catalog.databaseExists(schema):
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")

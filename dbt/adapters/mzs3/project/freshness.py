@@ -73,8 +73,9 @@ def freshness_from_s3(
         )
         if tells_pending:
             session = source_session(adapter.config.credentials, definition.name, TYPE)
-            pending = read_pending(session, definition, connection)
-            response.pending_objects, response.pending_bytes = pending.objects, pending.bytes
+            response.pending_objects, response.pending_bytes = read_pending(
+                session, definition, connection
+            )
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
     return response, found.newest, datetime.now(timezone.utc)

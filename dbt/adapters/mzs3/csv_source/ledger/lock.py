@@ -1,10 +1,10 @@
-"""One run at a time ingests a source, on whatever host: the second waits, or fails clearly.
+"""A lease by which one run at a time ingests a source, on whatever host: the second waits, or fails.
 
-The lock is a lease. Its holder shows again and again that it is at work; who waits for it measures
-by its own clock how long it has not, and takes over after `LEASE_S`. So no clocks are compared. A
-holder that was only slow finds out at its next `require`, which the ledger asks before anything
-that counts; and what it had planned is closed by who took over (see `table`). So who holds
-the lock decides who gets on, never what is right.
+Its holder renews it again and again; who waits for it measures by its own clock how long it was
+not renewed, and takes over after `LEASE_S`. So no clocks are compared. A holder that was only slow
+finds out at its next `require`, which the ledger calls before anything that counts; and what it
+had planned is closed by who took over (see `table`). So the lock decides who gets on, never what
+is right.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class SourceLock:
             )
 
     def _try(self) -> Holder | None:
-        """None if the lock is ours now, else who holds it."""
+        """Takes the lock, or takes it over, if that is allowed: None; else who holds it."""
         with _host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
@@ -158,7 +158,7 @@ class SourceLock:
             return None if holder == self._me else (holder or UNKNOWN)
 
     def _has_expired(self, holder: Holder) -> bool:
-        """Whether nothing was seen of this holder for so long as we have looked."""
+        """Whether this holder has not renewed its lease for as long as we have looked."""
         if not holder.token:
             # It is not known for a lease: one of an earlier version is never seen at work.
             return False

@@ -208,7 +208,7 @@ def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
 
 
 def waiting_notes(taken: DataFrame) -> DataFrame:
-    """Notes by which objects to take that are not in the ledger as waiting come to be."""
+    """Notes by which the ledger has objects to take as waiting, of those that it has not so."""
     nothing = {"error": "string", **TAKEN_COLUMNS}
     return taken.where("NOT recorded").selectExpr(
         *OBJECT_COLUMNS,

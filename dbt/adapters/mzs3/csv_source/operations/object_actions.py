@@ -91,7 +91,7 @@ def act(
     action: ObjectAction,
     names: Sequence[str],
 ) -> ActionResult:
-    """The decision about the named objects is in the ledger, in one step, and counts at once.
+    """Puts the decision about the named objects on record, in one step; it counts at once.
 
     Retry: the next run takes them, in place of the rows they have. Skip: what has failed or waits
     is not taken as it is now; rows from before stay. Retract: their rows are out, and they are not

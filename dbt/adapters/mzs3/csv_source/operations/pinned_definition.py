@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
 from dbt.adapters.mzs3.csv_source.operation import reading
-from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.relations import read_pinned
 from dbt.adapters.mzs3.csv_source.run import SourceRun
@@ -63,7 +63,7 @@ def purified_sql(purified: Purified) -> str:
     definition, pinned = purified.definition, purified.pinned
     pattern = definition.location.prefix + definition.pattern
     table = definition.name.partition(".")[2]
-    head = " ".join(part for part in (_sql_name(table), pinned.aliases_sql()) if part)
+    head = " ".join(part for part in (sql_name(table), pinned.aliases_sql()) if part)
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
         f"USING {', '.join(_ways(definition))} {pinned.format_sql()};"
@@ -110,10 +110,6 @@ def _yaml(value: Any) -> str:
     if isinstance(value, Sequence):
         return f"[{', '.join(_yaml(each) for each in value)}]"
     return json.dumps(value)
-
-
-def _sql_name(name: str) -> str:
-    return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
 
 
 def _sql_text(text: str) -> str:

@@ -53,9 +53,9 @@ class Inbox:
 
     `found` is what S3 has under the keys that the queue told of, whatever it said of them; of
     those under which there is nothing, `removed` are said to be so and `gone` were announced.
-    `empty` says that there was no message at all. While it is entered, a thread extends the
-    visibility timeout of the messages. Its end gives back what was not deleted. Raises S3Error
-    where the queue can't be read; what else goes wrong with it loses nothing, and is logged.
+    `empty` says that there was no message at all. A thread extends the visibility timeout of the
+    messages. Raises S3Error where the queue can't be read; what else goes wrong with it loses
+    nothing, and is logged.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
@@ -72,15 +72,13 @@ class Inbox:
         self.gone: list[ObjectEvent] = []
         self.removed: list[ObjectEvent] = []
 
-    def __enter__(self) -> Inbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Gives back what was not deleted."""
         self._held.stop()
         self._held.give_back(self._held)
 
     def receive(self) -> None:
-        """All that the queue has, up to `MAX_MESSAGES`, is in hand and looked up; once only."""
+        """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only."""
         if self._received:
             return
         self._received = True
@@ -89,7 +87,7 @@ class Inbox:
         newest = newest_of_each_key(self._events)
         self._events = []
         # A removal may come late too, long after the object was put there again.
-        for key, found in self._look_up(newest):
+        for key, found in look_up(self._run, newest):
             if found is not None:
                 if self._scope.is_data(found):
                     self.found.append(found)
@@ -100,7 +98,7 @@ class Inbox:
         self._leave_alone(foreign)
 
     def look_again(self, keys: Iterable[str]) -> None:
-        """What S3 has under these keys is known too, though no message told of them.
+        """Looks these keys up in S3 too, though no message told of them.
 
         A key that is not the source's any more is as good as gone.
         """
@@ -109,7 +107,7 @@ class Inbox:
         untold = [key for key in keys if key not in told]
         ours = [key for key in untold if self._scope.has(key)]
         gone = sorted({*untold}.difference(ours))
-        for key, found in self._look_up(ours):
+        for key, found in look_up(self._run, ours):
             if found is not None:
                 self.found.append(found)
             else:
@@ -117,16 +115,12 @@ class Inbox:
         self.gone += [ObjectEvent(Kind.CREATED, self._scope.bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
-        """The source's messages are deleted; call it once all they announced is on record."""
+        """Deletes the source's messages; call it once all they announced is on record."""
         self._held.stop()
         self._held.delete([message for message in self._held if message in self._ours])
 
-    def _look_up(self, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
-        client = s3_client(self._run.connection)
-        return look_up(client, self._scope.bucket, keys, self._run.cancellation.check)
-
     def _receive_all(self) -> Counter[str]:
-        """What was left alone, and how often."""
+        """Receives the messages; counts those that are not the source's, by what they are."""
         left_alone: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
         while max(len(self._held), len(self._events)) < MAX_MESSAGES:
@@ -174,8 +168,11 @@ def open_inbox(run: SourceRun) -> Iterator[Inbox | None]:
     if run.definition.discovery.queue is None:
         yield None
         return
-    with Inbox(run, Queue(run.connection, run.definition.discovery.queue)) as inbox:
+    inbox = Inbox(run, Queue(run.connection, run.definition.discovery.queue))
+    try:
         yield inbox
+    finally:
+        inbox.close()
 
 
 class Held:
@@ -204,7 +201,7 @@ class Held:
         return message_id in self._handles
 
     def take(self, message: Message) -> None:
-        """Hold the message; of one that came before, its new handle counts."""
+        """Holds the message; of one that came before, its new handle counts."""
         self._handles[message.message_id] = message.handle
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
@@ -234,7 +231,7 @@ class Held:
             )
 
     def stop(self) -> None:
-        """The thread has ended; safe to repeat."""
+        """Ends the thread; safe to repeat."""
         self._done.set()
         if self._thread is not None:
             self._thread.join()
@@ -282,24 +279,20 @@ def _tried(request: Callable[[Sequence[str]], Undone], handles: Sequence[str]) -
         return Undone(len(handles), str(exc))
 
 
-def look_up(
-    client: S3Client, bucket: str, keys: Iterable[str], check: Callable[[], None]
-) -> Iterator[tuple[str, ObjectInfo | None]]:
+def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
     """Every key with the object that is there now, None if there is none; in the keys' order.
 
-    One HEAD for each, `THREADS` at a time; `check` is called every so often and may raise. Raises
-    S3Error for what is neither there nor missing, and where the whole bucket is missing.
+    One HEAD for each, `THREADS` at a time. Raises S3Error for what is neither there nor missing,
+    and where the whole bucket is missing; and SourceError once the user has cancelled.
     """
-
-    def look(key: str) -> tuple[str, ObjectInfo | None]:
-        return key, _head(client, bucket, key)
-
+    client, bucket = s3_client(run.connection), run.definition.location.bucket
     waiting = iter(keys)
     bucket_seen = False
     with ThreadPoolExecutor(THREADS) as pool:
         while some := list(islice(waiting, _AT_A_TIME)):
-            check()
-            for key, found in pool.map(look, some):
+            run.cancellation.check()
+            found_of_each = pool.map(partial(_head, client, bucket), some)
+            for key, found in zip(some, found_of_each, strict=True):
                 if found is None and not bucket_seen:
                     _require_bucket(client, bucket, key)
                     bucket_seen = True
