@@ -2,12 +2,18 @@
 
 import functools
 import os
+from pathlib import Path
 
 from botocore.loaders import JSONFileLoader
 from hypothesis import settings
 from support.examples import examples
 
-pytest_plugins = ["dbt.tests.fixtures.project", "postgres_server"]
+pytest_plugins = ["dbt.tests.fixtures.project", "support.postgres_server"]
+
+# Processes that tests start import what tests share, too, and so do their workers.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+)
 
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]

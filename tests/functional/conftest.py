@@ -4,11 +4,11 @@ import os
 
 import boto3
 import pytest
-import real_stores
 from botocore.config import Config
 from dbt_common.behavior_flags import BehaviorFlagRendered
 from moto.server import ThreadedMotoServer
-from real_stores import STORE, running
+from support import real_stores
+from support.real_stores import STORE, running
 
 KEYS = {
     "access_key_id": "AKIAMZS3TESTKEY00001",

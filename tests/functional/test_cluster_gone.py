@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from faulty_s3 import FaultyS3, Request
-from standalone import standalone_cluster
+from support.faulty_s3 import FaultyS3, Request
+from support.standalone import standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from dbt_process import finish, interrupt, start_dbt
-from faulty_s3 import FaultyS3, Request
+from support.dbt_process import finish, interrupt, start_dbt
+from support.faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
 

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3, Flaky, Request
-from processes import session_members, wait_for_end
-from standalone import Cluster, all_below, standalone_cluster
-from work_until_killed import ANSWER, GROUPS
+from support import SUPPORT
+from support.faulty_s3 import FaultyS3, Flaky, Request
+from support.processes import session_members, wait_for_end
+from support.standalone import Cluster, all_below, standalone_cluster
+from support.work_until_killed import ANSWER, GROUPS
 
 KILLS = int(os.environ.get("MZS3_KILLS", "8"))
 FAULTY_ROUNDS = int(os.environ.get("MZS3_FAULTY_ROUNDS", "4"))
@@ -36,7 +37,7 @@ pytestmark = [
     pytest.mark.timeout(900 + 240 * (KILLS + FAULTY_ROUNDS)),
 ]
 
-SCRIPT = Path(__file__).with_name("work_until_killed.py")
+SCRIPT = SUPPORT / "work_until_killed.py"
 DEADLINE_S = 400
 WORK = ("export", "ingest", "shard", "compact")
 MANIFEST = "export/_manifest.json"

@@ -1,10 +1,10 @@
 """Headers and single-column tables, where PostgreSQL's rules have exceptions."""
 
-import golden_postgres as g
-import golden_values as v
 import pyarrow as pa
 import pytest
 from psycopg import sql
+from support import golden_postgres as g
+from support import golden_values as v
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder

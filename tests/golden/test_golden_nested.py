@@ -2,11 +2,11 @@
 
 from random import Random
 
-import golden_postgres as g
-import golden_values as v
 import pyarrow as pa
 import pytest
-from test_golden_values import SCALARS, check
+from support import golden_postgres as g
+from support import golden_values as v
+from support.golden_scalars import SCALARS, check
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder

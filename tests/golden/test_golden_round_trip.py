@@ -3,11 +3,11 @@
 import math
 from random import Random
 
-import golden_postgres as g
-import golden_values as v
 import pyarrow as pa
 import pytest
-from test_golden_dialects import COLUMNS, DIALECTS
+from support import golden_postgres as g
+from support import golden_values as v
+from support.golden_dialects import COLUMNS, DIALECTS
 
 from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
 

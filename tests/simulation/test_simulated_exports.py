@@ -10,10 +10,20 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from export_scenes import EXPIRED, LATE, NOTHING_NEW, OLD, ONE_FILE, OVER, PAIRS, RECOVERED, Scene
-from interleavings import ALL_FAULTS, CRASHED, DECLINED, Exploration, Explored
-from s3_model import Bucket, S3Model, run_alone
-from simulated_export import (
+from support.export_scenes import (
+    EXPIRED,
+    LATE,
+    NOTHING_NEW,
+    OLD,
+    ONE_FILE,
+    OVER,
+    PAIRS,
+    RECOVERED,
+    Scene,
+)
+from support.interleavings import ALL_FAULTS, CRASHED, DECLINED, Exploration, Explored
+from support.s3_model import Bucket, S3Model, run_alone
+from support.simulated_export import (
     COMMITTING,
     INVISIBLE,
     MANIFEST,

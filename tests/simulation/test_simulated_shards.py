@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from interleavings import Exploration, Explored
-from s3_model import run_alone
-from simulated_shard import (
+from support.interleavings import Exploration, Explored
+from support.s3_model import run_alone
+from support.simulated_shard import (
     HOUR_MS,
     LOCATION,
     STATE,

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-import source_catalog
-from interleavings import Ask, Exploration, Failed
-from simulated_source import (
+from support import source_catalog
+from support.interleavings import Ask, Exploration, Failed
+from support.simulated_source import (
     compacting,
     compacting_twice,
     deciding,
@@ -25,7 +25,7 @@ from simulated_source import (
     unlocking,
     visible_in,
 )
-from source_catalog import (
+from support.source_catalog import (
     DECIDED,
     DECISION,
     NEW,

@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
-from announcing import Post
+from support.announcing import Post
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection

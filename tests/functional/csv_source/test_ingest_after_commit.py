@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from announcing import Died, dying_at
+from support.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.aws import client as aws_client
 from dbt.adapters.mzs3.csv_source import after_commit

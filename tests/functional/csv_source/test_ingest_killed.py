@@ -13,14 +13,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from faulty_s3 import FaultyS3
+from support import SUPPORT
+from support.faulty_s3 import FaultyS3
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
-SCRIPT = Path(__file__).parent / "ingest_until.py"
+SCRIPT = SUPPORT / "ingest_until.py"
 # Each process finds what the one before it left: after `end plan` that is an epoch to declare
 # void, each time, before its objects are listed anew.
 KILLED_AT = ["second GET", "end commit"]

@@ -8,8 +8,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from faulty_s3 import FaultyS3
 from moto.s3.models import s3_backends
+from support.faulty_s3 import FaultyS3
 
 from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.freshness import read_pending

@@ -11,8 +11,8 @@ import random
 
 import boto3
 import pytest
-from drawn_sequences import operations_of, settings_of
-from source_sequences import dead_runs_leave_everything, run_sequence
+from support.drawn_sequences import operations_of, settings_of
+from support.source_sequences import dead_runs_leave_everything, run_sequence
 
 pytestmark = [pytest.mark.spark, pytest.mark.light]
 

@@ -6,7 +6,7 @@ import re
 import threading
 
 import pytest
-from announcing import Died, dying_at
+from support.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from real_stores import STORE
+from support.real_stores import STORE
 
 from dbt.adapters.mzs3.csv_source import ingest
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, read_ingested_freshness

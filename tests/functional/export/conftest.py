@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3, connection_to
-from real_stores import keys_in, objects_in
+import yaml
+from support.faulty_s3 import FaultyS3, connection_to
+from support.real_stores import keys_in, objects_in
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
@@ -17,6 +19,14 @@ from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.session import get_or_create
 
 _numbers = itertools.count()
+
+# 30 MB in one part: six upload parts of 5 MB.
+EXPORT = """
+{{{{ config(
+    materialized='copy_to_s3', location='s3://{bucket}/x', parts=1, part_size='5MB'
+) }}}}
+select id, repeat('x', 1000) as filler from range(30000)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +97,38 @@ def nothing_left(s3: Any) -> Callable[[str], None]:
 def objects(s3: Any) -> Callable[[str], dict[str, bytes]]:
     """Every object of a bucket, by key."""
     return partial(objects_in, s3)
+
+
+@pytest.fixture
+def project_folder(
+    tmp_path: Path,
+    faulty: FaultyS3,
+    bucket: str,
+    spark_parameters: dict[str, str],
+    aws_connection: dict[str, str],
+) -> Path:
+    """A dbt project with one export, and a profile with secrets in it."""
+    events = tmp_path / "events"
+    events.mkdir()
+    parameters = {
+        **spark_parameters,
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",  # to be searched
+        "spark.eventLog.dir": str(events),
+    }
+    output = {
+        "type": "mzs3",
+        "method": "session",
+        "schema": "analytics",
+        "threads": 2,
+        "server_side_parameters": parameters,
+        "aws_connections": {"default": {**aws_connection, "endpoint": faulty.endpoint}},
+    }
+    profile = {"acme": {"target": "dev", "outputs": {"dev": output}}}
+    project = {"name": "acme", "version": "1.0", "profile": "acme", "config-version": 2}
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "export.sql").write_text(EXPORT.format(bucket=bucket))
+    (tmp_path / "dbt_project.yml").write_text(yaml.safe_dump(project))
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
+    return tmp_path

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from equal_hashes import partner
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from support.equal_hashes import partner
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult

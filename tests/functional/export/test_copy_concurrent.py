@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from export_killed import export
-from faulty_s3 import FaultyS3, Request
-from onlooker import MANIFEST, Location
+from support.export_killed import export
+from support.faulty_s3 import FaultyS3, Request
+from support.onlooker import MANIFEST, Location
 
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.export import CopyResult

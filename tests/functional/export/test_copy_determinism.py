@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_hard_to_order import EXPORTS, ROWS
-from faulty_s3 import FaultyS3, Request
-from onlooker import without_run_id
-from standalone import Cluster, standalone_cluster
+from support import SUPPORT
+from support.export_hard_to_order import EXPORTS, ROWS
+from support.faulty_s3 import FaultyS3, Request
+from support.onlooker import without_run_id
+from support.standalone import Cluster, standalone_cluster
 
 pytestmark = pytest.mark.spark
-SCRIPT = Path(__file__).with_name("export_hard_to_order.py")
+SCRIPT = SUPPORT / "export_hard_to_order.py"
 ALL = {name: name for name in EXPORTS}
 Objects = dict[str, bytes]
 RESUMED = "csv/part-0000-0001.csv"

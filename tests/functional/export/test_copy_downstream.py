@@ -13,7 +13,7 @@ import duckdb
 import psycopg
 import pyarrow.dataset as ds
 import pytest
-from downstream_rows import (
+from support.downstream_rows import (
     COLUMNS,
     DUCKDB_TEXT_ARRAY,
     ROWS,
@@ -21,7 +21,7 @@ from downstream_rows import (
     comparable,
     spark_schema,
 )
-from faulty_s3 import connection_to
+from support.faulty_s3 import connection_to
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3, Request
-from real_stores import STORE
+from support.faulty_s3 import FaultyS3, Request
+from support.real_stores import STORE
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.events import CopyEvent, CopyResumed

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_s3 import Fault, FaultyS3, Request, connection_to
-from real_stores import keys_in
+from support.faulty_s3 import Fault, FaultyS3, Request, connection_to
+from support.real_stores import keys_in
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.errors import CopyError, LocationError, Mzs3Error, S3Error

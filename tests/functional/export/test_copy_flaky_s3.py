@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faulty_s3 import Fault, FaultyS3, Flaky, Request
-from onlooker import without_run_id
-from real_stores import STORE, objects_in
+from support.faulty_s3 import Fault, FaultyS3, Flaky, Request
+from support.onlooker import without_run_id
+from support.real_stores import STORE, objects_in
 
 from dbt.adapters.mzs3.export.export import CopyResult
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from real_stores import objects_in
+from support.real_stores import objects_in
 
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
 from dbt.adapters.mzs3.export.export import CopyResult

@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt_process import finish, start_dbt
-from export_killed import export
-from faulty_s3 import FaultyS3, Request
-from onlooker import MANIFEST, Location, Onlooker, canonical, without_run_id
-from processes import session_members, wait_for_end
-from test_copy_processes import project_folder as project_folder  # a fixture
+from support import SUPPORT
+from support.dbt_process import finish, start_dbt
+from support.export_killed import export
+from support.faulty_s3 import FaultyS3, Request
+from support.onlooker import MANIFEST, Location, Onlooker, canonical, without_run_id
+from support.processes import session_members, wait_for_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 ALL = bool(os.environ.get("MZS3_ALL_KILLS"))
 KILLS = 20 if ALL else 2
 MEGABYTES = 210 if ALL else 30
-SCRIPT = Path(__file__).with_name("export_killed.py")
+SCRIPT = SUPPORT / "export_killed.py"
 DEADLINE_S = 300
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_on_cluster import GROUPS
-from faulty_s3 import FaultyS3, Request
-from standalone import executors_below
+from support import SUPPORT
+from support.export_on_cluster import GROUPS
+from support.faulty_s3 import FaultyS3, Request
+from support.standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyBeginsAgain, CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -24,9 +25,8 @@ from dbt.adapters.mzs3.export.monitor import RunContext
 
 pytestmark = pytest.mark.spark
 
-EXPORTS = Path(__file__).parent
-SCRIPT = EXPORTS / "export_on_cluster.py"
-DIFF_SCRIPT = EXPORTS.parent / "shard" / "diff_on_cluster.py"
+SCRIPT = SUPPORT / "export_on_cluster.py"
+DIFF_SCRIPT = SUPPORT / "diff_on_cluster.py"
 CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
 # What a user may set; in vain.
 UNCHECKED = {
@@ -81,7 +81,7 @@ def run(
     spark = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     process = subprocess.Popen(
         [sys.executable, str(script), json.dumps(argument)],
-        env={**os.environ, **spark, "PYTHONPATH": str(EXPORTS)},
+        env={**os.environ, **spark},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

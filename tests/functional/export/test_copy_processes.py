@@ -11,20 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from dbt_process import finish, interrupt, start_dbt
-from faulty_s3 import FaultyS3, Request
+from support.dbt_process import finish, interrupt, start_dbt
+from support.faulty_s3 import FaultyS3, Request
 
 pytestmark = pytest.mark.spark
-
-
-# 30 MB in one part: six upload parts of 5 MB.
-EXPORT = """
-{{{{ config(
-    materialized='copy_to_s3', location='s3://{bucket}/x', parts=1, part_size='5MB'
-) }}}}
-select id, repeat('x', 1000) as filler from range(30000)
-"""
 
 
 SOURCE = """
@@ -35,41 +25,6 @@ sources:
       - name: a
         external: {{type: s3_csv_source, location: "s3://{bucket}/raw", header: true}}
 """
-
-
-@pytest.fixture
-def project_folder(
-    tmp_path: Path,
-    faulty: FaultyS3,
-    bucket: str,
-    spark_parameters: dict[str, str],
-    aws_connection: dict[str, str],
-) -> Path:
-    """A dbt project with one export, and a profile with secrets in it."""
-    events = tmp_path / "events"
-    events.mkdir()
-    parameters = {
-        **spark_parameters,
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",  # to be searched
-        "spark.eventLog.dir": str(events),
-    }
-    output = {
-        "type": "mzs3",
-        "method": "session",
-        "schema": "analytics",
-        "threads": 2,
-        "server_side_parameters": parameters,
-        "aws_connections": {"default": {**aws_connection, "endpoint": faulty.endpoint}},
-    }
-    profile = {"acme": {"target": "dev", "outputs": {"dev": output}}}
-    project = {"name": "acme", "version": "1.0", "profile": "acme", "config-version": 2}
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "export.sql").write_text(EXPORT.format(bucket=bucket))
-    (tmp_path / "dbt_project.yml").write_text(yaml.safe_dump(project))
-    (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
-    return tmp_path
 
 
 def statuses(folder: Path) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt_and_capture
-from faulty_s3 import FaultyS3, Request, connection_to
+from support.faulty_s3 import FaultyS3, Request, connection_to
 
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
 from dbt.adapters.mzs3.export import progress

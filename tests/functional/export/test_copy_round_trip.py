@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt
-from downstream_rows import COLUMNS, ROWS, spark_schema
+from support.downstream_rows import COLUMNS, ROWS, spark_schema
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
-from faulty_s3 import FaultyS3, Flaky, Request, connection_to
+from support.faulty_s3 import FaultyS3, Flaky, Request, connection_to
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.verify_copy import Verification, verify_copy

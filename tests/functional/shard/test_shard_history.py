@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import types as T
-from spark_values import EVERY_TYPE, texts
+from support.spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from faulty_s3 import FaultyS3
-from spark_values import EVERY_TYPE
+from support.faulty_s3 import FaultyS3
+from support.spark_values import EVERY_TYPE
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location

@@ -16,13 +16,13 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_s3 import FaultyS3, Request
-from processes import session_members
-from shard_killed import do
+from support import SUPPORT
+from support.faulty_s3 import FaultyS3, Request
+from support.processes import session_members
+from support.shard_killed import do
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.read.rows import read_shard
@@ -30,7 +30,7 @@ from dbt.adapters.mzs3.shard.state.store import STATE, StateStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
-SCRIPT = Path(__file__).with_name("shard_killed.py")
+SCRIPT = SUPPORT / "shard_killed.py"
 KILLS = 7
 DEADLINE_S = 300
 _numbers = itertools.count()

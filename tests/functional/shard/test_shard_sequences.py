@@ -11,7 +11,7 @@ import random
 from typing import Any
 
 import pytest
-from shard_sequences import STEPS, Trial
+from support.shard_sequences import STEPS, Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.light]
 

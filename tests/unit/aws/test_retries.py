@@ -11,8 +11,8 @@ from typing import Any
 
 import botocore.endpoint
 import pytest
-from answering import ERROR, RESET, Answer, Answering, Asked
 from botocore.exceptions import EndpointConnectionError
+from support.answering import ERROR, RESET, Answer, Answering, Asked
 
 from dbt.adapters.mzs3.aws import client as aws_client
 from dbt.adapters.mzs3.aws.client import s3_client

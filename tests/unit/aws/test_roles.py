@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from answering import Answer, Answering, Asked
+from support.answering import Answer, Answering, Asked
 
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.client import s3_client

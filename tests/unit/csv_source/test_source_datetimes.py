@@ -4,9 +4,9 @@ import datetime
 
 import pyarrow as pa
 import pytest
-from csv_source_helpers import decode_one, problem_of
 from hypothesis import given
 from hypothesis import strategies as st
+from support.csv_source_helpers import decode_one, problem_of
 
 DAY_US = 86_400_000_000
 UTC = datetime.timezone.utc

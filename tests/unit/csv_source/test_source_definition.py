@@ -1,7 +1,7 @@
 """What `external` may say, and every way it can be wrong."""
 
 import pytest
-from csv_source_helpers import parse
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from csv_source_helpers import DIALECT, parse, problem_of, text_of
-from documented_errors import entries, is_read, page_text, texts_in_code
 from pyspark.errors import PySparkException
-from rejecting import read_all
+from support.csv_source_helpers import DIALECT, parse, problem_of, text_of
+from support.documented_errors import entries, is_read, page_text, texts_in_code
+from support.rejecting import read_all
 
 from dbt.adapters.mzs3.csv_source.executor import sift
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge

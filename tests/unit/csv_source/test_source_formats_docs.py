@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from csv_source_helpers import parse, text_of
-from documented_errors import entries
-from stored_objects import problem_of
-from test_source_avro import BAD_FILES, blocks_of, file_of, number, record
+from support.avro_files import BAD_FILES, blocks_of, file_of, number, record
+from support.csv_source_helpers import parse, text_of
+from support.documented_errors import entries
+from support.stored_objects import problem_of
 
 from dbt.adapters.mzs3.csv_source.config.intake import CSV_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from csv_source_helpers import DIALECT, parse
+from support.csv_source_helpers import DIALECT, parse
 
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk

@@ -1,9 +1,9 @@
 """What may be said of how much a run takes, and of objects that were overwritten."""
 
 import pytest
-from csv_source_helpers import parse
 from hypothesis import given
 from hypothesis import strategies as st
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.config.values import ConfigReader
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite, read_intake

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
-from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
 from dbt.adapters.mzs3.csv_source import operation

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from csv_source_helpers import DIALECT, LEAST, parse
+from support.csv_source_helpers import DIALECT, LEAST, parse
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.purify import (

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parquet_files import Bytes, cut, files_of, opened, orders, read, writer_of
 from support.examples import examples
+from support.parquet_files import Bytes, cut, files_of, opened, orders, read, writer_of
 
 from dbt.adapters.mzs3.formats import columnar
 from dbt.adapters.mzs3.formats import format as formats
@@ -147,14 +147,13 @@ def test_bytes_do_not_depend_on_the_cuts_where_a_row_group_has_many_pages(monkey
 
 def test_another_process_writes_the_same_bytes():
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import hashlib\n"
-        "from parquet_files import cut, files_of, orders\n"
+        "from support.parquet_files import cut, files_of, orders\n"
         "batch = orders(20_000)\n"
         "files = files_of(batch.schema, cut(batch, 777), limit=300_000)\n"
         "print([hashlib.sha256(data).hexdigest() for data in files])\n"
     )
-    command = [sys.executable, "-c", program, __file__.rpartition("/")[0]]
+    command = [sys.executable, "-c", program]
     found = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     batch = orders(20_000)
     here = files_of(batch.schema, [batch], limit=300_000)

@@ -4,7 +4,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from parquet_files import files_of, opened, read, writer_of
+from support.parquet_files import files_of, opened, read, writer_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.columnar_types import distinct, file_columns, file_schema

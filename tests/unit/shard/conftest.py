@@ -1,4 +1,4 @@
-"""A mocked S3 with one bucket; and this folder's helper modules become importable."""
+"""A mocked S3 with one bucket."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from shard_values import every_scalar, types
+from support.shard_values import every_scalar, types
 
 from dbt.adapters.mzs3.shard.types.kind import (
     ACL_ITEM,

@@ -1,7 +1,7 @@
 """`key_order` and `full_listing_hours`."""
 
 import pytest
-from csv_source_helpers import parse
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder, Listing
 from dbt.adapters.mzs3.errors import ConfigError

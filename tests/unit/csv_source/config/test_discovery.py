@@ -1,7 +1,7 @@
 """Where a source may learn of its objects, what may become of them, and every way to be wrong."""
 
 import pytest
-from csv_source_helpers import parse
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.config.discovery import (

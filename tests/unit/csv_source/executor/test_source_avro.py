@@ -1,20 +1,19 @@
 """Avro's object container files: whatever records are written, they are read."""
 
 import builtins
-import io
 import json
 import re
 import zlib
 from datetime import date, datetime, timezone
 from decimal import Decimal
 
-import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_objects import MemoryClient, problem_of, read_all, stored
+from support.avro_files import BAD_FILES, SYNC, blocks_of, file_of, number, record
 from support.examples import examples
+from support.stored_objects import MemoryClient, problem_of, read_all, stored
 
 from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
@@ -26,7 +25,6 @@ from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 FORM = AvroFormat(Reading())
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
-SYNC = b"0123456789abcdef"
 VALUES = {
     "null": st.none(),
     "boolean": st.booleans(),
@@ -63,25 +61,6 @@ MORE = [
 KINDS = [*VALUES.items(), *MORE]
 
 
-def record(*types, **more):
-    fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(types)]
-    return {"type": "record", "name": "row", "fields": fields, **more}
-
-
-def file_of(schema, records, codec="null", **how) -> bytes:
-    sink = io.BytesIO()
-    fastavro.writer(sink, schema, records, codec, sync_marker=SYNC, **how)
-    return sink.getvalue()
-
-
-def blocks_of(schema, *blocks: tuple[int, bytes], codec: bytes = b"null") -> bytes:
-    """A file with these blocks, of a number of records and their bytes."""
-    empty = file_of(schema, []).replace(b"\x14avro.codec\x08null", b"\x14avro.codec%c%s" % (
-        2 * len(codec), codec
-    ))  # fmt: skip
-    return empty + b"".join(number(n) + number(len(d)) + d + SYNC for n, d in blocks)
-
-
 def header_of(schema) -> bytes:
     """The header of a file with a schema that a library may refuse to write."""
     text = json.dumps(schema).encode()
@@ -89,12 +68,6 @@ def header_of(schema) -> bytes:
     # In a part that says how many bytes it has, as a map may.
     part = number(len(key)) + key + number(len(text)) + text
     return b"Obj\x01" + number(-1) + number(len(part)) + part + number(0) + SYNC
-
-
-def number(value: int) -> bytes:
-    sink = io.BytesIO()
-    fastavro.schemaless_writer(sink, "long", value)
-    return sink.getvalue()
 
 
 @st.composite
@@ -271,25 +244,6 @@ def test_wherever_a_file_is_cut_it_is_an_error_but_between_blocks(codec):
         else:
             problem = problem_of(FORM, cut, {"f0": "bigint", "f1": "string"})
             assert problem.problem == "its Avro file ends early"
-
-
-ONE = record("string")
-BAD_FILES = {
-    "no file": b"id,note\n1,a\n",
-    "another marker": file_of(ONE, [{"f0": "a"}])[:-1] + b"?",
-    "no schema": b"Obj\x01\0" + SYNC,
-    "no record": file_of("long", []),
-    "two fields": file_of(ONE, []).replace(b"fields", b"fieldz"),
-    "a count": file_of(ONE, []) + number(-1) + number(0) + SYNC,
-    "a length": file_of(ONE, []) + number(1) + number(2**40) + SYNC,
-    "a number": file_of(ONE, []) + b"\xff" * 11,
-    "more bytes": blocks_of(ONE, (1, number(1) + b"ab")),
-    "deflate": blocks_of(ONE, (1, b"\xff\xff"), codec=b"deflate"),
-    "records of nothing": blocks_of(ONE, (2**62, b"")),
-    "half deflate": blocks_of(
-        ONE, (1, zlib.compress(b"a" * 99, wbits=-15)[:-2]), codec=b"deflate"
-    ),
-}
 
 
 @pytest.mark.parametrize("data", BAD_FILES.values(), ids=list(BAD_FILES))

@@ -4,7 +4,9 @@ import datetime
 import io
 
 import pytest
-from csv_source_helpers import (
+from hypothesis import given
+from hypothesis import strategies as st
+from support.csv_source_helpers import (
     DIALECT,
     decode_one,
     decoder,
@@ -14,8 +16,6 @@ from csv_source_helpers import (
     rows,
     write,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BOM, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError

@@ -3,9 +3,9 @@
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 import pytest
-from csv_source_helpers import decoder, problem_of, read
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.csv_source_helpers import decoder, problem_of, read
 from support.examples import examples
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk

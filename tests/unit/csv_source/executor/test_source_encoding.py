@@ -5,7 +5,7 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rejecting import read_all
+from support.rejecting import read_all
 
 from dbt.adapters.mzs3.csv_source.executor.encoding import (
     canonical_encoding,

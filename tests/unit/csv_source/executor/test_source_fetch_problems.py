@@ -3,14 +3,13 @@
 import bz2
 
 import pytest
-from test_source_fetch import failure, header_of, listed, put, s3, spec
+from support.fetched_objects import failure, header_of, listed, put, spec
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
 from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import SourceError
 
-__all__ = ["s3"]  # the fixture
 REJECT = Reading(on_bad_row="reject")
 SKIP = Reading(on_header_mismatch="skip_object")
 

@@ -1,7 +1,7 @@
 """Headers in another order or with more names, matched by name."""
 
 import pytest
-from csv_source_helpers import DIALECT
+from support.csv_source_helpers import DIALECT
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout

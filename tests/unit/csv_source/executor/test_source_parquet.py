@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_objects import MemoryClient, problem_of, read_all, stored
 from support.examples import examples
+from support.stored_objects import MemoryClient, problem_of, read_all, stored
 
 from dbt.adapters.mzs3.arrow import parquet as arrow_parquet
 from dbt.adapters.mzs3.csv_source.executor.columns import Column

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from csv_source_helpers import DIALECT
 from hypothesis import given
 from hypothesis import strategies as st
+from support.csv_source_helpers import DIALECT
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import stream

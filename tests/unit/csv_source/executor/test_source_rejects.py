@@ -4,10 +4,10 @@ import contextlib
 import re
 
 import pytest
-from csv_source_helpers import problem_of, read, write
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rejecting import longest_record, model, read_all
+from support.csv_source_helpers import problem_of, read, write
+from support.rejecting import longest_record, model, read_all
 
 from dbt.adapters.mzs3.csv_source.executor import sift
 from dbt.adapters.mzs3.csv_source.executor import sift as executor_sift

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from csv_source_helpers import decoder
 from hypothesis import given
 from hypothesis import strategies as st
+from support.csv_source_helpers import decoder
 from support.examples import examples
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks

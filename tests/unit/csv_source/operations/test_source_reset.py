@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from csv_source_helpers import parse
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source.operations import reset
 from dbt.adapters.mzs3.errors import SourceError

@@ -2,9 +2,9 @@
 
 import pytest
 import yaml
-from csv_source_helpers import parse
 from hypothesis import given
 from hypothesis import strategies as st
+from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import (
     Purified,

@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from queue_messages import bridged, message, probe, record, wrapped
+from support.queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.csv_source.queue.events import (
     UNREADABLE,

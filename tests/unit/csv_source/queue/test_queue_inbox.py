@@ -10,9 +10,9 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from csv_source_helpers import parse
 from moto import mock_aws
-from queue_messages import bridged, message, probe, record, wrapped
+from support.csv_source_helpers import parse
+from support.queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.queue import inbox as queue_inbox

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from memory_s3 import MemoryS3
+from support.memory_s3 import MemoryS3
 
 
 @pytest.fixture

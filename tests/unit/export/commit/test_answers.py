@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from committing import EXPORT, FILES, export, once, prefix
-from memory_s3 import MemoryS3, failure
+from support.committing import EXPORT, FILES, export, once, prefix
+from support.memory_s3 import MemoryS3, failure
 from urllib3.exceptions import SSLError
 
 from dbt.adapters.mzs3.errors import LocationError

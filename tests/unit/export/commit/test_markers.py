@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from memory_s3 import MemoryS3
+from support.memory_s3 import MemoryS3
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import LocationError

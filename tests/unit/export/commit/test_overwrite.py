@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from committing import prefix
-from memory_s3 import MemoryS3, failure
-from overwriting import DeathError, holding, manifest_of, overwrite, seen
+from support.committing import prefix
+from support.memory_s3 import MemoryS3, failure
+from support.overwriting import DeathError, holding, manifest_of, overwrite, seen
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError

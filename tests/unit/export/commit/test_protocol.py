@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from committing import EXPORT, FILES, export, once, prefix, refuse
-from memory_s3 import MemoryS3, failure
+from support.committing import EXPORT, FILES, export, once, prefix, refuse
+from support.memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError

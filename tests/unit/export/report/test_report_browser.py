@@ -7,7 +7,7 @@ import subprocess
 from html import escape, unescape
 
 import pytest
-from report_runs import NOW, failed, run, weeks_of_runs
+from support.report_runs import NOW, failed, run, weeks_of_runs
 
 from dbt.adapters.mzs3.export.report.page import render_report
 

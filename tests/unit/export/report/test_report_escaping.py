@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_runs import NOW, failed, run
+from support.report_runs import NOW, failed, run
 
 from dbt.adapters.mzs3.export.report.page import render_report
 

@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ET
 from datetime import timedelta
 
 import pytest
-from report_runs import NOW, failed, run, weeks_of_runs
+from support.report_runs import NOW, failed, run, weeks_of_runs
 
 from dbt.adapters.mzs3.export.report.page import render_report
 from dbt.adapters.mzs3.export.report.units import NBSP

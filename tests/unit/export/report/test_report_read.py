@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row
-from report_runs import NOW
+from support.report_runs import NOW
 
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.export.report.read import ReportRequest, read_runs, write_report

@@ -1,7 +1,7 @@
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
-from report_runs import NOW, failed, run
+from support.report_runs import NOW, failed, run
 
 from dbt.adapters.mzs3.export.report import summary as report_summary
 from dbt.adapters.mzs3.export.report.summary import (

@@ -7,8 +7,8 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from memory_s3 import failure
-from readable_s3 import PREFIX, Body, ReadableS3
+from support.memory_s3 import failure
+from support.readable_s3 import PREFIX, Body, ReadableS3
 
 from dbt.adapters.mzs3.export.object_content import CHUNK_BYTES, ObjectFile, content_of
 from dbt.adapters.mzs3.formats.registry import FORMATS

@@ -6,8 +6,8 @@ import re
 import threading
 
 import pytest
-from memory_s3 import failure
-from readable_s3 import PREFIX, ReadableS3
+from support.memory_s3 import failure
+from support.readable_s3 import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error

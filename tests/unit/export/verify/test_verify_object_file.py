@@ -4,7 +4,7 @@ import io
 from functools import partial
 
 import pytest
-from readable_s3 import PREFIX, ReadableS3
+from support.readable_s3 import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.export.object_content import ObjectFile
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ReplacedError

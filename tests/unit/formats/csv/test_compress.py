@@ -9,9 +9,9 @@ import sys
 import duckdb
 import pyarrow as pa
 import pytest
-from compressed_files import cut, files_of, flights, lines_of
 from hypothesis import given
 from hypothesis import strategies as st
+from support.compressed_files import cut, files_of, flights, lines_of
 from support.examples import examples
 
 from dbt.adapters.mzs3.formats.csv import files
@@ -132,14 +132,13 @@ def test_duckdb_reads_it(tmp_path, codec, suffix):
 
 def test_another_process_writes_the_same_bytes():
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import hashlib\n"
-        "from compressed_files import cut, files_of, flights\n"
+        "from support.compressed_files import cut, files_of, flights\n"
         "for codec in ['gzip', 'zstd']:\n"
         "    files = files_of(cut(flights(20_000), 777), codec, 100_000)\n"
         "    print(*(hashlib.sha256(data).hexdigest() for data, _ in files))\n"
     )
-    command = [sys.executable, "-c", program, __file__.rpartition("/")[0]]
+    command = [sys.executable, "-c", program]
     found = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     here = [files_of([lines_of(flights(20_000))], codec, 100_000) for codec in CODECS]
     assert found.splitlines() == [

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from plain_encoder import plain_line
 from support.examples import examples
+from support.plain_encoder import plain_line
 
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder

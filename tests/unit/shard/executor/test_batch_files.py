@@ -14,9 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import dataset
-from shard_files import Counting, Holding, batch_of, opened, read, rows_of, tagged, wanted, written
-from shard_values import columns, same, wire_array
 from support.examples import examples
+from support.shard_files import (
+    Counting,
+    Holding,
+    batch_of,
+    opened,
+    read,
+    rows_of,
+    tagged,
+    wanted,
+    written,
+)
+from support.shard_values import columns, same, wire_array
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError

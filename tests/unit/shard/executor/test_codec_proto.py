@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from proto_messages import message_class
-from shard_values import columns, wire_array
 from support.examples import examples
+from support.proto_messages import message_class
+from support.shard_values import columns, wire_array
 
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types.kind import (

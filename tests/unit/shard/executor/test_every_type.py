@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shard_files import batch_of, opened, read, tagged, wanted, written
-from shard_values import every_type, extremes_of, nullable, same, wire_array
 from support.examples import examples
+from support.shard_files import batch_of, opened, read, tagged, wanted, written
+from support.shard_values import every_type, extremes_of, nullable, same, wire_array
 
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows

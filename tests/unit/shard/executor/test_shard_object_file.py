@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from shard_files import rows_of, tagged, wanted, written
+from support.shard_files import rows_of, tagged, wanted, written
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject

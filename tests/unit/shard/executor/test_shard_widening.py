@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from shard_values import numerics, same, values_of, wire_array
 from support.examples import examples
+from support.shard_values import numerics, same, values_of, wire_array
 
 from dbt.adapters.mzs3.shard.types.kind import Type, is_wider, list_of, map_of, record_of
 from dbt.adapters.mzs3.shard.types.storage import wire_type

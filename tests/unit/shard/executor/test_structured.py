@@ -12,8 +12,16 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shard_values import columns, every_scalar, numerics, same, scaled, values_of, wire_array
 from support.examples import examples
+from support.shard_values import (
+    columns,
+    every_scalar,
+    numerics,
+    same,
+    scaled,
+    values_of,
+    wire_array,
+)
 
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows

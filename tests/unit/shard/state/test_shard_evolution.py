@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from pyspark.sql import types as T
-from shard_states import column, given
+from support.shard_states import column, given
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums

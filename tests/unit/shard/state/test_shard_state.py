@@ -7,9 +7,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shard_states import batch, column
-from shard_values import types
 from support.examples import examples
+from support.shard_states import batch, column
+from support.shard_values import types
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.document import from_document, to_document

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
-from shard_states import batch, column
+from support.shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.failures import RoleError
 from dbt.adapters.mzs3.aws.location import parse_location

@@ -4,8 +4,6 @@ import csv
 import io
 from collections.abc import Iterator
 
-from csv_source_helpers import DIALECT, columns, rows
-
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
@@ -13,6 +11,7 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reject
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from support.csv_source_helpers import DIALECT, columns, rows
 
 
 def read_all(

@@ -7,13 +7,12 @@ import io
 import json
 from typing import Any
 
-from memory_s3 import MemoryS3, failure
-
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
+from support.memory_s3 import MemoryS3, failure
 
 PREFIX = "exports/orders/"
 

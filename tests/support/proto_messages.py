@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-PROTO = Path(__file__).parents[4] / "docs" / "persist-shard" / "row.proto"
+PROTO = Path(__file__).parents[2] / "docs" / "persist-shard" / "row.proto"
 _PACKAGE = "dbt_mzs3.shard"
 _FIELD = re.compile(r"(repeated )?(\w+) (\w+) = (\d+);")
 

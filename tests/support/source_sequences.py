@@ -11,9 +11,6 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
-from drawn_sequences import END, Operation
-from source_model import Died as ModelDied
-from source_model import Failed, Known, Report, Settings, SourceModel
 
 from dbt.adapters.mzs3.csv_source.ledger import compaction
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
@@ -21,6 +18,9 @@ from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction,
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.errors import SourceError
+from support.drawn_sequences import END, Operation
+from support.source_model import Died as ModelDied
+from support.source_model import Failed, Known, Report, Settings, SourceModel
 
 WRITES = ("INSERT", "CREATE", "DROP", "ALTER")
 

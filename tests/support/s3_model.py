@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botocore.exceptions import ClientError, ReadTimeoutError
-from interleavings import Ask, Failed, Request
+
+from support.interleavings import Ask, Failed, Request
 
 _BEGINNING = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 _CODES = {

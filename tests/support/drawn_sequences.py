@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from source_model import Settings
+from support.source_model import Settings
 
 NAMES = tuple(f"{letter}.csv" for letter in "abcdefgh")
 TEXTS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interleavings import Ask
-from simulated_export import Run, recovering
+from support.interleavings import Ask
+from support.simulated_export import Run, recovering
 
 SINGLE = {"single_file": "all.csv"}
 OTHER_SINGLE = {"single_file": "other.csv"}

@@ -13,9 +13,7 @@ from typing import Any
 from unittest import mock
 
 from botocore.exceptions import ClientError
-from interleavings import Ask
 from pyspark.sql import types as T
-from s3_model import Bucket, Client, etag_of
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export import job
@@ -31,6 +29,8 @@ from dbt.adapters.mzs3.upload import reaper as upload_reaper
 from dbt.adapters.mzs3.upload.parts import Uploads
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
+from support.interleavings import Ask
+from support.s3_model import Bucket, Client, etag_of
 
 LOCATION = S3Location("b", "x/")
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"

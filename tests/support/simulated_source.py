@@ -11,18 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import source_catalog
-from interleavings import Ask
-from source_catalog import (
-    DECIDED,
-    DECISION,
-    MARK,
-    NEW,
-    RELATIONS,
-    Event,
-    Events,
-    SimulatedLedgerTable,
-)
 
 from dbt.adapters.mzs3.csv_source import epoch
 from dbt.adapters.mzs3.csv_source.epoch import Pass
@@ -38,6 +26,18 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.run import Cancellation, SourceRun
 from dbt.adapters.mzs3.errors import SourceError
+from support import source_catalog
+from support.interleavings import Ask
+from support.source_catalog import (
+    DECIDED,
+    DECISION,
+    MARK,
+    NEW,
+    RELATIONS,
+    Event,
+    Events,
+    SimulatedLedgerTable,
+)
 
 
 class SimulatedLockTable(LockTable):

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from committing import prefix
-from memory_s3 import MemoryS3
-
 from dbt.adapters.mzs3.export.commit.existing import (
     Existing,
     plan_replacement,
@@ -18,6 +15,8 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from support.committing import prefix
+from support.memory_s3 import MemoryS3
 
 
 class DeathError(BaseException):

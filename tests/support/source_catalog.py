@@ -6,11 +6,11 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interleavings import Ask, Failed, Request
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from support.interleavings import Ask, Failed, Request
 
 RELATIONS = SourceRelations("raw", "orders")
 OLD, NEW = frozenset({("a", 1)}), frozenset({("a", 2), ("b", 1)})

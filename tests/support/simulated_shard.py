@@ -17,9 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from interleavings import Ask, Failed, Request
-from s3_model import Bucket, Client, S3Model, etag_of
-
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import concurrently
@@ -37,6 +34,8 @@ from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
+from support.interleavings import Ask, Failed, Request
+from support.s3_model import Bucket, Client, S3Model, etag_of
 
 LOCATION = S3Location("b", "x/")
 STATE = LOCATION.key("_shard.json")

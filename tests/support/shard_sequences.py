@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
-from shard_model import ModelColumn, Query, Row, ShardModel
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
@@ -24,6 +23,7 @@ from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_sh
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import batch
 from dbt.adapters.mzs3.shard.write.job import persist_shard
+from support.shard_model import ModelColumn, Query, Row, ShardModel
 
 VALUES = {"int": [None, -1, 0, 1, 2], "bigint": [None, 0, 1, 1 << 40], "string": [None, "", "é'"]}
 ENCODINGS = ["codec", "dual", "structured"]

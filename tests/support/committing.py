@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from memory_s3 import MemoryS3, failure
-
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.intent import (
     PendingExport,
@@ -14,6 +12,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
+from support.memory_s3 import MemoryS3, failure
 
 LOCATION = S3Location("b", "x/")
 FILES = [f"x/part-000{part}-0001.csv" for part in range(3)]

@@ -16,9 +16,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from real_stores import ACCESS_KEY_ID, SECRET_ACCESS_KEY
-
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from support.real_stores import ACCESS_KEY_ID, SECRET_ACCESS_KEY
 
 _ERROR = (
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>{}</Message></Error>'

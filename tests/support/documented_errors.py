@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "s3-csv-source" / "errors.md"
 PACKAGE = ROOT / "dbt" / "adapters" / "mzs3"
 GAP = "\0"

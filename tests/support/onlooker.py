@@ -8,8 +8,8 @@ import json
 import re
 from typing import Any
 
-from faulty_s3 import Request
-from real_stores import is_closed
+from support.faulty_s3 import Request
+from support.real_stores import is_closed
 
 MANIFEST, COMMITTING = "x/_manifest.json", "x/_committing.json"
 CHANGES = {"CompleteMultipartUpload", "PutObject", "DeleteObject"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from shard_values import wire_array
 
 from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout, TaggedColumn
 from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from support.shard_values import wire_array
 
 
 class Bytes:

@@ -10,10 +10,9 @@ import json
 import sys
 from typing import Any
 
-import export_on_cluster
-
 from dbt.adapters.mzs3.shard.rows import parts
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
+from support import export_on_cluster
 
 BEFORE = f"select id as k, -1D as x from range({export_on_cluster.GROUPS})"
 OTHER_EACH_TIME = """

@@ -1,0 +1,78 @@
+"""Objects of one source in a mocked S3, and what fetching them gives."""
+
+import pyarrow as pa
+import pytest
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.format import StoredObject, read_fields
+from dbt.adapters.mzs3.csv_source.executor.listing import list_objects
+from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.errors import ExecutorError
+from support.csv_source_helpers import DIALECT
+
+CONNECTION = AwsConnection(
+    region="us-east-1", access_key_id="testing", secret_access_key="testing"
+)
+
+BUCKET = "acme-raw"
+LOCATION = S3Location(BUCKET, "orders/")
+HEADER = ("id", "amount")
+COLUMNS = (Column("id", "bigint"), Column("amount", "string"))
+EVERYTHING = pa.RecordBatch.from_pydict({"after": [None], "last": [None]})
+
+
+def spec(**changes):
+    known = {
+        "connection": CONNECTION,
+        "bucket": BUCKET,
+        "source": "lake.orders",
+        "header": HEADER,
+        "columns": COLUMNS,
+        "dialect": DIALECT,
+        "compression": "by_suffix",
+    }
+    return FetchSpec(**{**known, **changes})
+
+
+def put(s3, name, data):
+    s3.put_object(Bucket=BUCKET, Key=f"orders/{name}", Body=data)
+
+
+def listed(pattern="**"):
+    return list(list_objects(CONNECTION, LOCATION, pattern)(iter([EVERYTHING])))
+
+
+def fetch(**changes):
+    """The rows of all objects, without the object's name and time."""
+    batches = fetch_objects(spec(**changes))(iter(listed()))
+    table = [row for batch in batches for row in batch.to_pylist()]
+    return [
+        (*(row[c.name] for c in changes.get("columns", COLUMNS)), row["_mz_record"])
+        for row in table
+    ]
+
+
+def fetched(s3, data, name="1.csv", **changes):
+    put(s3, name, data)
+    return fetch(**changes)
+
+
+def header_of(s3, name, **reading):
+    """The names in an object's header, as a source's definition takes them."""
+    form = CsvFormat(DIALECT, "by_suffix", Reading(**reading))
+    key = f"orders/{name}"
+    head = s3.head_object(Bucket=BUCKET, Key=key)
+    etag, size = head["ETag"].strip('"'), head["ContentLength"]
+    fields = read_fields(form, StoredObject(s3, BUCKET, key, etag, size), "lake.orders")
+    return None if fields is None else tuple(field.name for field in fields)
+
+
+def failure(s3, data, name="2.csv", **changes):
+    put(s3, name, data)
+    with pytest.raises(ExecutorError) as raised:
+        fetch(**changes)
+    return raised.value.message
