@@ -21,11 +21,6 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     return values
 
 
-def for_spark(values: pa.Array) -> pa.Array:
-    """Values in wire form as Spark gets them, with numbers for times."""
-    return values.view(without_times(values.type))
-
-
 def _require_range(values: pa.Array, kind: Type) -> None:
     """Raise ArrowInvalid for a number that only the wire form of an unsigned type has.
 
@@ -39,17 +34,6 @@ def _require_range(values: pa.Array, kind: Type) -> None:
         parts = [parts] if kind.name in LISTS else parts
         for part, inner in zip(parts, kind.children, strict=True):
             _require_range(part, inner)
-
-
-def without_times(data_type: pa.DataType) -> pa.DataType:
-    """The type with nanoseconds since midnight for times: Spark can't group or cast its own."""
-    if pa.types.is_time(data_type):
-        return pa.int64()
-    if pa.types.is_struct(data_type):
-        return pa.struct([(field.name, without_times(field.type)) for field in data_type])
-    if pa.types.is_list(data_type):
-        return pa.list_(without_times(data_type.value_type))
-    return data_type
 
 
 def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:

@@ -42,8 +42,9 @@ SCALARS: Mapping[str, Scalar] = {
     "date": Scalar(pa.date32(), pa.int32(), "date"),
     "timestamp": Scalar(pa.timestamp("us"), pa.int64(), "timestamp"),
     "timestamptz": Scalar(pa.timestamp("us", "UTC"), pa.int64(), "timestamp"),
-    # Seconds and nanoseconds, each 32 bits, big-endian.
-    "time": Scalar(pa.time64("ns"), pa.binary(8), "time"),
+    # Nanoseconds since midnight, as Spark can't group or cast its own type; in files, seconds and
+    # nanoseconds, each 32 bits, big-endian.
+    "time": Scalar(pa.int64(), pa.binary(8), "time"),
     # Months, days and microseconds, big-endian, each with the bit of its sign turned over.
     "interval": Scalar(INTERVAL_PARTS, pa.binary(16), "interval"),
     # The JSON text in a message `Datum`.
