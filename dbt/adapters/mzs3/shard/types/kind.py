@@ -195,7 +195,10 @@ def is_wider(target: Type, kind: Type) -> bool:
     if target == kind:
         return True
     if target.name == "numeric":
-        return _is_wider_numeric(target, kind)
+        whole = target.precision - target.scale
+        if kind.name == "numeric":
+            return whole >= kind.precision - kind.scale and target.scale >= kind.scale
+        return kind.name in _INTEGER_DIGITS and whole >= _INTEGER_DIGITS[kind.name]
     if target.name != kind.name:
         return target.name in _WIDER.get(kind.name, ())
     if kind.name == "map" and kind.children[0] != target.children[0]:
@@ -203,13 +206,6 @@ def is_wider(target: Type, kind: Type) -> bool:
     return len(kind.children) == len(target.children) and all(
         map(is_wider, target.children, kind.children)
     )
-
-
-def _is_wider_numeric(target: Type, kind: Type) -> bool:
-    whole = target.precision - target.scale
-    if kind.name == "numeric":
-        return whole >= kind.precision - kind.scale and target.scale >= kind.scale
-    return kind.name in _INTEGER_DIGITS and whole >= _INTEGER_DIGITS[kind.name]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -102,7 +102,7 @@ class BatchFormat:
 
     def _structure(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:
         arrays = self._of_each(values, stored)
-        fields = stored_fields(self._layout.columns)
+        fields = list(self._schema.field("k_s").type)
         return [pa.StructArray.from_arrays(arrays, fields=fields), pa.repeat(True, rows)]
 
     def _of_each(
@@ -159,31 +159,18 @@ class BatchLayout:
 
     def file_schema(self) -> pa.Schema:
         """The schema of a file: `k`, `v`, `t`, `d`, and beside them `k_s` and `v_s`."""
-        codec = [pa.field(name, pa.binary(), nullable=False) for name in ("k", "v")]
-        numbers = [pa.field(name, pa.int64(), nullable=False) for name in ("t", "d")]
-        structure = [
-            pa.field("k_s", pa.struct(list(stored_fields(self.columns))), nullable=False),
-            # There are no values, and Parquet has no groups without fields.
-            pa.field("v_s", pa.bool_(), nullable=False),
-        ]
-        return pa.schema(
-            [
-                *(codec if self.has_codec else ()),
-                *numbers,
-                *(structure if self.has_structure else ()),
-            ],
-            metadata={_METADATA_KEY: self._as_json().encode()},
-        )
-
-    def _as_json(self) -> str:
         columns = [[column.tag, column.kind.as_json()] for column in self.columns]
         document = {"columns": columns, "encoding": self.encoding, "version": self.version}
-        return json.dumps(document, separators=(",", ":"), sort_keys=True)
-
-
-def stored_fields(columns: Iterable[TaggedColumn]) -> list[pa.Field]:
-    """The fields of `k_s`: a column's name is its tag."""
-    return [storage_field(str(column.tag), column.kind) for column in columns]
+        metadata = json.dumps(document, separators=(",", ":"), sort_keys=True)
+        types = {"t": pa.int64(), "d": pa.int64()}
+        if self.has_codec:
+            types = {"k": pa.binary(), "v": pa.binary(), **types}
+        if self.has_structure:
+            stored = [storage_field(str(column.tag), column.kind) for column in self.columns]
+            # There are no values, and Parquet has no groups without fields.
+            types |= {"k_s": pa.struct(stored), "v_s": pa.bool_()}
+        fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
+        return pa.schema(fields, metadata={_METADATA_KEY: metadata.encode()})
 
 
 def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
