@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
+from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.executor.wire import as_wire
 from dbt.adapters.mzs3.shard.rows.wire import in_wire_type, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
