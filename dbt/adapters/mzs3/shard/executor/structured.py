@@ -132,10 +132,9 @@ def _wire_scalar(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def stored_time(times: pa.Array) -> pa.Array:
-    """`time64[ns]` as seconds and nanoseconds."""
-    nanos = times.cast(pa.int64())
-    seconds = pc.divide(nanos, _SECOND)
-    rest = pc.subtract(nanos, pc.multiply(seconds, _SECOND))
+    """Nanoseconds as seconds and nanoseconds."""
+    seconds = pc.divide(times, _SECOND)
+    rest = pc.subtract(times, pc.multiply(seconds, _SECOND))
     return fixed_width(
         big_endian(_two_of_32(seconds.cast(pa.uint64()), rest.cast(pa.uint64()))), 8
     )
@@ -144,8 +143,7 @@ def stored_time(times: pa.Array) -> pa.Array:
 def time_of(stored: pa.Array) -> pa.Array:
     """The inverse of `stored_time`."""
     seconds, rest = _halves(from_big_endian(stored))
-    nanos = pc.add(pc.multiply(seconds, _SECOND), rest)
-    return nanos.cast(pa.time64("ns"))
+    return pc.add(pc.multiply(seconds, _SECOND), rest)
 
 
 def stored_interval(intervals: pa.Array) -> pa.Array:

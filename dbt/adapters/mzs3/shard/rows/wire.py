@@ -10,27 +10,20 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type
 
-from dbt.adapters.mzs3.rows.columns import INTERVALS, NestedTransform
-from dbt.adapters.mzs3.shard.executor.wire import without_times
+from dbt.adapters.mzs3.rows.columns import INTERVALS
 from dbt.adapters.mzs3.shard.types.kind import LARGEST, Type, record_of
 from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types.storage import wire_type
 
-_NANOS = 1_000_000_000  # in a second
-TIMES = NestedTransform(
-    lambda kind: isinstance(kind, T.TimeType),
-    lambda column, _: (column.cast("decimal(20, 9)") * _NANOS).cast("bigint"),
-)
-"""Times as the wire form has them."""
-
 _UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds
 _SECONDS = "decimal(18, 6)"
+_NANOS = 1_000_000_000  # in a second
 
 
 def wire_spark_type(kind: Type) -> T.DataType:
-    """The Spark type of the type's wire form, with numbers for times."""
-    return from_arrow_type(without_times(wire_type(kind)), prefer_timestamp_ntz=True)
+    """The Spark type of the type's wire form."""
+    return from_arrow_type(wire_type(kind), prefer_timestamp_ntz=True)
 
 
 def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
@@ -39,8 +32,10 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
     A text that is no UUID fails the query, and so does a number that an unsigned type does not
     have, whatever `spark.sql.ansi.enabled` is. `name` is what users call the column.
     """
-    if not kind.holds(("uuid", *LARGEST)):
+    if not kind.holds(("time", "uuid", *LARGEST)):
         return column.cast(wire_spark_type(kind))
+    if isinstance(data_type, T.TimeType):
+        return (column.cast("decimal(20, 9)") * _NANOS).cast("bigint")
     if kind.name in LARGEST:
         return _in_range(column, kind, name)
     if kind.name == "uuid":

@@ -42,8 +42,9 @@ SCALARS: Mapping[str, Scalar] = {
     "date": Scalar(pa.date32(), pa.int32(), "date"),
     "timestamp": Scalar(pa.timestamp("us"), pa.int64(), "timestamp"),
     "timestamptz": Scalar(pa.timestamp("us", "UTC"), pa.int64(), "timestamp"),
-    # Seconds and nanoseconds, each 32 bits, big-endian.
-    "time": Scalar(pa.time64("ns"), pa.binary(8), "time"),
+    # Nanoseconds since midnight, as Spark can't group or cast its own type; in files, seconds and
+    # nanoseconds, each 32 bits, big-endian.
+    "time": Scalar(pa.int64(), pa.binary(8), "time"),
     # Months, days and microseconds, big-endian, each with the bit of its sign turned over.
     "interval": Scalar(INTERVAL_PARTS, pa.binary(16), "interval"),
     # The JSON text in a message `Datum`.
@@ -194,7 +195,10 @@ def is_wider(target: Type, kind: Type) -> bool:
     if target == kind:
         return True
     if target.name == "numeric":
-        return _is_wider_numeric(target, kind)
+        whole = target.precision - target.scale
+        if kind.name == "numeric":
+            return whole >= kind.precision - kind.scale and target.scale >= kind.scale
+        return kind.name in _INTEGER_DIGITS and whole >= _INTEGER_DIGITS[kind.name]
     if target.name != kind.name:
         return target.name in _WIDER.get(kind.name, ())
     if kind.name == "map" and kind.children[0] != target.children[0]:
@@ -202,13 +206,6 @@ def is_wider(target: Type, kind: Type) -> bool:
     return len(kind.children) == len(target.children) and all(
         map(is_wider, target.children, kind.children)
     )
-
-
-def _is_wider_numeric(target: Type, kind: Type) -> bool:
-    whole = target.precision - target.scale
-    if kind.name == "numeric":
-        return whole >= kind.precision - kind.scale and target.scale >= kind.scale
-    return kind.name in _INTEGER_DIGITS and whole >= _INTEGER_DIGITS[kind.name]
 
 
 @dataclass(frozen=True)

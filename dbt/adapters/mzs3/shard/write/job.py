@@ -140,7 +140,10 @@ class _Run:
         batch = self._batch(prefix, state, moment)
         with committing(prefix, store, batch.files):
             after = state.appended(batch)
-            _ = store.create(after) if before is None else store.replace(before, after)
+            if before is None:
+                store.create(after)
+            else:
+                store.replace(before, after)
         self._tell_if_cancelled(batch)
         return PersistResult(
             rows=batch.additions + batch.retractions,

@@ -12,9 +12,9 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
+from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.executor.wire import as_wire
-from dbt.adapters.mzs3.shard.rows.wire import TIMES, in_wire_type, wire_spark_type
+from dbt.adapters.mzs3.shard.rows.wire import in_wire_type, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
 from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
@@ -32,8 +32,7 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
         place = places.get(folded(column.name))
         if place is None:
             return F.lit(None).cast(wire_spark_type(column.kind))
-        found = TIMES.of(F.col(place), kinds[place])
-        return in_wire_type(found, kinds[place], column.kind, column.name)
+        return in_wire_type(F.col(place), kinds[place], column.kind, column.name)
 
     return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
 

@@ -28,7 +28,6 @@ from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, re
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
-from dbt.adapters.mzs3.shard.executor.wire import for_spark
 from dbt.adapters.mzs3.shard.types.kind import Column, Type
 from dbt.adapters.mzs3.shard.types.storage import (
     EXTENSION_KEY,
@@ -235,7 +234,7 @@ def read_files(
             try:
                 found = read_batch(source, spec.wanted, validate=spec.validate)
                 for rows in _sampled(found, spec.every):
-                    yield pa.RecordBatch.from_arrays(list(map(for_spark, rows.columns)), names)
+                    yield pa.RecordBatch.from_arrays(rows.columns, names)
             except BatchError as error:
                 raise ExecutorError(f"s3://{spec.bucket}/{file.key}: {error}") from error
 

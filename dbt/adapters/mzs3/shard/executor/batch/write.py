@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -16,9 +16,15 @@ from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pie
 from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
-from dbt.adapters.mzs3.shard.executor.wire import as_wire
-from dbt.adapters.mzs3.shard.types.kind import Type, type_from_json
-from dbt.adapters.mzs3.shard.types.storage import storage_field
+from dbt.adapters.mzs3.shard.types.kind import (
+    LARGEST,
+    LISTS,
+    SCALARS,
+    Type,
+    record_of,
+    type_from_json,
+)
+from dbt.adapters.mzs3.shard.types.storage import storage_field, wire_type
 
 COMPRESSION = "zstd"
 
@@ -92,7 +98,7 @@ class BatchFormat:
 
     def _structure(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:
         arrays = self._of_each(values, stored)
-        fields = stored_fields(self._layout.columns)
+        fields = list(self._schema.field("k_s").type)
         return [pa.StructArray.from_arrays(arrays, fields=fields), pa.repeat(True, rows)]
 
     def _of_each(
@@ -103,6 +109,47 @@ class BatchFormat:
             with _errors_of(name):
                 converted.append(convert(values, column.kind))
         return converted
+
+
+def as_wire(values: pa.Array, kind: Type) -> pa.Array:
+    """Values from Spark in wire form: fields are matched by place, whatever their names.
+
+    Raises ArrowInvalid for text that is not UTF-8, or a value that the type does not have.
+    """
+    target = wire_type(kind)
+    if values.type != target:
+        values = values.view(_by_place(values.type, kind)).cast(target)
+    values.validate(full=True)  # Spark does not check that its texts are UTF-8
+    _require_range(values, kind)
+    return values
+
+
+def _require_range(values: pa.Array, kind: Type) -> None:
+    """Raise ArrowInvalid for a number that only the wire form of an unsigned type has.
+
+    The encodings would refuse different ones, and the shard's encoding could not be changed.
+    """
+    if kind.name in LARGEST:
+        values.cast(SCALARS[kind.name].storage)
+    elif kind.holds(LARGEST):
+        inside = values.flatten()
+        parts = inside.flatten() if kind.name == "map" else inside
+        parts = [parts] if kind.name in LISTS else parts
+        for part, inner in zip(parts, kind.children, strict=True):
+            _require_range(part, inner)
+
+
+def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
+    """The type with the fields of records named by place."""
+    if pa.types.is_struct(data_type) and kind.children:
+        pairs = zip(data_type, kind.children, strict=True)
+        types = [_by_place(field.type, inner) for field, inner in pairs]
+        return pa.struct([(str(place), inner) for place, inner in enumerate(types)])
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        make = pa.list_ if pa.types.is_list(data_type) else pa.large_list
+        element = record_of(*kind.children) if kind.name == "map" else kind.children[0]
+        return make(_by_place(data_type.value_type, element))
+    return data_type
 
 
 @contextlib.contextmanager
@@ -149,31 +196,18 @@ class BatchLayout:
 
     def file_schema(self) -> pa.Schema:
         """The schema of a file: `k`, `v`, `t`, `d`, and beside them `k_s` and `v_s`."""
-        codec = [pa.field(name, pa.binary(), nullable=False) for name in ("k", "v")]
-        numbers = [pa.field(name, pa.int64(), nullable=False) for name in ("t", "d")]
-        structure = [
-            pa.field("k_s", pa.struct(list(stored_fields(self.columns))), nullable=False),
-            # There are no values, and Parquet has no groups without fields.
-            pa.field("v_s", pa.bool_(), nullable=False),
-        ]
-        return pa.schema(
-            [
-                *(codec if self.has_codec else ()),
-                *numbers,
-                *(structure if self.has_structure else ()),
-            ],
-            metadata={_METADATA_KEY: self._as_json().encode()},
-        )
-
-    def _as_json(self) -> str:
         columns = [[column.tag, column.kind.as_json()] for column in self.columns]
         document = {"columns": columns, "encoding": self.encoding, "version": self.version}
-        return json.dumps(document, separators=(",", ":"), sort_keys=True)
-
-
-def stored_fields(columns: Iterable[TaggedColumn]) -> list[pa.Field]:
-    """The fields of `k_s`: a column's name is its tag."""
-    return [storage_field(str(column.tag), column.kind) for column in columns]
+        metadata = json.dumps(document, separators=(",", ":"), sort_keys=True)
+        types = {"t": pa.int64(), "d": pa.int64()}
+        if self.has_codec:
+            types = {"k": pa.binary(), "v": pa.binary(), **types}
+        if self.has_structure:
+            stored = [storage_field(str(column.tag), column.kind) for column in self.columns]
+            # There are no values, and Parquet has no groups without fields.
+            types |= {"k_s": pa.struct(stored), "v_s": pa.bool_()}
+        fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
+        return pa.schema(fields, metadata={_METADATA_KEY: metadata.encode()})
 
 
 def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
