@@ -1,4 +1,4 @@
-"""The SHA-256 and the rows of one object, in one pass over it."""
+"""The SHA-256 and the row count of an object, in one pass over it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Content:
 def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
     """Reads the object once; holds a chunk of it, and what its format needs.
 
-    Raises what `file` raises.
+    Raises what requests for the object raise.
     """
     rows, reason = None, ""
     try:
@@ -41,10 +41,10 @@ def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
 
 
 class ObjectFile:
-    """The object as it was when it was listed, from any byte on; holds only what is asked for.
+    """The version of an object that was listed, as a file that can be read from any byte on.
 
-    One GET per stretch read in order. Raises what ObjectStream raises, and keeps it as `failure`,
-    as those who read through others can't tell it from theirs.
+    One GET per stretch read in order; holds only what is asked for. Raises what ObjectStream
+    raises, and keeps it as `failure`, as pyarrow may turn it into an error of its own.
     """
 
     closed = False  # to pyarrow; there is nothing to close but the connection
@@ -61,7 +61,7 @@ class ObjectFile:
         self.failure: Exception | None = None
 
     def sha256(self) -> str:
-        """Of all bytes, for which those are fetched that were not yet read in order."""
+        """The hash of the whole object; fetches what was not yet read in order."""
         if self.tell() != self._hashed:
             self.seek(self._hashed)
         while self.read(CHUNK_BYTES):
@@ -88,7 +88,7 @@ class ObjectFile:
         return data
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go on from another byte; as of any file."""
+        """Have the next read begin at another byte."""
         start = offset + (0, self.tell(), self._listed.size)[whence]
         self.close()
         self._stream = self._stream_from(start)
