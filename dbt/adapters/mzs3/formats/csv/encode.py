@@ -30,12 +30,11 @@ ANY_TEXT = Formatter(lambda values: values, None)
 
 @dataclass(frozen=True)
 class CsvEncoder:
-    """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
+    """Encodes batches of one schema as PostgreSQL does, byte for byte.
 
-    `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
-    names of columns whose values are always quoted, or `*` for all; NULL never is quoted.
-    `logical_types` are what the columns mean, in order; None: what their types
-    say. Can be pickled; has no state.
+    `force_quote` holds the names of columns whose values are always quoted, or `*` for all; NULL
+    never is quoted. `logical_types` are the columns' meanings, in order; without them, they are
+    what their types say. Can be pickled; has no state.
     """
 
     schema: pa.Schema
@@ -44,11 +43,11 @@ class CsvEncoder:
     logical_types: tuple[LogicalType, ...] | None = None
 
     def encode(self, batch: pa.RecordBatch) -> pa.Array:
-        """The lines of a batch, one `large_string` with its `\\n` per row, in order.
+        """The lines of a batch as `large_string`, each with its `\\n`.
 
-        The array's data buffer is the text of the file; the array starts at offset 0 and has no
-        NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
-        times the text. Raises ExecutorError if a text is not UTF-8.
+        The array's data buffer is the text of the file; it starts at offset 0, has no NULLs, and
+        may pass 2 GiB. Memory beside the batch: about four times the text. Raises ExecutorError
+        if a text is not UTF-8.
         """
         logical_types = (
             (PLAIN,) * len(self.schema) if self.logical_types is None else self.logical_types

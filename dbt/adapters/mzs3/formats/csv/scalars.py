@@ -1,4 +1,4 @@
-"""The text of values that have no parts, by type, as PostgreSQL's output functions write it."""
+"""The text of values that are not nested, as PostgreSQL's output functions write it."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def utf8_text(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Formatter:
-    """How one type is written: NULL stays NULL, the result is `large_string`."""
+    """Writes values of one type as `large_string`; NULL stays NULL."""
 
     write: Callable[[pa.Array], pa.Array]
     alphabet: str | None  # all characters that can occur; None: any
@@ -170,7 +170,7 @@ class Formatter:
 
 
 def scalar_formatter(data_type: pa.DataType) -> Formatter | None:
-    """The form of a type without parts; None for a type that has none."""
+    """The formatter of a type that is not nested; None if it has no text."""
     for matches, formatter in _FORMATTERS:
         if matches(data_type):
             return formatter
