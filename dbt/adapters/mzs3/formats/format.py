@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -128,6 +128,7 @@ class Format(Protocol):
     def content_type(self) -> str:
         """The media type of the objects."""
 
+    @abstractmethod
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
@@ -145,8 +146,8 @@ class StoredAs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ExportFormat(ABC):
-    """A format of `copy_to_s3` with its options, as `Format`; `registry.FORMATS` has them all.
+class ExportFormat(Format):
+    """A format of `copy_to_s3` with its options; `registry.FORMATS` has them all.
 
     Its fields are the options of models under the names that users give them, and hold texts,
     flags, numbers and tuples of texts.
@@ -205,25 +206,19 @@ class ExportFormat(ABC):
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
     ) -> Iterable[str]:
-        """What is wrong with a query's columns, whose names are given.
+        """What is wrong with a query's columns of these names.
 
-        `parts` are the columns and all that is nested in them, as path and Spark type, such as
-        `a.b[]` and `time(6)`.
+        `parts` are the paths and Spark types of the columns and of all that is nested in them,
+        such as `a.b[]` and `time(6)`.
         """
         return ()
 
     @abstractmethod
-    def writer(
-        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
-    ) -> FileWriter:
-        """As `Format.writer`."""
-
-    @abstractmethod
     def count_rows(self, file: pa.NativeFile) -> int:
-        """The rows of a file, which can be read from any byte; memory does not grow with it.
+        """How many rows a file has, which can be read from any byte on, in bounded memory.
 
-        Raises OSError, ArrowException or ValueError for what is no file of the format. A file
-        that is read in order is fetched from S3 once, as its hash is made of what is read.
+        Raises OSError, ArrowException or ValueError if it is no file of the format. To read it in
+        order is cheapest: `verify_copy` fetches what was not read that way once more.
         """
 
 

@@ -40,7 +40,7 @@ class CsvEncoder:
     schema: pa.Schema
     dialect: CsvDialect
     force_quote: Collection[str] = ()
-    logical_types: tuple[LogicalType, ...] | None = None
+    logical_types: tuple[LogicalType, ...] = ()
 
     def encode(self, batch: pa.RecordBatch) -> pa.Array:
         """The lines of a batch as `large_string`, each with its `\\n`.
@@ -49,13 +49,9 @@ class CsvEncoder:
         may pass 2 GiB. Memory beside the batch: about four times the text. Raises ExecutorError
         if a text is not UTF-8.
         """
-        logical_types = (
-            (PLAIN,) * len(self.schema) if self.logical_types is None else self.logical_types
-        )
+        logical_types = self.logical_types or (PLAIN,) * len(self.schema)
         columns = zip(self.schema.names, batch.columns, logical_types, strict=True)
-        fields = [
-            self._field(name, values, logical_type) for name, values, logical_type in columns
-        ]
+        fields = [self._field(*column) for column in columns]
         if not fields:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
         texts = [nulls_as(field, self.dialect.null) for field in fields]
