@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
     appended,
     either,
+    escapes,
     nulls_as,
     quoted,
     text_scalar,
@@ -76,7 +77,7 @@ class CsvEncoder:
         with require_utf8(name, "CSV"):
             text = formatter.write(values)
         if EVERY_COLUMN in self.force_quote or name in self.force_quote:
-            return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
+            return self._quoted(text, text.is_valid())
         return self._quoted_where_needed(text, formatter)
 
     def _quoted_where_needed(self, text: pa.Array, formatter: Formatter) -> pa.Array:
@@ -94,4 +95,8 @@ class CsvEncoder:
         )
         if len(self.schema) == 1:
             mask = either(mask, known.equal_to(END_OF_DATA))
-        return text if mask is None else quoted(text, mask, dialect.quote, dialect.escape)
+        return text if mask is None else self._quoted(text, mask)
+
+    def _quoted(self, text: pa.Array, mask: pa.Array) -> pa.Array:
+        quote = self.dialect.quote
+        return quoted(text, mask, quote, escapes(quote, self.dialect.escape))

@@ -35,11 +35,6 @@ def appended(values: pa.Array, ending: str) -> pa.Array:
     return pc.binary_replace_slice(values, _BEHIND, _BEHIND, ending)
 
 
-def replaced(values: pa.Array, mask: pa.Array, replacements: pa.Array) -> pa.Array:
-    """`values` with the rows under `mask` (no NULLs in it) taken from `replacements` in order."""
-    return pc.replace_with_mask(values, mask, replacements)
-
-
 def nulls_as(values: pa.Array, text: str) -> pa.Array:
     """The values with `text` for NULL."""
     if values.null_count == 0:
@@ -113,23 +108,13 @@ class TextBytes:
         return pc.equal(self.values, text_scalar(text)) if self.has_text(text) else None
 
 
-def quoted(values: pa.Array, mask: pa.Array, quote: str, escape: str) -> pa.Array:
-    """The values under `mask` between quotes, with `escape` before each quote and each escape.
+def quoted(
+    values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
+) -> pa.Array:
+    """The values under `mask` between quotes, with all `replacements` made in them, in order.
 
     Values not under the mask, NULLs included, stay as they are.
     """
-    # The escape first, or quotes get it twice.
-    return _quoted(values, mask, quote, {escape: escape + escape, quote: escape + quote})
-
-
-def quoted_doubling(values: pa.Array, mask: pa.Array, doubled: str) -> pa.Array:
-    """The values under `mask` between `"`, with each of the characters `doubled` twice."""
-    return _quoted(values, mask, '"', {character: character * 2 for character in doubled})
-
-
-def _quoted(
-    values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
-) -> pa.Array:
     mask = pc.fill_null(mask, False)
     # To quote all and choose costs less than to take most out and put them in again.
     most = 2 * mask.true_count > len(values)
@@ -139,7 +124,15 @@ def _quoted(
         if known.has_text(special):
             inner = pc.replace_substring(inner, special, replacement)
     in_quotes = pc.binary_replace_slice(appended(inner, quote), 0, 0, quote)
-    return pc.if_else(mask, in_quotes, values) if most else replaced(values, mask, in_quotes)
+    if most:
+        return pc.if_else(mask, in_quotes, values)
+    return pc.replace_with_mask(values, mask, in_quotes)
+
+
+def escapes(quote: str, escape: str) -> dict[str, str]:
+    """The replacements that put `escape` before each quote and each escape."""
+    # The escape first, or quotes get it twice.
+    return {escape: escape + escape, quote: escape + quote}
 
 
 def _starting_at_zero(values: pa.Array) -> pa.Array:
