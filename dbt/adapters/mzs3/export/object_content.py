@@ -52,10 +52,11 @@ class ObjectFile:
     def __init__(
         self, prefix: Prefix, listed: ListedObject, *, pause: Callable[[float], None] = time.sleep
     ) -> None:
-        self._prefix = prefix
-        self._listed = listed
-        self._pause = pause
-        self._stream = self._stream_from(0)
+        self._size = listed.size
+        bucket, span = prefix.location.bucket, (0, listed.size)
+        self._stream = ObjectStream(
+            prefix.client, bucket, listed.key, listed.etag, span=span, pause=pause
+        )
         self._hash = hashlib.sha256()
         self._hashed = 0
         self.failure: Exception | None = None
@@ -71,7 +72,7 @@ class ObjectFile:
     def read(self, size: int = -1) -> bytes:
         """Exactly `size` bytes, or all up to the end; fewer only at the end."""
         start = self.tell()
-        left = self._listed.size - start
+        left = self._size - start
         missing = left if size < 0 else min(size, left)
         pieces = []
         try:
@@ -89,10 +90,9 @@ class ObjectFile:
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Have the next read begin at another byte."""
-        start = offset + (0, self.tell(), self._listed.size)[whence]
         self.close()
-        self._stream = self._stream_from(start)
-        return start
+        self._stream.position = offset + (0, self.tell(), self._size)[whence]
+        return self.tell()
 
     def tell(self) -> int:
         """The byte that is read next."""
@@ -105,13 +105,3 @@ class ObjectFile:
     def close(self) -> None:
         """Give the connection back; the next read opens another."""
         self._stream.close()
-
-    def _stream_from(self, start: int) -> ObjectStream:
-        return ObjectStream(
-            self._prefix.client,
-            self._prefix.location.bucket,
-            self._listed.key,
-            self._listed.etag,
-            span=(start, self._listed.size),
-            pause=self._pause,
-        )
