@@ -117,6 +117,36 @@ class FileWriter(Protocol):
         """Begin a file."""
 
 
+def rows_within(ends: memoryview, start: int, room: int) -> int:
+    """Where the rows from `start` on that fit into so many bytes end, by bisection.
+
+    `ends[i]:ends[i + 1]` are the bytes of row i.
+    """
+    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
+
+
+def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
+    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
+        half = rows.num_rows // 2
+        yield from in_pieces(rows.slice(0, half))
+        yield from in_pieces(rows.slice(half))
+    else:
+        yield rows
+
+
+@dataclass(frozen=True)
+class SlicingWriter:
+    """The `FileWriter` that prepares rows slice by slice, each small enough for a worker."""
+
+    prepare: Callable[[pa.RecordBatch], Any]
+    open: Callable[[Sink], OpenFile]
+
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
+        """The rows, prepared."""
+        return map(self.prepare, in_pieces(rows))
+
+
 class Format(Protocol):
     """A file format with its options; it travels to the workers."""
 
@@ -220,21 +250,3 @@ class ExportFormat(Format):
         Raises OSError, ArrowException or ValueError if it is no file of the format. To read it in
         order is cheapest: `verify_copy` fetches what was not read that way once more.
         """
-
-
-def rows_within(ends: memoryview, start: int, room: int) -> int:
-    """Where the rows from `start` on that fit into so many bytes end, by bisection.
-
-    `ends[i]:ends[i + 1]` are the bytes of row i.
-    """
-    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
-
-
-def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
-    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
-        half = rows.num_rows // 2
-        yield from in_pieces(rows.slice(0, half))
-        yield from in_pieces(rows.slice(half))
-    else:
-        yield rows
