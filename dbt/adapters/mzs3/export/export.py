@@ -111,7 +111,7 @@ class Export:
             manifest=manifest,
             replaces=existing.etag if existing else None,
             stale=tuple(self.location.key(name) for name in replaced.stale),
-            in_place=_etag(prefix, files[0].key) if replaced.in_place else None,
+            in_place=prefix.etag(files[0].key) if replaced.in_place else None,
         )
 
     def writes_empty_file(self, preflight: Preflight) -> bool:
@@ -128,11 +128,6 @@ class Export:
 
     def _keeps_partitions(self) -> bool:
         return bool(self.options.partition_by) and not self.full_refresh
-
-
-def _etag(prefix: Prefix, key: str) -> str | None:
-    found = prefix.find(key)
-    return found.etag if found else None
 
 
 def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:

@@ -86,8 +86,8 @@ def verify(prefix: Prefix) -> Verification:
             raise
     uri = prefix.uri_of(prefix.key(MANIFEST))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        manifest = prefix.find(prefix.key(MANIFEST))
-    if manifest is None or manifest.etag != existing.etag:
+        etag = prefix.etag(prefix.key(MANIFEST))
+    if etag != existing.etag:
         raise LocationError(f"{uri} was replaced while its files were read; verify again")
     rows, size = sum(e.rows for e in entries), sum(e.bytes for e in entries)
     totals = {"content_length": size, "record_count": rows}

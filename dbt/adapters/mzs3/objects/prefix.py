@@ -90,6 +90,11 @@ class Prefix:
         found = [_listed(entry) for entry in page.get("Contents", [])]
         return found[0] if found and found[0].key == key else None
 
+    def etag(self, key: str) -> str | None:
+        """The ETag of the object with this key, or None; needs no more than `find`."""
+        found = self.find(key)
+        return found.etag if found else None
+
     def read(self, name: str) -> bytes | None:
         """The content of a small object below the location, or None."""
         found = self.read_version(name)
