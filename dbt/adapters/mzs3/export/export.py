@@ -1,4 +1,4 @@
-"""One export, planned: what to write, where to, and what its manifest says."""
+"""The plan of an export: what to write and where to, and what to commit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CopyResult:
 
 @dataclass(frozen=True)
 class Export:
-    """What is the same for the whole of one export; `options.parts` is set."""
+    """What is fixed for the whole of an export; `options.parts` is set."""
 
     node: str
     schema: T.StructType
@@ -61,7 +61,7 @@ class Export:
     def write_spec(
         self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
-        """What workers need; `dry` to find out what they would write."""
+        """What workers need; with `dry` they only report what they would write."""
         options = self.options
         return WriteSpec(
             connection=self.connection,
@@ -89,7 +89,7 @@ class Export:
     def pending(
         self, files: Sequence[PendingFile], preflight: Preflight, prefix: Prefix
     ) -> PendingExport:
-        """What a commit of these files makes visible, and what it then removes."""
+        """The commit of these files: what it makes visible, and what it then deletes."""
         existing = preflight.existing
         replaced = Replacement()
         if existing is not None:
@@ -111,15 +111,15 @@ class Export:
             manifest=manifest,
             replaces=existing.etag if existing else None,
             stale=tuple(self.location.key(name) for name in replaced.stale),
-            in_place=_etag(prefix, files[0].key) if replaced.in_place else None,
+            in_place=prefix.etag(files[0].key) if replaced.in_place else None,
         )
 
     def writes_empty_file(self, preflight: Preflight) -> bool:
-        """Whether an export without rows writes a file: unless it only replaces partitions."""
+        """Whether an export without rows writes a file: not if it only replaces partitions."""
         return preflight.existing is None or not self._keeps_partitions()
 
     def check_kept_partitions(self, preflight: Preflight) -> None:
-        """Raises LocationError if partitions that may stay are not like the new ones."""
+        """Raises LocationError if partitions that may stay can't be read as the new ones are."""
         existing = preflight.existing
         if existing is None or self.options.on_existing != "overwrite":
             return
@@ -130,15 +130,10 @@ class Export:
         return bool(self.options.partition_by) and not self.full_refresh
 
 
-def _etag(prefix: Prefix, key: str) -> str | None:
-    found = prefix.find(key)
-    return found.etag if found else None
-
-
 def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:
-    """The query as a DataFrame that can be exported; nothing has run yet.
+    """The query as a DataFrame that can be exported, of which nothing has run yet.
 
-    Raises ConfigError with all that is wrong with its columns and its order.
+    Raises ConfigError with all problems of its columns and its order.
     """
     try:
         frame = spark.sql(query)

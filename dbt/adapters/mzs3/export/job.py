@@ -1,4 +1,4 @@
-"""COPY TO S3 from end to end; what a compiled job calls."""
+"""COPY TO S3 from end to end; compiled jobs call it."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def copy_to_s3(
     cancelled: threading.Event | None = None,
     context: RunContext = RunContext(),  # noqa: B008 - frozen
 ) -> CopyResult:
-    """The rows of `query` in S3, all visible at once, or not at all.
+    """Writes the rows of `query` to S3, atomically: all files become visible, or none.
 
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
     errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
-    With `full_refresh`, an overwrite replaces all partitions, not only those with rows. What
-    happens is told to the `context`, and recorded in its history.
+    With `full_refresh`, an overwrite replaces all partitions, not only those with rows. The run
+    is reported to the `context`, and recorded in its history.
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
@@ -90,7 +90,7 @@ def copy_to_s3(
 
 @dataclass
 class _Run:
-    """Uploads, counts, commits; cleans up after itself if any of it fails."""
+    """Uploads, counts and commits; cleans up if any of it fails."""
 
     export: Export
     frame: DataFrame
@@ -101,10 +101,7 @@ class _Run:
     files: list[PendingFile] = field(default_factory=list)
 
     def to_the_end(self) -> CopyResult:
-        """What was committed, which the monitor learns as soon as it is visible.
-
-        Raises errors whose text is for users.
-        """
+        """Upload and commit the rows; raises errors whose text is for users."""
         try:
             self._upload()
             self._commit()
@@ -123,7 +120,7 @@ class _Run:
         return result
 
     def compared_with(self, existing: Existing) -> CopyResult:
-        """The result of an earlier run, which had finished: its files are those of this run."""
+        """The result of an earlier run, whose files this run would write too; writes nothing."""
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same(self.prefix, existing, uploads.files)
@@ -181,7 +178,7 @@ class _Run:
 
 
 def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) -> str | None:
-    """Abort every upload of a failed export; None, or what may be left."""
+    """Abort all uploads of a failed export; None, or what may be left."""
     if not files:
         return reaper.abort_until_idle()  # its tasks may still be ending
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
@@ -191,7 +188,7 @@ def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) ->
 def _with_remains(
     export: Export, exc: BaseException, left: str | None, cancelled: bool
 ) -> BaseException:
-    """The failure, with what it leaves behind; interrupts pass through as they are."""
+    """The failure as an error that tells what is left behind; interrupts stay as they are."""
     if not isinstance(exc, Exception):
         return exc
     # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.

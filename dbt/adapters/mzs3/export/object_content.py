@@ -1,4 +1,4 @@
-"""The SHA-256 and the rows of one object, in one pass over it."""
+"""The SHA-256 and the row count of an object, in one pass over it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Content:
 def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
     """Reads the object once; holds a chunk of it, and what its format needs.
 
-    Raises what `file` raises.
+    Raises what requests for the object raise.
     """
     rows, reason = None, ""
     try:
@@ -41,10 +41,10 @@ def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
 
 
 class ObjectFile:
-    """The object as it was when it was listed, from any byte on; holds only what is asked for.
+    """The version of an object that was listed, as a file that can be read from any byte on.
 
-    One GET per stretch read in order. Raises what ObjectStream raises, and keeps it as `failure`,
-    as those who read through others can't tell it from theirs.
+    One GET per stretch read in order; holds only what is asked for. Raises what ObjectStream
+    raises, and keeps it as `failure`, as pyarrow may turn it into an error of its own.
     """
 
     closed = False  # to pyarrow; there is nothing to close but the connection
@@ -52,16 +52,17 @@ class ObjectFile:
     def __init__(
         self, prefix: Prefix, listed: ListedObject, *, pause: Callable[[float], None] = time.sleep
     ) -> None:
-        self._prefix = prefix
-        self._listed = listed
-        self._pause = pause
-        self._stream = self._stream_from(0)
+        self._size = listed.size
+        bucket, span = prefix.location.bucket, (0, listed.size)
+        self._stream = ObjectStream(
+            prefix.client, bucket, listed.key, listed.etag, span=span, pause=pause
+        )
         self._hash = hashlib.sha256()
         self._hashed = 0
         self.failure: Exception | None = None
 
     def sha256(self) -> str:
-        """Of all bytes, for which those are fetched that were not yet read in order."""
+        """The hash of the whole object; fetches what was not yet read in order."""
         if self.tell() != self._hashed:
             self.seek(self._hashed)
         while self.read(CHUNK_BYTES):
@@ -71,7 +72,7 @@ class ObjectFile:
     def read(self, size: int = -1) -> bytes:
         """Exactly `size` bytes, or all up to the end; fewer only at the end."""
         start = self.tell()
-        left = self._listed.size - start
+        left = self._size - start
         missing = left if size < 0 else min(size, left)
         pieces = []
         try:
@@ -88,11 +89,10 @@ class ObjectFile:
         return data
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go on from another byte; as of any file."""
-        start = offset + (0, self.tell(), self._listed.size)[whence]
+        """Have the next read begin at another byte."""
         self.close()
-        self._stream = self._stream_from(start)
-        return start
+        self._stream.position = offset + (0, self.tell(), self._size)[whence]
+        return self.tell()
 
     def tell(self) -> int:
         """The byte that is read next."""
@@ -105,13 +105,3 @@ class ObjectFile:
     def close(self) -> None:
         """Give the connection back; the next read opens another."""
         self._stream.close()
-
-    def _stream_from(self, start: int) -> ObjectStream:
-        return ObjectStream(
-            self._prefix.client,
-            self._prefix.location.bucket,
-            self._listed.key,
-            self._listed.etag,
-            span=(start, self._listed.size),
-            pause=self._pause,
-        )

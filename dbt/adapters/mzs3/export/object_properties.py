@@ -36,7 +36,7 @@ _MAX_TAG_VALUE = 256
 
 
 def _tag_mapping(value: Any) -> Mapping[str, str]:
-    """Tags as a mapping of texts; raises ValueError."""
+    """Tags as a mapping of texts to texts; raises ValueError."""
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping of tag to text, not {value!r}")
     wrong = [k for k, v in value.items() if not isinstance(k, str) or not isinstance(v, str)]
@@ -57,7 +57,7 @@ PROPERTIES: Mapping[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class ObjectProperties:
-    """Encryption, storage class, tags and canned ACL; None is the bucket's own default."""
+    """Encryption, storage class, tags and canned ACL of objects; None is the bucket's default."""
 
     encryption: str | None = None
     kms_key_id: str | None = None
@@ -66,12 +66,12 @@ class ObjectProperties:
     acl: str | None = None
 
     def for_files(self) -> dict[str, str]:
-        """Arguments of CreateMultipartUpload."""
+        """The arguments of CreateMultipartUpload."""
         storage = {"StorageClass": self.storage_class} if self.storage_class else {}
         return {**self.for_notes(), **storage}
 
     def for_notes(self) -> dict[str, str]:
-        """Arguments of PutObject for the manifest, which is to be read at any time."""
+        """The arguments of PutObject for the manifest, whose storage class is the bucket's."""
         given = {
             "ServerSideEncryption": self.encryption,
             "SSEKMSKeyId": self.kms_key_id,
@@ -81,7 +81,7 @@ class ObjectProperties:
         return {name: value for name, value in given.items() if value is not None}
 
     def problems(self) -> list[str]:
-        """What contradicts, in words."""
+        """What is wrong with the properties, in words."""
         problems = []
         if self.kms_key_id is not None and not (self.encryption or "").startswith("aws:kms"):
             problems.append("kms_key_id needs encryption to be aws:kms or aws:kms:dsse")

@@ -1,4 +1,4 @@
-"""The options of a `copy_to_s3` model, valid by construction."""
+"""The options of a `copy_to_s3` model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KNOWN = tuple(dict.fromkeys((*_FIRST, *_SHARED, *_OF_FORMATS, *PROPERTIES)))
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """What a model's config asks for, checked; sizes in bytes.
+    """The options of a model, checked; sizes in bytes.
 
     `location` is a literal `s3://…` or a SQL expression; `parts` is None for the cluster's
     default parallelism.
@@ -67,7 +67,7 @@ class CopyOptions:
     properties: ObjectProperties = field(default_factory=ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
-        """The options as a model's config would spell them, those that shape files included."""
+        """The options as a model's config spells them, with those of the format."""
         shared: dict[str, Any] = {
             "location": self.location,
             "aws_connection": self.aws_connection,
@@ -87,9 +87,9 @@ class CopyOptions:
 def parse_options(
     node: str, config: Mapping[str, Any], connections: Collection[str]
 ) -> CopyOptions:
-    """The options in a model's config; keys that other parts of dbt read are not in `config`.
+    """The options in a model's config, without keys that other parts of dbt read.
 
-    Raises ConfigError with every unknown, unsupported and wrong option at once.
+    Raises ConfigError with every unknown, wrong and contradicting option at once.
     """
     given = {key: value for key, value in config.items() if key not in IGNORED}
     problems = unknown_keys(given, KNOWN, "copy_to_s3")

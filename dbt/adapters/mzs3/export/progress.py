@@ -1,4 +1,4 @@
-"""How far an export has come: a thread that hears it from the workers, and tells it on."""
+"""The progress of an export: a thread that receives it from workers, and reports it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MAX_DATAGRAM = 1024
 
 @dataclass(frozen=True)
 class Address:
-    """Where workers reach the driver, and where it listens for them."""
+    """The host under which workers reach the driver, and the one to which it binds."""
 
     host: str
     bind: str
 
 
 def driver_address(spark: SparkSession) -> Address | None:
-    """The driver's address as Spark's own workers use it; None if this process has none."""
+    """The driver's address as Spark's workers use it; None if this process is not the driver."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return None  # the driver is the server; workers can't be expected to reach its clients
     host = spark.conf.get("spark.driver.host", None)
@@ -44,9 +44,9 @@ def driver_address(spark: SparkSession) -> Address | None:
 
 
 class Progress:
-    """While its `with` block runs, tells every `every` seconds how far the export has come.
+    """Reports the progress of an export every `every` seconds while its `with` block runs.
 
-    `target` is what workers need, or None where nothing can be heard of them. Nothing in here
+    `target` is what workers need, or None if they can't reach this process. Nothing in here
     raises, and when the block ends, the thread and its sockets are gone.
     """
 
@@ -72,11 +72,11 @@ class Progress:
         self.target: ProgressTarget | None = None
 
     def committing(self) -> None:
-        """All files are uploaded; what follows is the commit."""
+        """Note that all files are uploaded, and the commit begins."""
         self._committing = True
 
     def begin_again(self) -> None:
-        """What was uploaded so far is not kept; all parts are to come."""
+        """Note that nothing of what was uploaded is kept."""
         self._totals.begin_again()
 
     def __enter__(self) -> Progress:
@@ -144,7 +144,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of an export at a moment; no counts where nothing can be known."""
+    """The progress at a moment; without counts where workers can't reach the driver."""
 
     phase: Phase
     parts_done: int | None
@@ -162,10 +162,7 @@ class _Part:
 
 
 class ProgressTotals:
-    """The latest word of each part. Whatever else arrives changes nothing, and never raises.
-
-    Holds at most one entry for each of `parts`.
-    """
+    """The latest message of each of `parts`; anything else that arrives is ignored."""
 
     def __init__(self, token: str, parts: int, clock: Callable[[], float]) -> None:
         self.token = token
@@ -175,7 +172,7 @@ class ProgressTotals:
         self._latest: dict[int, _Part] = {}
 
     def accept(self, datagram: bytes) -> None:
-        """Take a worker's message; one of a new attempt replaces what an earlier one told."""
+        """Take a worker's message; one of a new attempt replaces those of an earlier one."""
         if self.token.encode() not in datagram:  # cheap, for what strangers send
             return
         try:
@@ -196,15 +193,15 @@ class ProgressTotals:
             self._began = self._clock()
 
     def begin_again(self) -> None:
-        """Forget what was told, as all parts are written anew; from any thread.
+        """Forget all messages, as all parts are written anew; from any thread.
 
-        What tasks of the attempt before still say counts until their part is written again.
+        Late messages of earlier tasks count until their part is written again.
         """
         self._latest = {}  # not cleared, as another thread may be adding it up
         self._began = None
 
     def snapshot(self) -> Snapshot:
-        """The totals of what was told so far."""
+        """The totals so far."""
         parts = self._latest.values()
         size = sum(part.bytes for part in parts)
         began = self._began

@@ -1,4 +1,4 @@
-"""Every object that a manifest names, compared with what the manifest says of it."""
+"""Comparing every object that a manifest names with what the manifest says of it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _REPLACED = "it was replaced while it was read; verify again"
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found; the totals are the manifest's, whose files are all there without problems.
+    """The result; the totals are the manifest's, and right if there are no problems.
 
-    `problems` are lines, each of one object; `strangers` are the URIs of objects that are no part
-    of the export, and that readers of the whole location would take for it.
+    `problems` are lines, each of one object; `strangers` are the URIs of objects that are not in
+    the export, but that readers of the whole location would read too.
     """
 
     uri: str
@@ -46,7 +46,7 @@ class Verification:
 
     @property
     def summary(self) -> str:
-        """One line: the totals, and whether they are so."""
+        """One line: the totals, and whether there are problems."""
         files, rows = counted(self.files, "file"), counted(self.rows, "row")
         found = "all as the manifest says"
         if self.problems:
@@ -57,11 +57,11 @@ class Verification:
 def verify_copy(
     connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> Verification:
-    """Reads the export at `location`, a literal `s3://…`, back through the connection `name`.
+    """Reads the export at `location`, a literal `s3://…`, through the connection `name`.
 
-    The location's manifest may stand for it, as that is what a run's response names.
-    Raises ConfigError for a connection or location that is none, both at once; LocationError
-    where there is no manifest of ours, and S3Error where it can't be read.
+    The URI of its manifest will do too, as that is what a run's response has.
+    Raises ConfigError for an unknown connection or a malformed location, both at once;
+    LocationError if there is no manifest of ours, and S3Error if it can't be read.
     """
     connection, prefix = named_target("verify_copy", connections, name, location)
     return verify(Prefix(s3_client(connection), _folder(prefix)))
@@ -86,8 +86,8 @@ def verify(prefix: Prefix) -> Verification:
             raise
     uri = prefix.uri_of(prefix.key(MANIFEST))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        manifest = prefix.find(prefix.key(MANIFEST))
-    if manifest is None or manifest.etag != existing.etag:
+        etag = prefix.etag(prefix.key(MANIFEST))
+    if etag != existing.etag:
         raise LocationError(f"{uri} was replaced while its files were read; verify again")
     rows, size = sum(e.rows for e in entries), sum(e.bytes for e in entries)
     totals = {"content_length": size, "record_count": rows}
@@ -99,7 +99,7 @@ def verify(prefix: Prefix) -> Verification:
 
 
 def _folder(named: S3Location) -> S3Location:
-    """What has the manifest, where it is the manifest that is named."""
+    """The location, also if its manifest was named."""
     above, _, name = named.prefix.rstrip("/").rpartition("/")
     return replace(named, prefix=f"{above}/" if above else "") if name == MANIFEST else named
 
@@ -128,7 +128,7 @@ def _export_at(prefix: Prefix) -> Existing:
 
 
 def _is_closed(prefix: Prefix) -> bool:
-    """Whether the commit that the location knows of has ended, without an export."""
+    """Whether the last commit at the location has ended, without an export."""
     with contextlib.suppress(ValueError, *AwsFailure):
         version = read_intent(prefix)
         return version is None or version.intent.state == "closed"
@@ -157,7 +157,7 @@ def _entries(prefix: Prefix, existing: Existing) -> list[Entry]:
 
 
 def _format_of(options: Mapping[str, Any]) -> ExportFormat:
-    """The format that a manifest's options tell; raises KeyError or ValueError if they don't."""
+    """The format of a manifest's options; raises KeyError or ValueError for wrong ones."""
     problems: list[str] = []
     kind = FORMATS[options.get("format", next(iter(FORMATS)))]
     written = kind.read(ConfigReader(options, problems))
@@ -167,7 +167,7 @@ def _format_of(options: Mapping[str, Any]) -> ExportFormat:
 
 
 def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject], list[str]]:
-    """The files by name, and the URIs of what else a reader of the location would read."""
+    """The files by name, and the URIs of other objects that readers of the location would read."""
     names = existing.entries.keys()
     files: dict[str, ListedObject] = {}
     strangers = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,8 @@ from dbt.adapters.mzs3.arrow.arrays import is_binary, is_list, is_string, runnin
 from dbt.adapters.mzs3.formats.columnar_types import file_columns
 from dbt.adapters.mzs3.formats.format import (
     LogicalType,
-    OpenFile,
     Sink,
     SinkFile,
-    in_pieces,
     rows_within,
 )
 
@@ -43,20 +41,11 @@ class RowBlock:
         return len(self.ends) - 1
 
 
-@dataclass(frozen=True)
-class ColumnarWriter:
-    """Writes rows to files of a schema that `file_schema` has made for them; see `FileWriter`."""
-
-    schema: pa.Schema
-    logical_types: Sequence[LogicalType]
-    title: str
-    open: Callable[[Sink], OpenFile]
-
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
-        """The rows in the files' types, a few megabytes at a time."""
-        for piece in in_pieces(rows):
-            columns = file_columns(piece, self.schema, self.logical_types, self.title)
-            yield RowBlock(columns, row_ends(piece))
+def row_block(
+    rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType], title: str
+) -> RowBlock:
+    """The rows in the types of `schema`, which `file_schema` has made for them."""
+    return RowBlock(file_columns(rows, schema, logical_types, title), row_ends(rows))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -117,6 +117,36 @@ class FileWriter(Protocol):
         """Begin a file."""
 
 
+def rows_within(ends: memoryview, start: int, room: int) -> int:
+    """Where the rows from `start` on that fit into so many bytes end, by bisection.
+
+    `ends[i]:ends[i + 1]` are the bytes of row i.
+    """
+    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
+
+
+def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
+    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
+        half = rows.num_rows // 2
+        yield from in_pieces(rows.slice(0, half))
+        yield from in_pieces(rows.slice(half))
+    else:
+        yield rows
+
+
+@dataclass(frozen=True)
+class SlicingWriter:
+    """The `FileWriter` that prepares rows slice by slice, each small enough for a worker."""
+
+    prepare: Callable[[pa.RecordBatch], Any]
+    open: Callable[[Sink], OpenFile]
+
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
+        """The rows, prepared."""
+        return map(self.prepare, in_pieces(rows))
+
+
 class Format(Protocol):
     """A file format with its options; it travels to the workers."""
 
@@ -128,6 +158,7 @@ class Format(Protocol):
     def content_type(self) -> str:
         """The media type of the objects."""
 
+    @abstractmethod
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
@@ -145,8 +176,8 @@ class StoredAs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ExportFormat(ABC):
-    """A format of `copy_to_s3` with its options, as `Format`; `registry.FORMATS` has them all.
+class ExportFormat(Format):
+    """A format of `copy_to_s3` with its options; `registry.FORMATS` has them all.
 
     Its fields are the options of models under the names that users give them, and hold texts,
     flags, numbers and tuples of texts.
@@ -205,41 +236,17 @@ class ExportFormat(ABC):
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
     ) -> Iterable[str]:
-        """What is wrong with a query's columns, whose names are given.
+        """What is wrong with a query's columns of these names.
 
-        `parts` are the columns and all that is nested in them, as path and Spark type, such as
-        `a.b[]` and `time(6)`.
+        `parts` are the paths and Spark types of the columns and of all that is nested in them,
+        such as `a.b[]` and `time(6)`.
         """
         return ()
 
     @abstractmethod
-    def writer(
-        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
-    ) -> FileWriter:
-        """As `Format.writer`."""
-
-    @abstractmethod
     def count_rows(self, file: pa.NativeFile) -> int:
-        """The rows of a file, which can be read from any byte; memory does not grow with it.
+        """How many rows a file has, which can be read from any byte on, in bounded memory.
 
-        Raises OSError, ArrowException or ValueError for what is no file of the format. A file
-        that is read in order is fetched from S3 once, as its hash is made of what is read.
+        Raises OSError, ArrowException or ValueError if it is no file of the format. To read it in
+        order is cheapest: `verify_copy` fetches what was not read that way once more.
         """
-
-
-def rows_within(ends: memoryview, start: int, room: int) -> int:
-    """Where the rows from `start` on that fit into so many bytes end, by bisection.
-
-    `ends[i]:ends[i + 1]` are the bytes of row i.
-    """
-    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
-
-
-def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
-    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
-        half = rows.num_rows // 2
-        yield from in_pieces(rows.slice(0, half))
-        yield from in_pieces(rows.slice(half))
-    else:
-        yield rows

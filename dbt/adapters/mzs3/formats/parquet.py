@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.formats.columnar import ColumnarWriter, GroupedFile, Limits
+from dbt.adapters.mzs3.formats.columnar import GroupedFile, Limits, row_block
 from dbt.adapters.mzs3.formats.columnar_types import file_schema
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
     FileWriter,
     LogicalType,
     Sink,
+    SlicingWriter,
     StoredAs,
 )
 
@@ -59,10 +60,8 @@ class ParquetFormat(ExportFormat):
         """What writes the rows in the types of `columnar_types`."""
         types = file_schema(schema, logical_types, self.title)
         limits = limits_of(types, max_file_size)
-        return ColumnarWriter(
-            types,
-            logical_types,
-            self.title,
+        return SlicingWriter(
+            lambda rows: row_block(rows, types, logical_types, self.title),
             lambda sink: ParquetFile(sink, types, self.compression, limits),
         )
 

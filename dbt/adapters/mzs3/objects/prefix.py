@@ -91,6 +91,11 @@ class Prefix:
         found = map(_listed, page.get("Contents", []))
         return next((one for one in found if one.key == key), None)
 
+    def etag(self, key: str) -> str | None:
+        """The ETag of the object with this key, or None; needs no more than `find`."""
+        found = self.find(key)
+        return found.etag if found else None
+
     def read(self, name: str) -> bytes | None:
         """The content of a small object below the location; None if it does not exist."""
         found = self.read_version(name)

@@ -1,4 +1,4 @@
-"""The location of an export: evaluated, and proved to be writable before any data."""
+"""The location of an export: its evaluation, and the proof that it is writable."""
 
 from __future__ import annotations
 

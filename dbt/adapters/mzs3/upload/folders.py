@@ -1,4 +1,4 @@
-"""Hive folders, `country=NZ/day=2024-01-01/`, and the rows that belong into each."""
+"""Hive folders, `country=NZ/day=2024-01-01/`, and the rows of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST_ASCII = 127
 
 @dataclass(frozen=True)
 class Run:
-    """Adjacent rows of one part and one folder; `folder` has one text, or None, per column."""
+    """Adjacent rows of one part and one folder; `folder` has a text, or None, for each column."""
 
     part: int
     folder: tuple[str | None, ...]
@@ -30,7 +30,7 @@ class Run:
 
 
 def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
-    """The batch cut where its part, its first column, or a value that names folders changes.
+    """The batch cut where the part, which is the first column, or the folder changes.
 
     `partition_by` are indexes into the columns after the first; the runs lack these columns.
     """
@@ -48,9 +48,9 @@ def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
 
 
 def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
-    """The folder's path with its final slash; empty without columns.
+    """The path of a folder, with its final slash; empty without columns.
 
-    Raises ExecutorError for texts that no folder can stand for.
+    Raises ExecutorError for texts that can't name a folder.
     """
     return "".join(
         f"{escaped(name)}={_value(name, text)}/" for name, text in zip(names, texts, strict=True)
@@ -70,13 +70,13 @@ def _value(name: str, text: str | None) -> str:
 
 
 def _starts(keys: Sequence[pa.Array]) -> list[int]:
-    """Where a row differs from the one before it in any key; 0 first, for a batch with rows."""
+    """The indexes of rows that differ from the row before in any key, from 0 on."""
     ends = (pc.run_end_encode(key).run_ends.to_pylist() for key in keys)
     return sorted({0}.union(*ends) - {len(keys[0])})
 
 
 def _folder_text(values: pa.Array) -> pa.Array:
-    """As in CSV, but booleans are `true` and `false`, which is what readers of folders take."""
+    """The text as in CSV, but booleans are `true` and `false`, as readers of folders expect."""
     if pa.types.is_boolean(values.type):
         return pc.cast(values, pa.large_string())
     try:
@@ -89,5 +89,5 @@ def _folder_text(values: pa.Array) -> pa.Array:
 
 
 def escaped(text: str) -> str:
-    """A column's name or value as it stands in a folder's name."""
+    """A column's name or value, percent-encoded for a folder's name."""
     return "".join(c if ord(c) > _LAST_ASCII else quote(c, safe=_SAFE) for c in text)

@@ -1,4 +1,4 @@
-"""The names of an export's files, which never come back at a location once they were used."""
+"""The names of an export's files, which are never used again at a location."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ _FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_EN
 class UsedNames:
     """Names that no new file may have, as a late run may still delete an old file of that name.
 
-    Files are numbered from `next_number` on; `retired` are names that users have chosen for a
-    single file.
+    New files are numbered from `next_number`; `retired` are names of single files.
     """
 
     next_number: int = 1
     retired: tuple[str, ...] = ()
 
     def without(self, names: Iterable[str]) -> UsedNames:
-        """The same, with more names that are used up."""
+        """The same with more names."""
         names = list(names)
         numbers = [number + 1 for number in map(_number, names) if number is not None]
         chosen = {name for name in names if _number(name) is None}
@@ -46,14 +45,14 @@ NO_NAMES = UsedNames()
 
 
 def is_numbered(name: str) -> bool:
-    """Whether it is a name that exports give to the files of their parts."""
+    """Whether exports give such names to the files of their parts."""
     return _number(name) is not None
 
 
 def is_file_name(
     name: str, single_file: str | None = None, partition_by: Sequence[str] = ()
 ) -> bool:
-    """Whether an export with these options writes files of this name, relative to its location."""
+    """Whether an export with these options could write a file of this name."""
     if name == single_file:
         return True
     if _number(name) is None:

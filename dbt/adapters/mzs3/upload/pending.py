@@ -1,4 +1,4 @@
-"""Files that are uploaded, and how one of them becomes an object."""
+"""Files as multipart uploads that are not completed, and their completion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 
 @dataclass(frozen=True)
 class PendingFile:
-    """One file's open multipart upload, all of whose parts are in S3; sizes in bytes."""
+    """A file's open multipart upload with all of its parts; sizes in bytes."""
 
     part: int
     number: int
@@ -51,7 +51,7 @@ def complete(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None
 
 
 def is_completed(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> bool:
-    """Whether the upload has become an object, as far as its size tells: see `complete`."""
+    """Whether the upload was completed, as far as the object's size tells: see `complete`."""
     found = prefix.find(file.key)
     if found is None or found.size != file.bytes:
         return False
@@ -59,7 +59,7 @@ def is_completed(prefix: Prefix, file: PendingFile, *, instead_of: str | None = 
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:
-    """The ETag that S3 gives an object uploaded in parts with these; None where it can't be told.
+    """The ETag that S3 gives to an object of such parts; None if the ETags are no MD5s.
 
     It is the MD5 of the parts' MD5s, and their number.
     """

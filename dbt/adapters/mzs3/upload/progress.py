@@ -1,4 +1,4 @@
-"""Telling the driver how far a task has come: datagrams that may be lost without harm."""
+"""Reporting the progress of a task to the driver, in datagrams that may be lost."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ADDRESSES = 4
 
 @dataclass(frozen=True)
 class ProgressTarget:
-    """Where a driver listens; the token tells its tasks' datagrams from anyone else's.
+    """Where a driver listens, and the token that authenticates its tasks' datagrams.
 
-    `host` is a name or an address of either family, an IPv6 one with or without brackets.
+    `host` is a name or an IP address, an IPv6 one with or without brackets.
     """
 
     host: str
@@ -28,7 +28,7 @@ class ProgressTarget:
 
 
 class ProgressReporter:
-    """Counts what a task has written, and tells the driver now and then; never raises.
+    """Counts what a task has written, and reports it to the driver now and then; never raises.
 
     Holds no socket between two messages, so a task that fails leaves none open.
     """
@@ -36,7 +36,7 @@ class ProgressReporter:
     def __init__(self, target: ProgressTarget | None, part: int) -> None:
         self._target = target
         self._part = part
-        # Tells what a retried task says from what is still under way of the attempt before it.
+        # Tells messages of a retried task from late ones of the attempt before it.
         self._attempt = uuid.uuid4().hex[:8]
         self._told: float | None = None
         self._addresses: list[tuple[socket.AddressFamily, Any]] | None = None
@@ -44,7 +44,7 @@ class ProgressReporter:
         self.bytes = 0
 
     def add(self, rows: int, written: int) -> None:
-        """Count rows and bytes; tells the driver if it has not been told for a while."""
+        """Count rows and bytes, and report the totals if that was not done for a while."""
         self.rows += rows
         self.bytes += written
         now = time.monotonic()
@@ -53,7 +53,7 @@ class ProgressReporter:
             self._tell(done=False)
 
     def finish(self) -> None:
-        """Tell the driver that the part is done."""
+        """Report that the part is done."""
         self._tell(done=True)
 
     def _tell(self, *, done: bool) -> None:
@@ -76,7 +76,7 @@ class ProgressReporter:
 
 
 def _resolved(target: ProgressTarget) -> list[tuple[socket.AddressFamily, Any]]:
-    """The target's addresses; none if its name can't be resolved, which is not tried again."""
+    """The target's addresses; none if its name can't be resolved."""
     host = target.host.removeprefix("[").removesuffix("]")
     try:
         found = socket.getaddrinfo(host, target.port, type=socket.SOCK_DGRAM)

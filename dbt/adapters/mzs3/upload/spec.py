@@ -1,4 +1,4 @@
-"""What a worker needs to know; travels to it with the job, and only so."""
+"""What a worker needs to know; it travels with the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.upload.progress import ProgressTarget
 _MAX_PARTS_IN_FLIGHT = 4
 
 NOTE_PART = 10_000
-"""The part that says what an upload was opened with; no completion lists it, so it is dropped."""
+"""The number of a part that notes an upload's properties; no completion lists it."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ class WriteSpec:
 
     @property
     def content(self) -> tuple[ExportedColumn, ...]:
-        """The columns that are in the files, not in the names of their folders."""
+        """The columns in the files, without those of folders."""
         return tuple(c for i, c in enumerate(self.columns) if i not in self.partition_by)
 
     @property
     def bytes_in_flight(self) -> int:
-        """How many bytes may wait for S3 at a time; at least one upload part always may."""
+        """How many bytes may wait for S3 at a time, beside one upload part."""
         room = self.max_bytes_in_memory - 2 * self.part_size
         return min(room, _MAX_PARTS_IN_FLIGHT * self.part_size)
 
 
 def note_of(properties: Mapping[str, str]) -> bytes:
-    """What that part holds: short, and the same for uploads that were opened with the same."""
+    """The content of that part: a hash of the properties."""
     document = json.dumps(dict(properties), sort_keys=True).encode()
     return f"dbt-mzs3 {hashlib.sha256(document).hexdigest()}".encode()
 
@@ -74,15 +74,16 @@ class OpenUpload:
     parts: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     def was_opened_with(self, properties: Mapping[str, str]) -> bool:
-        """Whether its object would have these properties: S3 tells none of an upload's ACL,
-        encryption and tags, so the run that opened it has left a note in it."""
+        """Whether the object will have these properties, as the upload's note tells.
+
+        S3 does not tell the ACL, encryption and tags of an upload.
+        """
         return self.etag_if_equal(NOTE_PART, note_of(properties)) is not None
 
     def etag_if_equal(self, number: int, body: bytes) -> str | None:
         """The ETag of a part that S3 already has with exactly these bytes, or None.
 
-        S3's ETag of a part is the MD5 of its bytes, but for some kinds of encryption; there no
-        part is ever taken for equal, and all are sent again.
+        It is the MD5 of the bytes, but for some kinds of encryption: there None is returned.
         """
         etag, size = self.parts.get(number, ("", -1))
         if size != len(body):

@@ -1,4 +1,4 @@
-"""The task of an export: rows of whole parts in, open uploads out."""
+"""The Spark tasks of an export: they upload the rows of whole parts."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class TaskContext(Protocol):
-    """What a task knows of itself: Spark's own, which workers have."""
+    """Spark's class of the same name, which workers have."""
 
     def stageId(self) -> int:
-        """Of the stage that the task is part of."""
+        """The id of the task's stage."""
 
 
 def write_parts(
     spec: WriteSpec, context: Callable[[], TaskContext | None]
 ) -> Callable[[Batches], Batches]:
-    """A function for `mapInArrow`: uploads its rows, yields one row for each file.
+    """A function for `mapInArrow` that uploads its rows, and yields a report of each file.
 
     The first input column is the part, the second the hash if `spec.sorted_by_hash`, the others
-    are the query's; rows of a part are adjacent, in their final order, and those of a folder are
-    adjacent among them. No upload is completed. On any failure the task's uploads are aborted.
-    So are they if different rows have one hash.
+    are the query's. Rows of a part are adjacent and in their final order, and those of a folder
+    are adjacent among them. No upload is completed. They are aborted on any failure, and if
+    different rows have one hash.
 
-    The last row is of no file: it has the task's `stage`, and is `tied` if different rows have
-    one hash. A task without rows yields it too.
+    The last report, also of a task without rows, is that of the task: it has its `stage`, and is
+    `tied` if different rows have one hash.
     """
 
     def copy_rows(batches: Batches) -> Batches:
@@ -191,31 +191,30 @@ class _NumberedFile:
         return end
 
     def close(self) -> None:
-        """No more rows; lets go of what a compressor holds, as many closed files may wait."""
+        """End the file; frees what a compressor holds, as many closed files may wait for S3."""
         if self.content is not None:
             self.content.close()
             self.content = None
             self.upload.finish()
 
     def report(self) -> dict[str, object]:
-        """A row of the reports; waits until S3 has the file."""
+        """The file's report; waits until S3 has all of it."""
         place = {"part": self.part, "number": self.number, "folder": self.folder}
         return {**place, **self.upload.report(), "rows": self.rows}
 
 
 class TiedRowsError(Exception):
-    """Two rows that are not alike have one hash: it is not enough to sort by."""
+    """Two different rows have one hash, so it is not enough to sort by."""
 
 
 _HASH = 1  # index of the column; the part is before it
 
 
 def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches without their second column, the hash, by which each part is sorted.
+    """The batches, sorted by the hash in their second column, without that column.
 
-    Nothing in them is nested. Rows of one hash are alike bit by bit, but for the bits of a NaN,
-    so any order of them is the same; raises TiedRowsError if two are not. Memory beside the batch:
-    twice its rows of one hash.
+    Raises TiedRowsError if rows of one hash differ, other than in the bits of a NaN. The columns
+    are not nested. Memory beside the batch: twice its rows of one hash.
     """
     before: pa.RecordBatch | None = None
     for batch in batches:
@@ -233,7 +232,7 @@ def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
-    """Raises if a row on the left has the hash of the one on the right, and is another."""
+    """Raises TiedRowsError if a row has the hash of the one on the right, but differs."""
     if left.column(_HASH).equals(right.column(_HASH)) and not _all_alike(left, right):
         raise TiedRowsError
 
@@ -251,10 +250,9 @@ _GATHERED_BYTES = 4 << 20
 
 
 def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order; small batches are joined, large ones come as they are.
+    """The same rows in the same order, with small batches joined.
 
-    Memory beside the batches that come: less than 8 MiB held back, and as much again while they
-    are joined.
+    Memory: less than 8 MiB are held back, and as much again while they are joined.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -274,7 +272,7 @@ def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def _joined(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The batches that were held as one, or none; they are held no more."""
+    """The held batches as one, or none; empties `held`."""
     if not held:
         return []
     joined: list[pa.RecordBatch] = pa.Table.from_batches(held).combine_chunks().to_batches()

@@ -1,4 +1,4 @@
-"""A file of a task as a multipart upload that is never completed here."""
+"""Uploading the files of a task, without completing them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FileUpload:
 
     @property
     def uri(self) -> str:
-        """The object this upload becomes once it is completed."""
+        """The URI of the object that the completed upload becomes."""
         return f"s3://{self._spec.bucket}/{self.key}"
 
     def append(self, data: memoryview) -> None:
@@ -64,12 +64,12 @@ class FileUpload:
             self._send(self._take(size))
 
     def finish(self) -> None:
-        """Send what remains; does not wait for S3, `report` does."""
+        """Send what remains, without waiting for S3."""
         if not self._spec.dry and (self._buffered or not self._etags):
             self._send(self._take(self._buffered))
 
     def report(self) -> Mapping[str, object]:
-        """What the driver needs to complete the upload; waits until S3 has all of its parts."""
+        """What the driver needs to complete the upload; waits until S3 has all parts."""
         upload_id = self._opened.result() if self._opened else ""
         etags = [etag.result() for etag in self._etags]
         self._uploader.reported(
@@ -84,7 +84,7 @@ class FileUpload:
         }
 
     def cancel(self) -> None:
-        """Send no more of it."""
+        """Cancel all requests that have not begun."""
         for future in (self._opened, *self._etags):
             if future is not None:
                 future.cancel()
@@ -111,7 +111,7 @@ class FileUpload:
         return max(size, min(doubled, self._spec.max_bytes_in_memory // 4))
 
     def _take(self, size: int) -> _Bytes:
-        """Exactly `size` buffered bytes, in one copy."""
+        """Exactly `size` buffered bytes, copied once."""
         pieces: list[memoryview] = []
         missing = size
         while missing:
@@ -190,13 +190,13 @@ class Uploader:
         self._pool.shutdown()
 
     def open(self, key: str, content_type: str) -> FileUpload:
-        """Begin a file; S3 hears of it with its first part."""
+        """Begin a file, whose upload is opened with its first part."""
         file = FileUpload(self, key, content_type)
         self._files[key] = file
         return file
 
     def reported(self, key: str, upload_id: str, *, ours: bool) -> None:
-        """The file is whole in S3; of it, no more is kept than it takes to abort it if `ours`."""
+        """Forget a file that is whole in S3, but for what aborting it takes, if it is `ours`."""
         del self._files[key]
         if ours:
             self._reported.append((key, upload_id))
@@ -207,7 +207,7 @@ class Uploader:
             self.prefix.abort(key, upload_id)
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
-        """Have `work` done by a thread; waits while too many bytes are under way."""
+        """Run `work` in a thread; waits while too many bytes are under way."""
         limit = self.spec.bytes_in_flight
         while self._waiting and (self._waiting[0][0].done() or self._in_flight + size > limit):
             future, done = self._waiting.popleft()

@@ -51,10 +51,6 @@ class Effects:
         keys = [file.key for file in self.pending.files] if keys is None else keys
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
-    def _manifest_etag(self) -> str | None:
-        found = self._prefix.find(self._prefix.key(MANIFEST))
-        return found.etag if found else None
-
     def require_unchanged(self) -> None:
         """Raises LocationError unless the location is as it was when the run began.
 
@@ -63,7 +59,7 @@ class Effects:
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
             require_empty(self._prefix, ignoring=ours)
-        elif self._manifest_etag() != self.pending.replaces:
+        elif self._prefix.etag(self._prefix.key(MANIFEST)) != self.pending.replaces:
             raise LocationError(self.overtaken())
 
     def require_free(self) -> None:
@@ -85,7 +81,7 @@ class Effects:
 
     def can_still_be_visible(self) -> bool:
         """Whether the manifest is what it was when the run began; for other runs to ask."""
-        return self._manifest_etag() == self.pending.replaces
+        return self._prefix.etag(self._prefix.key(MANIFEST)) == self.pending.replaces
 
     def complete_all(self) -> bool:
         """Complete the uploads in parallel; False if one is gone. Raises what S3 says."""

@@ -18,7 +18,7 @@ class CsvDialect:
     null: str = ""
 
     def problems(self) -> list[str]:
-        """What PostgreSQL's COPY would refuse, all of it, in words like its own."""
+        """All that PostgreSQL's COPY would refuse, in words like its own."""
         found = [
             f"{name} must be a single one-byte character"
             for name in ("delimiter", "quote", "escape")

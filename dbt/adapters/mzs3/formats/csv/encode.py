@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
     appended,
     either,
+    escapes,
     nulls_as,
     quoted,
     text_scalar,
@@ -30,33 +31,28 @@ ANY_TEXT = Formatter(lambda values: values, None)
 
 @dataclass(frozen=True)
 class CsvEncoder:
-    """Encodes batches of one schema, byte for byte like PostgreSQL, whatever the locale or zone.
+    """Encodes batches of one schema as PostgreSQL does, byte for byte.
 
-    `schema` names the columns, each of a type with a CSV text. `force_quote` holds the
-    names of columns whose values are always quoted, or `*` for all; NULL never is quoted.
-    `logical_types` are what the columns mean, in order; None: what their types
-    say. Can be pickled; has no state.
+    `force_quote` holds the names of columns whose values are always quoted, or `*` for all; NULL
+    never is quoted. `logical_types` are the columns' meanings, in order; without them, they are
+    what their types say. Can be pickled; has no state.
     """
 
     schema: pa.Schema
     dialect: CsvDialect
     force_quote: Collection[str] = ()
-    logical_types: tuple[LogicalType, ...] | None = None
+    logical_types: tuple[LogicalType, ...] = ()
 
     def encode(self, batch: pa.RecordBatch) -> pa.Array:
-        """The lines of a batch, one `large_string` with its `\\n` per row, in order.
+        """The lines of a batch as `large_string`, each with its `\\n`.
 
-        The array's data buffer is the text of the file; the array starts at offset 0 and has no
-        NULLs. Its offsets are 64-bit, so it may pass 2 GiB. Memory beside the batch: about four
-        times the text. Raises ExecutorError if a text is not UTF-8.
+        The array's data buffer is the text of the file; it starts at offset 0, has no NULLs, and
+        may pass 2 GiB. Memory beside the batch: about four times the text. Raises ExecutorError
+        if a text is not UTF-8.
         """
-        logical_types = (
-            (PLAIN,) * len(self.schema) if self.logical_types is None else self.logical_types
-        )
+        logical_types = self.logical_types or (PLAIN,) * len(self.schema)
         columns = zip(self.schema.names, batch.columns, logical_types, strict=True)
-        fields = [
-            self._field(name, values, logical_type) for name, values, logical_type in columns
-        ]
+        fields = [self._field(*column) for column in columns]
         if not fields:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
         texts = [nulls_as(field, self.dialect.null) for field in fields]
@@ -81,7 +77,7 @@ class CsvEncoder:
         with require_utf8(name, "CSV"):
             text = formatter.write(values)
         if EVERY_COLUMN in self.force_quote or name in self.force_quote:
-            return quoted(text, text.is_valid(), self.dialect.quote, self.dialect.escape)
+            return self._quoted(text, text.is_valid())
         return self._quoted_where_needed(text, formatter)
 
     def _quoted_where_needed(self, text: pa.Array, formatter: Formatter) -> pa.Array:
@@ -99,4 +95,8 @@ class CsvEncoder:
         )
         if len(self.schema) == 1:
             mask = either(mask, known.equal_to(END_OF_DATA))
-        return text if mask is None else quoted(text, mask, dialect.quote, dialect.escape)
+        return text if mask is None else self._quoted(text, mask)
+
+    def _quoted(self, text: pa.Array, mask: pa.Array) -> pa.Array:
+        quote = self.dialect.quote
+        return quoted(text, mask, quote, escapes(quote, self.dialect.escape))

@@ -39,7 +39,7 @@ class Lines:
 
 
 class CsvFile:
-    """One uncompressed file."""
+    """One uncompressed file of whole lines; a line above `max_file_size` gets one of its own."""
 
     def __init__(self, sink: Sink, header: bytes, max_file_size: int) -> None:
         self._sink = sink

@@ -12,32 +12,41 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.csv.quoting import concatenated, replaced, text_scalar
+from dbt.adapters.mzs3.formats.csv.quoting import concatenated, text_scalar
 
 SCIENTIFIC = r"^-?(?P<first>\d)\.?(?P<rest>\d*)e\+(?P<exponent>\d+)$"
 POWERS_OF_FIVE = [5**power for power in range(24)]  # 5 ** 23 < 2 ** 54 < 5 ** 24
 
 
 @dataclass(frozen=True)
-class FloatLayout:
-    """How one of IEEE 754's formats is laid out."""
+class FloatFormat:
+    """The layout of one of IEEE 754's formats, and how Arrow and PostgreSQL write its numbers."""
 
     integer: pa.DataType  # of the same width
     precision: int  # bits of the significand, the hidden one included
     bias: int  # the stored exponent minus this is the exponent of the significand's last bit
     exponent_mask: int
     midpoints_end: float  # no midpoint of so few digits from here on
-    decimals: tuple[int, ...]  # after the point, in the text of a number that is corrected
+    # After the point, in the text of a number that is corrected: a text whose last place is
+    # coarser than the distance of two numbers would have been found by Arrow, and a number is
+    # 2 ** 52 (2 ** 23) times that distance or more. The last count tells any two numbers apart.
+    decimals: tuple[int, ...]
+    same_below: int  # from 1e-4 to below 10 ** this, both are positional
+    scientific_from: int  # PostgreSQL: from 10 ** this
+    rewritten: tuple[int, ...]  # decimal exponents where one is positional and the other is not
 
 
-# How many decimals: a text whose last place is coarser than the distance of two numbers would have
-# been found by Arrow, and a number is 2 ** 52 (2 ** 23) times that distance or more. The last
-# count is enough to tell any two numbers apart.
-DOUBLE = FloatLayout(pa.int64(), 53, 1075, 0x7FF, 1e40, (15, 16))
-SINGLE = FloatLayout(pa.int32(), 24, 150, 0xFF, 1e19, (6, 7, 8))
+FLOATS = {
+    pa.float64(): FloatFormat(
+        pa.int64(), 53, 1075, 0x7FF, 1e40, (15, 16), 10, 15, (-6, -5, 10, 11, 12, 13, 14)
+    ),
+    pa.float32(): FloatFormat(
+        pa.int32(), 24, 150, 0xFF, 1e19, (6, 7, 8), 6, 6, (-6, -5, 6, 7, 8, 9)
+    ),
+}
 
 
-def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatLayout) -> pa.Array:
+def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
     """The text with PostgreSQL's digits where it is a midpoint.
 
     Takes `text` in PostgreSQL's notation; both arrays have the same length and no NULLs. Python's
@@ -62,10 +71,10 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatLayout) -> 
     numbers = values.filter(in_range).filter(hit).dictionary_encode()
     strict = [_strict_text(number, layout) for number in numbers.dictionary.to_pylist()]
     corrected = pa.array(strict, pa.large_string()).take(numbers.indices)
-    return replaced(text, in_range, replaced(candidates, hit, corrected))
+    return pc.replace_with_mask(text, in_range, pc.replace_with_mask(candidates, hit, corrected))
 
 
-def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: FloatLayout) -> pa.Array:
+def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
     """Mask of the texts D * 10 ** q equal to (2 m +- 1) * 2 ** (e - 1), for numbers m * 2 ** e.
 
     Divided by 2 ** q, both sides are whole numbers if they are equal at all: D * 5 ** q and
@@ -96,7 +105,7 @@ def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: FloatLayout) -> pa
     return pc.and_(possible, pc.or_(above, below))
 
 
-def _strict_text(number: float, layout: FloatLayout) -> str:
+def _strict_text(number: float, layout: FloatFormat) -> str:
     """The fewest correctly rounded digits strictly between the midpoints to both neighbours.
 
     Both are equally far. That is not so for a power of two, but none gets here: 5 divides neither
@@ -113,45 +122,31 @@ def _strict_text(number: float, layout: FloatLayout) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class Notation:
-    """Where a format's texts from Arrow and from PostgreSQL are alike, and where they are not."""
-
-    layout: FloatLayout
-    same_below: int  # from 1e-4 to below 10 ** this, both are positional
-    scientific_from: int  # PostgreSQL: from 10 ** this
-    rewritten: tuple[int, ...]  # decimal exponents where one is positional and the other is not
-
-
-NOTATIONS = {
-    pa.float64(): Notation(DOUBLE, 10, 15, (-6, -5, 10, 11, 12, 13, 14)),
-    pa.float32(): Notation(SINGLE, 6, 6, (-6, -5, 6, 7, 8, 9)),
-}
-
-
 def float_text(values: pa.Array) -> pa.Array:
     """`float64` or `float32` as `large_string`: the text of PostgreSQL's float8 or float4."""
-    notation = NOTATIONS[values.type]
+    layout = FLOATS[values.type]
     text = pc.cast(values, pa.large_string())
     size = pc.abs(values)
-    same = pc.or_(_between(size, -4, notation.same_below), pc.equal(size, 0))
+    same = pc.or_(_between(size, -4, layout.same_below), pc.equal(size, 0))
     if pc.all(same, min_count=0).as_py():
         return text
     mask = pc.fill_null(pc.invert(same), False)
-    return replaced(text, mask, _rewritten(values.filter(mask), text.filter(mask), notation))
+    return pc.replace_with_mask(
+        text, mask, _rewritten(values.filter(mask), text.filter(mask), layout)
+    )
 
 
-def _rewritten(values: pa.Array, text: pa.Array, notation: Notation) -> pa.Array:
+def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
     """PostgreSQL's text of numbers that it writes differently from Arrow; no NULLs."""
     size = pc.abs(values)
     result = pc.replace_substring_regex(text, r"e([+-])(\d)$", r"e\10\2")
-    for exponent in notation.rewritten:
+    for exponent in layout.rewritten:
         mask = _between(size, exponent, exponent + 1)
         if pc.any(mask).as_py():
-            positional = 0 <= exponent < notation.scientific_from
+            positional = 0 <= exponent < layout.scientific_from
             write = _positional if positional else _scientific
-            result = replaced(result, mask, write(result.filter(mask), exponent))
-    return without_midpoints(values, _named(values, result), notation.layout)
+            result = pc.replace_with_mask(result, mask, write(result.filter(mask), exponent))
+    return without_midpoints(values, _named(values, result), layout)
 
 
 def _named(values: pa.Array, text: pa.Array) -> pa.Array:

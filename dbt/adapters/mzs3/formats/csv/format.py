@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,11 +15,12 @@ from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile, CsvFile, Line
 from dbt.adapters.mzs3.formats.csv.records import BLOCK_BYTES, RecordCounter
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
+    FileWriter,
     LogicalType,
     OpenFile,
     Sink,
+    SlicingWriter,
     StoredAs,
-    in_pieces,
 )
 
 
@@ -80,11 +81,17 @@ class CsvFormat(ExportFormat):
 
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
-    ) -> CsvFileWriter:
+    ) -> FileWriter:
         """What writes the lines of the rows."""
         encoder = CsvEncoder(schema, self.dialect, self.force_quote, tuple(logical_types))
         header = encoder.header() if self.header else b""
-        return CsvFileWriter(encoder, header, self.compression, max_file_size)
+
+        def begin(sink: Sink) -> OpenFile:
+            if self.compression == "none":
+                return CsvFile(sink, header, max_file_size)
+            return CompressedCsvFile(sink, self.compression, header, max_file_size)
+
+        return SlicingWriter(lambda rows: Lines(encoder.encode(rows)), begin)
 
     def count_rows(self, file: pa.NativeFile) -> int:
         """The newlines outside of quotes, less the header's."""
@@ -96,23 +103,3 @@ class CsvFormat(ExportFormat):
         if counter.is_inside:
             raise ValueError("it ends within quotes")
         return max(0, counter.records - self.header)
-
-
-@dataclass(frozen=True)
-class CsvFileWriter:
-    """Files of whole lines: a row larger than `max_file_size` gets a file of its own."""
-
-    encoder: CsvEncoder
-    header: bytes
-    compression: str
-    max_file_size: int
-
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Lines]:
-        """The rows as lines."""
-        return (Lines(self.encoder.encode(piece)) for piece in in_pieces(rows))
-
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file, with the header."""
-        if self.compression == "none":
-            return CsvFile(sink, self.header, self.max_file_size)
-        return CompressedCsvFile(sink, self.compression, self.header, self.max_file_size)

@@ -1,8 +1,8 @@
-"""Find the values of a text column that need quotes, and quote only these.
+"""Quoting the values of a text column that need it, and only these.
 
-Everything here takes and gives `large_string` arrays: their offsets are 64-bit, so no batch is too
-large for them. Whether a column holds a special byte at all is one `memchr` over its data buffer;
-only a column that does is looked at value by value, and only the values that do are rewritten.
+All arrays are `large_string`, whose 64-bit offsets fit any batch. Whether a column holds a special
+byte is one `memchr` over its data buffer; only a column that does is looked at value by value,
+and only the values that do are rewritten.
 """
 
 from __future__ import annotations
@@ -20,28 +20,23 @@ _BEHIND = 1 << 62
 
 
 def text_scalar(text: str) -> pa.Scalar:
-    """`text` in the one type that all text has here; Arrow does not mix string types."""
+    """`text` as `large_string`; Arrow does not mix string types."""
     return pa.scalar(text, pa.large_string())
 
 
 def concatenated(*parts: pa.Array | str) -> pa.Array:
-    """The parts one after the other, row by row; NULL where one of them is NULL."""
+    """The parts joined row by row; NULL where one of them is NULL."""
     texts = [text_scalar(part) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*texts, text_scalar(""))
 
 
 def appended(values: pa.Array, ending: str) -> pa.Array:
-    """Each text with `ending` after it, in a quarter of `concatenated`'s time; NULL stays NULL."""
+    """Each text with `ending` appended, four times as fast as `concatenated`; NULL stays NULL."""
     return pc.binary_replace_slice(values, _BEHIND, _BEHIND, ending)
 
 
-def replaced(values: pa.Array, mask: pa.Array, replacements: pa.Array) -> pa.Array:
-    """`values` with the rows under `mask` (no NULLs in it) taken from `replacements` in order."""
-    return pc.replace_with_mask(values, mask, replacements)
-
-
 def nulls_as(values: pa.Array, text: str) -> pa.Array:
-    """Each value, and `text` in the place of NULL."""
+    """The values with `text` for NULL."""
     if values.null_count == 0:
         return values
     if text == "" and values.offset == 0:
@@ -66,9 +61,9 @@ def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
 
 
 class TextBytes:
-    """The bytes behind a `large_string` array, once, for cheap questions about all values.
+    """The bytes of a `large_string` or `large_binary` array, for cheap questions about all values.
 
-    `values` is the array, in buffers of its own. (`large_binary` will do too.)
+    `values` is the array, in buffers of its own.
     """
 
     def __init__(self, values: pa.Array) -> None:
@@ -113,23 +108,13 @@ class TextBytes:
         return pc.equal(self.values, text_scalar(text)) if self.has_text(text) else None
 
 
-def quoted(values: pa.Array, mask: pa.Array, quote: str, escape: str) -> pa.Array:
-    """The values under `mask` between quotes, with `escape` before each quote and each escape.
+def quoted(
+    values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
+) -> pa.Array:
+    """The values under `mask` between quotes, with all `replacements` made in them, in order.
 
     Values not under the mask, NULLs included, stay as they are.
     """
-    # The escape first, or quotes get it twice.
-    return _quoted(values, mask, quote, {escape: escape + escape, quote: escape + quote})
-
-
-def quoted_doubling(values: pa.Array, mask: pa.Array, doubled: str) -> pa.Array:
-    """The values under `mask` between `"`, with each of the characters `doubled` twice."""
-    return _quoted(values, mask, '"', {character: character * 2 for character in doubled})
-
-
-def _quoted(
-    values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
-) -> pa.Array:
     mask = pc.fill_null(mask, False)
     # To quote all and choose costs less than to take most out and put them in again.
     most = 2 * mask.true_count > len(values)
@@ -139,7 +124,15 @@ def _quoted(
         if known.has_text(special):
             inner = pc.replace_substring(inner, special, replacement)
     in_quotes = pc.binary_replace_slice(appended(inner, quote), 0, 0, quote)
-    return pc.if_else(mask, in_quotes, values) if most else replaced(values, mask, in_quotes)
+    if most:
+        return pc.if_else(mask, in_quotes, values)
+    return pc.replace_with_mask(values, mask, in_quotes)
+
+
+def escapes(quote: str, escape: str) -> dict[str, str]:
+    """The replacements that put `escape` before each quote and each escape."""
+    # The escape first, or quotes get it twice.
+    return {escape: escape + escape, quote: escape + quote}
 
 
 def _starting_at_zero(values: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""The text of values that have no parts, by type, as PostgreSQL's output functions write it."""
+"""The text of values that are not nested, as PostgreSQL's output functions write it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
     appended,
     concatenated,
-    replaced,
     text_scalar,
 )
 
@@ -43,7 +42,7 @@ def date_text(dates: pa.Array) -> pa.Array:
     if far is None:
         return pc.cast(dates, pa.large_string())
     near_text = pc.cast(_days_to_dates(pc.if_else(far, 0, days)), pa.large_string())
-    return replaced(
+    return pc.replace_with_mask(
         near_text, pc.fill_null(far, False), concatenated(*_far_dates(days.filter(far)))
     )
 
@@ -63,7 +62,7 @@ def timestamp_text(timestamps: pa.Array) -> pa.Array:
         return _with_offset(_near_timestamps(micros), offset)
     near_text = _with_offset(_near_timestamps(pc.if_else(far, 0, micros)), offset)
     far_text = _far_timestamps(micros.filter(far), offset)
-    return replaced(near_text, pc.fill_null(far, False), far_text)
+    return pc.replace_with_mask(near_text, pc.fill_null(far, False), far_text)
 
 
 def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
@@ -154,7 +153,7 @@ def utf8_text(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Formatter:
-    """How one type is written: NULL stays NULL, the result is `large_string`."""
+    """Writes values of one type as `large_string`; NULL stays NULL."""
 
     write: Callable[[pa.Array], pa.Array]
     alphabet: str | None  # all characters that can occur; None: any
@@ -170,7 +169,7 @@ class Formatter:
 
 
 def scalar_formatter(data_type: pa.DataType) -> Formatter | None:
-    """The form of a type without parts; None for a type that has none."""
+    """The formatter of a type that is not nested; None if it has no text."""
     for matches, formatter in _FORMATTERS:
         if matches(data_type):
             return formatter
@@ -212,7 +211,9 @@ def _decimal_text(values: pa.Array) -> pa.Array:
     digits = pc.cast(unscaled, pa.large_string())
     sign = pc.if_else(pc.starts_with(digits, "-"), text_scalar("-"), text_scalar(""))
     fraction = pc.utf8_lpad(pc.ascii_ltrim(digits, "-"), scale, "0")
-    return replaced(text, pc.fill_null(mask, False), concatenated(sign, "0.", fraction))
+    return pc.replace_with_mask(
+        text, pc.fill_null(mask, False), concatenated(sign, "0.", fraction)
+    )
 
 
 def _is_decimal(data_type: pa.DataType) -> bool:

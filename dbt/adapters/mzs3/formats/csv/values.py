@@ -13,8 +13,8 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     TextBytes,
     concatenated,
     either,
+    escapes,
     quoted,
-    quoted_doubling,
     text_scalar,
 )
 from dbt.adapters.mzs3.formats.csv.scalars import (
@@ -126,7 +126,7 @@ def _quoted_elements(texts: pa.Array, special: str) -> pa.Array:
     mask = either(known.holding(special), known.equal_to(""))
     if known.has_text_in_any_case("null"):
         mask = either(mask, pc.equal(pc.ascii_upper(known.values), text_scalar("NULL")))
-    return texts if mask is None else quoted(texts, mask, '"', "\\")
+    return texts if mask is None else quoted(texts, mask, '"', escapes('"', "\\"))
 
 
 def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
@@ -165,4 +165,4 @@ def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
 def _quoted_field(texts: pa.Array) -> pa.Array:
     known = TextBytes(texts)
     mask = either(known.holding(RECORD_SPECIAL), known.equal_to(""))
-    return texts if mask is None else quoted_doubling(texts, mask, '"\\')
+    return texts if mask is None else quoted(texts, mask, '"', {'"': '""', "\\": "\\\\"})
