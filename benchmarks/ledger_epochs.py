@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_defi
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
-from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, FETCHED, SNAPSHOT
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.csv_source.operations.status import read_status
@@ -100,13 +100,13 @@ class Bench(Session):
     def _snapshot(self, epochs: int) -> DataFrame:
         copies = self.objects(0, epochs).selectExpr(
             "*",
-            f"'{FETCHED}' AS state",
+            f"'{State.FETCHED}' AS state",
             "timestamp'2026-01-01' AS at",
             f"cast({FIRST_EPOCH} + cast(etag AS bigint) AS string) AS of_epoch",
-            f"'{COMMIT}' AS of_phase",
+            f"'{Phase.COMMIT}' AS of_phase",
         )
         mark = self.spark.range(1).selectExpr(
-            f"cast({epochs} AS bigint) AS `rows`", f"'{SNAPSHOT}' AS of_phase"
+            f"cast({epochs} AS bigint) AS `rows`", f"'{Phase.SNAPSHOT}' AS of_phase"
         )
         return copies.unionByName(mark, allowMissingColumns=True)
 

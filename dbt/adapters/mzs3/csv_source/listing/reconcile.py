@@ -23,17 +23,9 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite
 from dbt.adapters.mzs3.csv_source.ledger.events import (
-    FAILED,
-    FETCHED,
-    IGNORED,
     IS_VISIBLE,
-    LISTED,
     OBJECT_COLUMNS,
-    OPEN_STATES,
-    REMOVED,
-    RETRIED,
-    SETTLED_STATES,
-    WAITING_STATES,
+    State,
     is_any_sql,
 )
 
@@ -126,10 +118,10 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
 
     return (
         {
-            "waits": is_any_sql("known.state", WAITING_STATES),
-            "retried": is_any_sql("known.state", (RETRIED,)),
-            "is_open": is_any_sql("shown.state", OPEN_STATES),
-            "was_settled": is_any_sql("known.state", SETTLED_STATES),
+            "waits": is_any_sql("known.state", State.WAITING),
+            "retried": is_any_sql("known.state", (State.RETRIED,)),
+            "is_open": is_any_sql("shown.state", State.OPEN),
+            "was_settled": is_any_sql("known.state", State.SETTLED),
             "visible": IS_VISIBLE,
         },
         # A queue does not tell again of what failed, nor of what was planned with it.
@@ -147,8 +139,8 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
         },
         {
             "state": f"""CASE
-                WHEN overwritten THEN '{IGNORED}' WHEN stays THEN known.state
-                WHEN NOT found AND NOT visible THEN '{REMOVED}' ELSE '{FETCHED}' END"""
+                WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN known.state
+                WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END"""
         },
     )
 
@@ -169,10 +161,10 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
         "hides": f"visible AND (retried OR {replaced})",
         "since": "CASE WHEN waits THEN known.epoch END",
         "recorded": f"""CASE
-            WHEN {refused} THEN {is_any_sql("shown.state", (FAILED,))} AND shown_so
+            WHEN {refused} THEN {is_any_sql("shown.state", (State.FAILED,))} AND shown_so
             ELSE waits_so END""",
         "remembered": "waits_so OR (is_open AND shown_so)",
-        "waits_as": f"CASE WHEN retried THEN '{RETRIED}' ELSE '{LISTED}' END",
+        "waits_as": f"CASE WHEN retried THEN '{State.RETRIED}' ELSE '{State.LISTED}' END",
         "state": "state",
         "error": f"""CASE
             WHEN overwritten THEN concat('{kept}')
@@ -185,7 +177,8 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
 def kept_sql() -> Mapping[str, str]:
     """What a note repeats of the commit: its columns, by `state` and `taken`."""
     return {
-        name: f"CASE WHEN state = '{FETCHED}' THEN taken.`{name}` END" for name in TAKEN_COLUMNS
+        name: f"CASE WHEN state = '{State.FETCHED}' THEN taken.`{name}` END"
+        for name in TAKEN_COLUMNS
     }
 
 
