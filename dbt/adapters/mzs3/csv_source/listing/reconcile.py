@@ -80,7 +80,7 @@ def reconcile(
         "struct(c.etag, c.size, c.last_modified) AS now",
         *KNOWN_COLUMNS,
     )
-    decisions = named(_decisions(mode, complete=complete))
+    decisions = _named(_decisions(mode, complete=complete))
     return with_facts(found, complete=complete).selectExpr(*decisions).where("action IS NOT NULL")
 
 
@@ -93,10 +93,10 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
 
     The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
     size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
-    but for its error: `etag`, `size`, `last_modified` and `state`.
+    but for its error.
     """
     for facts in _facts(complete=complete):
-        objects = objects.selectExpr("*", *named(facts))
+        objects = objects.selectExpr("*", *_named(facts))
     return objects
 
 
@@ -142,6 +142,10 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
                 WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN known.state
                 WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END"""
         },
+        {
+            name: f"CASE WHEN state = '{State.FETCHED}' THEN taken.`{name}` END"
+            for name in TAKEN_COLUMNS
+        },
     )
 
 
@@ -152,7 +156,7 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
     kept = _KEPT.format(previous="', taken.etag, '", now="', etag, '")
     replaced = "true" if mode is OnOverwrite.REPLACE else "false"
     return {
-        **{name: name for name in OBJECT_COLUMNS},
+        **{name: f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)},
         "action": f"""CASE
             WHEN NOT wanted THEN {settles if complete else "NULL"}
             WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
@@ -165,24 +169,14 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
             ELSE waits_so END""",
         "remembered": "waits_so OR (is_open AND shown_so)",
         "waits_as": f"CASE WHEN retried THEN '{State.RETRIED}' ELSE '{State.LISTED}' END",
-        "state": "state",
         "error": f"""CASE
             WHEN overwritten THEN concat('{kept}')
             WHEN stays THEN known.error WHEN NOT found THEN '{_GONE}' END""",
-        **kept_sql(),
         "previous": "taken.etag",
     }
 
 
-def kept_sql() -> Mapping[str, str]:
-    """What a note repeats of the commit: its columns, by `state` and `taken`."""
-    return {
-        name: f"CASE WHEN state = '{State.FETCHED}' THEN taken.`{name}` END"
-        for name in TAKEN_COLUMNS
-    }
-
-
-def named(expressions: Mapping[str, str]) -> list[str]:
+def _named(expressions: Mapping[str, str]) -> list[str]:
     """The expressions as columns of these names."""
     return [f"{expression} AS `{name}`" for name, expression in expressions.items()]
 

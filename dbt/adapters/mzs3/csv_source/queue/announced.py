@@ -11,8 +11,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, State, is
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     KNOWN_COLUMNS,
-    kept_sql,
-    named,
+    TAKEN_COLUMNS,
     with_facts,
 )
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
@@ -90,9 +89,7 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
         *KNOWN_COLUMNS,
     )
     return with_facts(gone, complete=True).selectExpr(
-        *OBJECT_COLUMNS,
-        "state",
-        *named(kept_sql()),
+        *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
         "text AS error",
         "visible AND NOT coalesce(known.error = text, false) OR is_open "
         "OR (unknown AND announced) AS noteworthy",
