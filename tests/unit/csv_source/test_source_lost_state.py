@@ -8,8 +8,9 @@ import pytest
 from csv_source_helpers import parse
 from pyspark.errors import AnalysisException
 
+from dbt.adapters.mzs3.csv_source import access
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
-from dbt.adapters.mzs3.csv_source import operation
+from dbt.adapters.mzs3.csv_source.access import require_ledger
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import compaction
@@ -17,7 +18,6 @@ from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
-from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.operations import object_actions
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
@@ -147,9 +147,9 @@ def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
 
 
 def test_what_is_no_lock_is_not_dropped(monkeypatch):
-    monkeypatch.setattr(operation, "reading", lambda *_: nullcontext())
+    monkeypatch.setattr(access, "reading", lambda *_: nullcontext())
     spark = metastore(RELATIONS.lock, properties=[("owner", "somebody")])
-    assert error_of(operation.unlock, spark, parse()) == (
+    assert error_of(access.unlock, spark, parse()) == (
         "lake.orders: raw.orders__lock is no lock that a run has taken. Drop it, or give the "
         "source another schema or identifier"
     )

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.access import is_there, reading, require_ledger
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
-from dbt.adapters.mzs3.csv_source.operation import is_there, reading, require_ledger
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
+from dbt.adapters.mzs3.csv_source.access import changing, require_ledger
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
@@ -23,7 +24,6 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     is_any_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import changing, require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
-from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.relations import read_pinned

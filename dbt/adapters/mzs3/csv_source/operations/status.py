@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What run-operations on one source share: its lock, its state, errors in the user's words."""
+"""Access to one source beside its runs: settings, the lock, errors in the user's words."""
 
 from __future__ import annotations
 
