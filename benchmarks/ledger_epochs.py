@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.csv_source.operations.status import read_status
-from dbt.adapters.mzs3.csv_source.relations import make_relations, make_schema
+from dbt.adapters.mzs3.csv_source.tables import make_relations, make_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,10 +63,9 @@ class Bench(Session):
             columns=(),
             connections={"default"},
         )
-        relations = definition.relations
-        make_schema(self.spark, relations)
-        make_relations(self.spark, relations, definition.name, ROWS, "{}")
-        ledger = Ledger(self.spark, relations)
+        make_schema(self.spark, definition)
+        make_relations(self.spark, definition, ROWS, "{}")
+        ledger = Ledger(self.spark, definition.relations)
         old = max(0, epochs - 16)
         if old:
             ledger.write_snapshot(str(FIRST_EPOCH + old), self._snapshot(old))

@@ -31,7 +31,8 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, Phase
 from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, show_since
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.tables import show_since
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

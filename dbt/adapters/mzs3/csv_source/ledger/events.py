@@ -10,6 +10,22 @@ from __future__ import annotations
 OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
 """Which object an event is of, as S3 had it: its URI, ETag, bytes, and when it was modified."""
 
+LEDGER_COLUMNS = {
+    "object": "string",
+    "etag": "string",
+    "size": "bigint",
+    "last_modified": "timestamp",
+    "state": "string",
+    "rows": "bigint",
+    "rejects": "bigint",
+    "error": "string",
+    "at": "timestamp",
+    "hides": "boolean",
+    "of_epoch": "string",
+    "of_phase": "string",
+}
+"""What the ledger holds of an event, beside its epoch and its phase."""
+
 
 class Phase:
     """What an event says of its epoch; each phase of an epoch is a partition of the ledger."""

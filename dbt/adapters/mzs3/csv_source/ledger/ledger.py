@@ -33,6 +33,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, latest, next_epoch
 from dbt.adapters.mzs3.csv_source.ledger.events import (
+    LEDGER_COLUMNS,
     OBJECT_COLUMNS,
     Phase,
     State,
@@ -43,7 +44,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
 from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED
 from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
 from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, LEDGER_COLUMNS
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
-from dbt.adapters.mzs3.csv_source.access import changing, require_ledger
+from dbt.adapters.mzs3.csv_source.access import changing
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     is_any_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.tables import require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
@@ -97,10 +98,10 @@ def act(
     was written.
     """
     wanted = read_wanted(action.value, names, definition.location)
-    name, relations = definition.name, definition.relations
+    name = definition.name
     with changing(spark, definition) as lock:
-        require_ledger(spark, relations, name)
-        ledger = Ledger(spark, relations, lock)
+        require_ledger(spark, definition)
+        ledger = Ledger(spark, definition.relations, lock)
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())
