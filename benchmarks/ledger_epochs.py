@@ -21,11 +21,11 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_defi
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
-from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, FETCHED, SNAPSHOT
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.csv_source.operations.status import read_status
-from dbt.adapters.mzs3.csv_source.relations import make_relations, make_schema
+from dbt.adapters.mzs3.csv_source.tables import make_relations, make_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,10 +61,9 @@ class Bench(Session):
             columns=(),
             connections={"default"},
         )
-        relations = definition.relations
-        make_schema(self.spark, relations)
-        make_relations(self.spark, relations, definition.name, ROWS, "{}")
-        ledger = Ledger(self.spark, relations)
+        make_schema(self.spark, definition)
+        make_relations(self.spark, definition, ROWS, "{}")
+        ledger = Ledger(self.spark, definition.relations)
         old = max(0, epochs - 16)
         if old:
             ledger.write_snapshot(str(FIRST_EPOCH + old), self._snapshot(old))
@@ -98,13 +97,13 @@ class Bench(Session):
     def _snapshot(self, epochs: int) -> DataFrame:
         copies = self.objects(0, epochs).selectExpr(
             "*",
-            f"'{FETCHED}' AS state",
+            f"'{State.FETCHED}' AS state",
             "timestamp'2026-01-01' AS at",
             f"cast({FIRST_EPOCH} + cast(etag AS bigint) AS string) AS of_epoch",
-            f"'{COMMIT}' AS of_phase",
+            f"'{Phase.COMMIT}' AS of_phase",
         )
         mark = self.spark.range(1).selectExpr(
-            f"cast({epochs} AS bigint) AS `rows`", f"'{SNAPSHOT}' AS of_phase"
+            f"cast({epochs} AS bigint) AS `rows`", f"'{Phase.SNAPSHOT}' AS of_phase"
         )
         return copies.unionByName(mark, allowMissingColumns=True)
 

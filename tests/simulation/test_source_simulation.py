@@ -40,7 +40,7 @@ from support.source_catalog import (
 from dbt.adapters.mzs3.csv_source import epoch
 from dbt.adapters.mzs3.csv_source.ledger import compaction, ledger
 from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
-from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 
@@ -68,8 +68,8 @@ def check_end(state: Catalog, outcomes: tuple[Any, ...]) -> None:
     after = alone(state, "next")
     if DECIDED in outcomes:
         assert after.noted() == state.noted() == {DECISION}, "what was decided is gone"
-    known = {number for number, phase, _ in after.events() if phase in (COMMIT, VOID)}
-    ended = {int(number) for number, phase, _ in after.partitions if phase == COMMIT}
+    known = {number for number, phase, _ in after.events() if phase in (Phase.COMMIT, Phase.VOID)}
+    ended = {int(number) for number, phase, _ in after.partitions if phase == Phase.COMMIT}
     assert ended <= known, "an epoch looks committed that was closed"
     assert after.visible() == sorted(NEW), "the next run does not get the source going"
     assert alone(after, "last").rows == after.rows, "objects are taken twice"

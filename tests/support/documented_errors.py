@@ -55,8 +55,6 @@ _NO_ERROR_TEXTS = frozenset(
         "a special value",
         "a type that contains itself",
         "a text that is not shown",
-        "declare columns with the data_type of each",
-        "declare the data_type of column",
         "did you mean",
         "every object again",
         "is not one of them",

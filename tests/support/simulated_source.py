@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock
 from dbt.adapters.mzs3.csv_source.ledger import table as ledger_table
 from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, unfinished_epochs
-from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
@@ -174,8 +174,8 @@ def reading(ask: Ask) -> Any:
 def read_events(made: Ledger) -> list[tuple[int, str, Any]]:
     """What a run goes by: the epochs that it knows of, as their files are now."""
     epochs = made.epochs()
-    snapshot = latest(SNAPSHOT, epochs) or ""
-    names = [e for e in current_epochs(epochs) if VOID not in epochs[e] or e == snapshot]
+    snapshot = latest(Phase.SNAPSHOT, epochs) or ""
+    names = [e for e in current_epochs(epochs) if Phase.VOID not in epochs[e] or e == snapshot]
     return list(made.spark("read", frozenset(names), snapshot))
 
 
@@ -184,7 +184,7 @@ def new_objects(_: Any, made: Ledger, __: Any) -> Iterator[Any]:
     events = read_events(made)
     last: dict[str, tuple[int, int]] = {}
     for number, phase, event in events:
-        if phase == COMMIT:
+        if phase == Phase.COMMIT:
             last[event[0]] = max(last.get(event[0], (0, 0)), (number, event[1]))
     taken = Events(
         (name, version, name in last)
@@ -234,16 +234,16 @@ def kept(made: Ledger, _: Any) -> Any:
     events = read_events(made)
     hidden: dict[str, int] = {}
     for number, phase, event in events:
-        if phase == COMMIT and event[2]:
+        if phase == Phase.COMMIT and event[2]:
             hidden[event[0]] = max(hidden.get(event[0], 0), number)
-    voids = {one for one in events if one[1] == VOID}
+    voids = {one for one in events if one[1] == Phase.VOID}
     for number, phases in made.epochs().items():
-        if VOID in phases:
-            voids.add((int(number), VOID, ()))
+        if Phase.VOID in phases:
+            voids.add((int(number), Phase.VOID, ()))
     visible = {
         (number, phase, event)
         for number, phase, event in events
-        if phase == NOTE or (phase == COMMIT and number >= hidden.get(event[0], 0))
+        if phase == Phase.NOTE or (phase == Phase.COMMIT and number >= hidden.get(event[0], 0))
     }
     return Events(sorted({*visible, *voids, MARK}, key=repr))
 
@@ -252,7 +252,7 @@ def visible_in(made: Ledger, snapshot: str) -> set[str] | None:
     copies = made.spark("read", frozenset({snapshot}), snapshot)
     if MARK not in copies:
         return None
-    return {str(number) for number, phase, _ in copies if phase == COMMIT}
+    return {str(number) for number, phase, _ in copies if phase == Phase.COMMIT}
 
 
 class Anything:
@@ -297,4 +297,4 @@ def drop_rows(spark: Any, _: str, partitions: list[dict[str, str]]) -> None:
 
 def planned(made: Ledger, number: str) -> list[Event]:
     found = made.spark("read", frozenset({number}), "")
-    return [event for _, phase, event in found if phase == PLAN]
+    return [event for _, phase, event in found if phase == Phase.PLAN]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.mzs3.csv_source.ledger.events import COMMIT, NOTE, PLAN, SNAPSHOT, VOID
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from support.interleavings import Ask, Failed, Request
 
@@ -53,28 +53,30 @@ class Catalog:
             if int(number) < since:
                 continue
             for event in content.get(folder, ()):
-                found.append(event if phase == SNAPSHOT else (int(number), phase, event))
+                found.append(event if phase == Phase.SNAPSHOT else (int(number), phase, event))
         return found
 
     def committed(self) -> tuple[frozenset[int], int]:
         """What a reader's first look at the ledger finds."""
         events = self.events(self.since)
-        void = {number for number, phase, _ in events if phase == VOID}
-        known = {number for number, phase, _ in events if phase == COMMIT}
+        void = {number for number, phase, _ in events if phase == Phase.VOID}
+        known = {number for number, phase, _ in events if phase == Phase.COMMIT}
         return frozenset(known - void), max(known - void, default=0)
 
     def noted(self) -> set[Event]:
         """The decisions on record that count."""
         events = self.events(self.since)
-        void = {number for number, phase, _ in events if phase == VOID}
-        return {event for number, phase, event in events if phase == NOTE and number not in void}
+        void = {number for number, phase, _ in events if phase == Phase.VOID}
+        return {
+            event for number, phase, event in events if phase == Phase.NOTE and number not in void
+        }
 
     def hiding(self) -> frozenset[tuple[str, int]]:
         """What a reader's second look at the ledger finds."""
         return frozenset(
             (event[0], number)
             for number, phase, event in self.events(self.since)
-            if phase == COMMIT and event[2]
+            if phase == Phase.COMMIT and event[2]
         )
 
     def visible(self) -> list[tuple[str, int]]:
@@ -152,7 +154,7 @@ class Metastore:
         wanted = frozenset(
             (number, phase, folder)
             for number, phase, folder in state.partitions
-            if number in numbers and (number != snapshot or phase == SNAPSHOT)
+            if number in numbers and (number != snapshot or phase == Phase.SNAPSHOT)
         )
         return state, tuple(sorted(replace(state, partitions=wanted).events(), key=repr))
 
@@ -219,7 +221,7 @@ class SimulatedLedgerTable:
         self._ask("drop", frozenset(partitions))
 
 
-MARK = (0, SNAPSHOT, ())
+MARK = (0, Phase.SNAPSHOT, ())
 """What every snapshot has."""
 
 
@@ -229,24 +231,24 @@ def ingested(epochs: int = 1) -> Catalog:
     store = Metastore()
     event = (("a", 1, False),)
     for number in range(1, epochs + 1):
-        state, _ = store.apply(state, 9, ("insert", str(number), PLAN, event))
+        state, _ = store.apply(state, 9, ("insert", str(number), Phase.PLAN, event))
         if number < epochs:
-            state, _ = store.apply(state, 9, ("insert", str(number), VOID, event))
+            state, _ = store.apply(state, 9, ("insert", str(number), Phase.VOID, event))
     state, _ = store.apply(state, 9, ("fetch", str(epochs), event))
-    state, _ = store.apply(state, 9, ("insert", str(epochs), COMMIT, event))
+    state, _ = store.apply(state, 9, ("insert", str(epochs), Phase.COMMIT, event))
     return state
 
 
 def planned_only() -> Catalog:
     """A source that has ingested, and of which a run died when it had planned."""
-    return Metastore().apply(ingested(), 9, ("insert", "2", PLAN, (("a", 2, True),)))[0]
+    return Metastore().apply(ingested(), 9, ("insert", "2", Phase.PLAN, (("a", 2, True),)))[0]
 
 
 def compacted() -> Catalog:
     """A source that was compacted after what it has ingested, and has to be again."""
     state, store = ingested(), Metastore()
-    copies = ((1, COMMIT, ("a", 1, False)), MARK)
-    state, _ = store.apply(state, 9, ("insert", "2", SNAPSHOT, copies))
+    copies = ((1, Phase.COMMIT, ("a", 1, False)), MARK)
+    state, _ = store.apply(state, 9, ("insert", "2", Phase.SNAPSHOT, copies))
     for number in ("3", "4", "5"):
-        state, _ = store.apply(state, 9, ("insert", number, VOID, (("a", 1, False),)))
+        state, _ = store.apply(state, 9, ("insert", number, Phase.VOID, (("a", 1, False),)))
     return replace(state, since=2)

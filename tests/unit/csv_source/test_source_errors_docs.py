@@ -1,6 +1,7 @@
 """Every error of a source is in the docs in its own words, and a test reads every one there."""
 
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_reje
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, _require_free_name
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations, refused_name
+from dbt.adapters.mzs3.csv_source.tables import refused_name
 
 FOUND = ("id", "amount")
 
@@ -92,7 +93,7 @@ def refused(identifier: str) -> str:
         def getCondition(self) -> str:
             return "INVALID_SCHEMA_OR_RELATION_NAME"
 
-    return refused_name(Refused("`or-ders__lock`"), SourceRelations("raw", identifier)) or ""
+    return refused_name(Refused("`or-ders__lock`"), replace(parse(), identifier=identifier)) or ""
 
 
 def answered(etag: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from support.csv_source_helpers import parse
 
+from dbt.adapters.mzs3.csv_source import access
 from dbt.adapters.mzs3.csv_source import ingest as csv_source_ingest
-from dbt.adapters.mzs3.csv_source import operation
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import compaction
@@ -17,21 +17,21 @@ from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
-from dbt.adapters.mzs3.csv_source.operation import require_ledger
 from dbt.adapters.mzs3.csv_source.operations import object_actions
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
-from dbt.adapters.mzs3.csv_source.relations import (
-    SourceRelations,
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.run import Cancellation
+from dbt.adapters.mzs3.csv_source.tables import (
     foreign_views,
     make_relations,
     read_pinned,
     read_views,
+    require_ledger,
 )
-from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 
-RELATIONS = SourceRelations("raw", "orders")
+RELATIONS = parse().relations
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 
 
@@ -63,7 +63,7 @@ def error_of(call, *arguments):
 
 def test_a_table_of_rows_without_a_definition_is_somebody_elses():
     spark = metastore(RELATIONS.rows)
-    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+    assert error_of(read_pinned, spark, parse()) == (
         "lake.orders: raw.orders__rows exists and was not made by this source. Drop it, or give "
         "the source another schema or identifier"
     )
@@ -71,7 +71,7 @@ def test_a_table_of_rows_without_a_definition_is_somebody_elses():
 
 def test_a_definition_that_cannot_be_read():
     spark = metastore(RELATIONS.rows, properties=[("mzs3.pinned.0", "not hexadecimal")])
-    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+    assert error_of(read_pinned, spark, parse()) == (
         "lake.orders: the definition that is pinned in the properties of raw.orders__rows can't "
         f"be read. Start the source afresh with: {RESET}"
     )
@@ -80,18 +80,18 @@ def test_a_definition_that_cannot_be_read():
 def test_rows_without_a_ledger():
     pinned = [("mzs3.pinned.0", b"{}".hex())]
     spark = metastore(RELATIONS.rows, properties=pinned)
-    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+    assert error_of(read_pinned, spark, parse()) == (
         "lake.orders: raw.orders__rows holds rows, but raw.orders__ledger, which says what is "
         f"committed, does not exist. Restore it, or start the source afresh with: {RESET}"
     )
-    assert error_of(require_ledger, spark, RELATIONS, "lake.orders") == (
+    assert error_of(require_ledger, spark, parse()) == (
         "lake.orders: raw.orders__ledger does not exist, so there is no object to choose"
     )
 
 
 def test_a_ledger_without_rows():
     spark = metastore(RELATIONS.ledger)
-    assert error_of(read_pinned, spark, RELATIONS, "lake.orders") == (
+    assert error_of(read_pinned, spark, parse()) == (
         "lake.orders: raw.orders__ledger exists, but raw.orders__rows, which holds the source's "
         "rows, does not. If raw.orders__ledger is not this source's, give the source another "
         f"schema or identifier; else start the source afresh with: {RESET}"
@@ -102,7 +102,7 @@ def test_a_ledger_without_rows():
 def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(suffix):
     names = {"": RELATIONS.source, "__objects": RELATIONS.objects, "__rejects": RELATIONS.rejects}
     spark = metastore(names[suffix], properties=[("view.sqlConfig", "x")])
-    assert error_of(make_relations, spark, RELATIONS, "lake.orders", "id int", "{}") == (
+    assert error_of(make_relations, spark, parse(), "id int", "{}") == (
         f"lake.orders: raw.orders{suffix} was not made by this source. Drop it, or give the "
         "source another schema or identifier"
     )
@@ -147,9 +147,9 @@ def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
 
 
 def test_what_is_no_lock_is_not_dropped(monkeypatch):
-    monkeypatch.setattr(operation, "reading", lambda *_: nullcontext())
+    monkeypatch.setattr(access, "reading", lambda *_: nullcontext())
     spark = metastore(RELATIONS.lock, properties=[("owner", "somebody")])
-    assert error_of(operation.unlock, spark, parse()) == (
+    assert error_of(access.unlock, spark, parse()) == (
         "lake.orders: raw.orders__lock is no lock that a run has taken. Drop it, or give the "
         "source another schema or identifier"
     )

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
     act_on,
 )
 from dbt.adapters.mzs3.csv_source.ledger.epochs import epochs_due
-from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, OPEN_STATES, is_any_sql
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
@@ -100,7 +100,7 @@ def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
     None of which something is wanted yet: what is to be taken again has to be there for that.
     """
     came = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
-    done_with = f"NOT {is_any_sql('shown.state', OPEN_STATES)}"
+    done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
     return ledger.objects().where(f"{came} AND {done_with}").select("object", "taken.etag")
 
 

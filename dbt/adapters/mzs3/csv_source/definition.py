@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -89,11 +89,11 @@ class SourceDefinition:
     dialect: CsvDialect
     compression: str
     aws_connection: str
-    reading: Reading = field(default_factory=Reading)
-    discovery: Discovery = field(default_factory=Discovery)
-    intake: Intake = field(default_factory=Intake)
-    listing: Listing = field(default_factory=Listing)
-    format: str = CSV
+    reading: Reading
+    discovery: Discovery
+    intake: Intake
+    listing: Listing
+    format: str
 
     @property
     def relations(self) -> SourceRelations:

@@ -72,7 +72,8 @@ class Pass:
         with new_objects(run, ledger, told) as batch:
             if batch.refusal is not None:
                 self._refuse(batch, batch.refusal)
-            if self._deletes_objects and (batch.objects or epochs_due(ledger.epochs())):
+            deletes = self._acts_after_commit and run.definition.discovery.empties_location
+            if deletes and (batch.objects or epochs_due(ledger.epochs())):
                 with run.step("try store"):
                     require_conditional_delete(run)
             report = self._epoch(batch)
@@ -97,10 +98,6 @@ class Pass:
     @property
     def _acts_after_commit(self) -> bool:
         return self.run.definition.discovery.after_commit.action is not AfterAction.KEEP
-
-    @property
-    def _deletes_objects(self) -> bool:
-        return self._acts_after_commit and self.run.definition.discovery.empties_location
 
     def _told(self) -> DataFrame | None:
         """The objects that the queue told of and S3 has; None without a queue."""

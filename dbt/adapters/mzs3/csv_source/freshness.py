@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
-from dbt.adapters.mzs3.csv_source.operation import is_there, reading, require_ledger
 from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.csv_source.tables import is_there, require_ledger
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
     """
     relations = definition.relations
     with reading(spark, definition.name):
-        if not is_there(spark, relations):
+        if not is_there(spark, definition):
             return Freshness(None, 0, 0)
-        require_ledger(spark, relations, definition.name)
+        require_ledger(spark, definition)
         found = (
             Ledger(spark, relations)
             .objects()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.access import OWN_SETTINGS
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
@@ -29,17 +30,15 @@ from dbt.adapters.mzs3.csv_source.purify import (
     purify_found,
 )
 from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
-from dbt.adapters.mzs3.csv_source.relations import (
-    EPOCH_COLUMN,
-    OWN_SETTINGS,
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
+from dbt.adapters.mzs3.csv_source.run import OnStep, SourceRun
+from dbt.adapters.mzs3.csv_source.tables import (
     make_relations,
     make_schema,
     read_pinned,
     refused_name,
-    require_session_catalog,
 )
-from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
-from dbt.adapters.mzs3.csv_source.run import OnStep, SourceRun
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -85,8 +84,7 @@ def ingest(
     try:
         with settings(spark, OWN_SETTINGS):
             stop.check()
-            require_session_catalog(spark, name)
-            make_schema(spark, relations)
+            make_schema(spark, definition)
             with (
                 SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,
                 open_inbox(run) as inbox,
@@ -105,7 +103,7 @@ def ingest(
     except SPARK_FAILURES as exc:
         if stop.requested:
             raise stop.error() from exc
-        raise SourceError(f"{name}: {refused_name(exc, relations) or readable(exc)}") from exc
+        raise SourceError(f"{name}: {refused_name(exc, definition) or readable(exc)}") from exc
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")
@@ -114,21 +112,22 @@ def ingest(
 
 def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
     """Makes the relations of the source; the pinned definition, which holds for every object."""
-    definition, relations = run.definition, run.definition.relations
-    stored = read_pinned(run.spark, relations, definition.name)
+    definition = run.definition
+    stored = read_pinned(run.spark, definition)
     if stored is None:
         pinned = purify_now(run, inbox)
     else:
         pinned = PinnedDefinition.from_json(stored)
         _require_agreement(definition, pinned)
     text = pinned.to_json()
-    make_relations(run.spark, relations, definition.name, schema_ddl(pinned.columns), text)
+    make_relations(run.spark, definition, schema_ddl(pinned.columns), text)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
-    if stored is None and read_pinned(run.spark, relations, definition.name) != text:
+    if stored is None and read_pinned(run.spark, definition) != text:
+        rows = definition.relations.shown("__rows")
         raise SourceError(
-            f"{definition.name}: another run made or dropped {relations.shown('__rows')} while "
-            "this one was to make it; nothing was ingested. Run again"
+            f"{definition.name}: another run made or dropped {rows} while this one was to make "
+            "it; nothing was ingested. Run again"
         )
     return pinned
 

@@ -36,14 +36,10 @@ class IngestReport:
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
         if self.waiting_objects:
-            line += f"; {waiting_text(self.waiting_objects, self.waiting_bytes)}"
+            what = f"{counted(self.waiting_objects, 'object')} ({size_text(self.waiting_bytes)})"
+            verb = "waits" if self.waiting_objects == 1 else "wait"
+            line += f"; {what} {verb} for the next run"
         return line
-
-
-def waiting_text(objects: int, size: int) -> str:
-    """What waits, such as `7 objects (12.5 MB) wait for the next run`."""
-    verb = "waits" if objects == 1 else "wait"
-    return f"{counted(objects, 'object')} ({size_text(size)}) {verb} for the next run"
 
 
 def size_text(size: int) -> str:
@@ -54,16 +50,12 @@ def size_text(size: int) -> str:
     return f"{size} B" if factor == 1 else f"{size / factor:.1f} {unit}"
 
 
-def _nobody(text: str) -> None:
-    """Nobody listens."""
-
-
 @dataclass(frozen=True)
 class SourceLog:
     """Called with one line that names the source: `warn` for what a user should look into."""
 
-    warn: Callable[[str], None] = _nobody
-    say: Callable[[str], None] = _nobody
+    warn: Callable[[str], None] = lambda text: None
+    say: Callable[[str], None] = lambda text: None
 
 
 NO_LOG = SourceLog()

@@ -11,8 +11,8 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3.csv_source.access import changing, unlock
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
-from dbt.adapters.mzs3.csv_source.operation import changing, unlock
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import purified_lines, read_purified
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source

@@ -29,15 +29,10 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
-from dbt.adapters.mzs3.csv_source.ledger.events import (
-    COMMIT,
-    LISTING,
-    OBJECT_COLUMNS,
-    SNAPSHOT,
-    VOID,
-)
+from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, Phase
 from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, show_since
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.tables import show_since
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +47,10 @@ PARTITIONS_AT_ONCE = 100
 
 def is_due(epochs: Epochs) -> bool:
     """Whether the ledger is to be compacted before the next epoch."""
-    return sum(SNAPSHOT not in epochs[epoch] for epoch in current_epochs(epochs)) >= COMPACT_AFTER
+    return (
+        sum(Phase.SNAPSHOT not in epochs[epoch] for epoch in current_epochs(epochs))
+        >= COMPACT_AFTER
+    )
 
 
 def superseded(epochs: Epochs) -> list[tuple[str, str]]:
@@ -61,8 +59,8 @@ def superseded(epochs: Epochs) -> list[tuple[str, str]]:
     What is still to be done with the objects of an epoch after its commit is in no snapshot, nor
     is when the source was last listed in full.
     """
-    snapshot = int(latest(SNAPSHOT, epochs) or 0)
-    kept = {*epochs_due(epochs), latest(LISTING, epochs)}
+    snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
+    kept = {*epochs_due(epochs), latest(Phase.LISTING, epochs)}
     return [
         (epoch, phase)
         for epoch in sorted(epochs, key=int)
@@ -87,18 +85,18 @@ def compact(ledger: Ledger) -> None:
     show_since(ledger.spark, ledger.relations, last)
     ledger.require_lock()
     ledger.drop(superseded(before))
-    if (snapshot := latest(SNAPSHOT, before)) is not None:
+    if (snapshot := latest(Phase.SNAPSHOT, before)) is not None:
         _drop_rows(ledger, snapshot)
 
 
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
     """How many epochs were committed since the source was made."""
-    snapshot = latest(SNAPSHOT, epochs)
+    snapshot = latest(Phase.SNAPSHOT, epochs)
     current = (on for epoch, on in epochs.items() if int(epoch) > int(snapshot or 0))
-    found = sum(COMMIT in on and VOID not in on for on in current)
+    found = sum(Phase.COMMIT in on and Phase.VOID not in on for on in current)
     if snapshot is None:
         return found
-    mark = ledger.snapshot(snapshot).where(F.col("of_phase") == SNAPSHOT).first()
+    mark = ledger.snapshot(snapshot).where(F.col("of_phase") == Phase.SNAPSHOT).first()
     return found + (mark["rows"] if mark is not None else 0)
 
 
@@ -113,17 +111,19 @@ def _kept(ledger: Ledger, epochs: Epochs) -> DataFrame:
         .withColumn("latest", F.max("place").over(of_object))
         .withColumn("latest_counting", F.max(F.when(counts, place)).over(of_object))
     )
-    visible = (F.col("phase") == COMMIT) & (number >= F.col("hidden_before"))
+    visible = (F.col("phase") == Phase.COMMIT) & (number >= F.col("hidden_before"))
     hiding = counts & F.col("hides") & (number == F.col("hidden_before"))
     decides = visible | hiding | (place == F.col("latest")) | (place == F.col("latest_counting"))
     names = (*OBJECT_COLUMNS, "state", "rows", "rejects", "error", "at", "hides")
     kept = marked.where(F.coalesce(decides, F.lit(False))).select(
         *names, F.col("epoch").alias("of_epoch"), F.col("phase").alias("of_phase")
     )
-    voids = ledger.voids().select(F.col("epoch").alias("of_epoch"), F.lit(VOID).alias("of_phase"))
+    voids = ledger.voids().select(
+        F.col("epoch").alias("of_epoch"), F.lit(Phase.VOID).alias("of_phase")
+    )
     mark = ledger.spark.range(1).select(
         F.lit(committed_epochs(ledger, epochs)).cast("bigint").alias("rows"),
-        F.lit(SNAPSHOT).alias("of_phase"),
+        F.lit(Phase.SNAPSHOT).alias("of_phase"),
     )
     together = kept.unionByName(voids, allowMissingColumns=True)
     return together.unionByName(mark, allowMissingColumns=True)
@@ -148,8 +148,8 @@ def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
     It has a mark, read at once with all else. One that is gone, as another run has compacted
     meanwhile, reads as one without any events: by that, all rows would be dropped.
     """
-    kept = ledger.snapshot(snapshot).where(F.col("of_phase").isin(COMMIT, SNAPSHOT))
+    kept = ledger.snapshot(snapshot).where(F.col("of_phase").isin(Phase.COMMIT, Phase.SNAPSHOT))
     found = kept.select("of_phase", "of_epoch").distinct().collect()
-    if all(row["of_phase"] != SNAPSHOT for row in found):
+    if all(row["of_phase"] != Phase.SNAPSHOT for row in found):
         return None
-    return {row["of_epoch"] for row in found if row["of_phase"] == COMMIT}
+    return {row["of_epoch"] for row in found if row["of_phase"] == Phase.COMMIT}

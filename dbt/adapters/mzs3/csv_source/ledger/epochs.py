@@ -5,16 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from dbt.adapters.mzs3.csv_source.ledger.events import (
-    CLOSING,
-    COMMIT,
-    DONE,
-    DUE,
-    FAILED,
-    PLAN,
-    SNAPSHOT,
-    VOID,
-)
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 
 Epochs = Mapping[str, set[str]]
 """The phases on record of every epoch."""
@@ -52,7 +43,7 @@ def latest(phase: str, epochs: Epochs) -> str | None:
 
 def current_epochs(epochs: Epochs) -> list[str]:
     """The latest snapshot's epoch and those after it, in order: all that readers need."""
-    start = int(latest(SNAPSHOT, epochs) or 0)
+    start = int(latest(Phase.SNAPSHOT, epochs) or 0)
     return sorted((epoch for epoch in epochs if int(epoch) >= start), key=int)
 
 
@@ -65,14 +56,18 @@ def unfinished_epochs(epochs: Epochs) -> list[str]:
     def has_ended(phases: set[str]) -> bool:
         # What closes an epoch puts an empty commit there, and its own run may still fail late:
         # with neither is it settled, until it is void.
-        own = set() if CLOSING in phases else {COMMIT, FAILED}
-        return not phases.isdisjoint({*own, VOID})
+        own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
+        return not phases.isdisjoint({*own, Phase.VOID})
 
     current = current_epochs(epochs)
-    return [e for e in current if PLAN in epochs[e] and not has_ended(epochs[e])]
+    return [e for e in current if Phase.PLAN in epochs[e] and not has_ended(epochs[e])]
 
 
 def epochs_due(epochs: Epochs) -> list[str]:
     """The committed epochs of which objects wait to be tagged, moved or deleted; oldest first."""
-    due = (epoch for epoch, on in epochs.items() if {DUE, COMMIT} <= on and not on & {VOID, DONE})
+    due = (
+        epoch
+        for epoch, on in epochs.items()
+        if {Phase.DUE, Phase.COMMIT} <= on and not on & {Phase.VOID, Phase.DONE}
+    )
     return sorted(due, key=int)

@@ -10,31 +10,57 @@ from __future__ import annotations
 OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
 """Which object an event is of, as S3 had it: its URI, ETag, bytes, and when it was modified."""
 
-PLAN = "plan"
-NOTE = "note"
-FAILED = "failed"
-COMMIT = "commit"
-VOID = "void"
-SNAPSHOT = "snapshot"
-DUE = "due"
-DONE = "done"
-LISTING = "listing"
-CLOSING = "closing"
+LEDGER_COLUMNS = {
+    "object": "string",
+    "etag": "string",
+    "size": "bigint",
+    "last_modified": "timestamp",
+    "state": "string",
+    "rows": "bigint",
+    "rejects": "bigint",
+    "error": "string",
+    "at": "timestamp",
+    "hides": "boolean",
+    "of_epoch": "string",
+    "of_phase": "string",
+}
+"""What the ledger holds of an event, beside its epoch and its phase."""
 
-LISTED = "listed"
-RETRIED = "retried"
-FETCHED = "fetched"
-SKIPPED = "skipped"
-RETRACTED = "retracted"
-IGNORED = "ignored"
-REMOVED = "removed"
 
-WAITING_STATES = (LISTED, RETRIED)
-"""The object is to be taken, once its turn comes."""
-OPEN_STATES = (*WAITING_STATES, FAILED)
-"""What the source wants of the object is not done."""
-SETTLED_STATES = (FETCHED, SKIPPED, RETRACTED, IGNORED)
-"""The object with this ETag is done with."""
+class Phase:
+    """What an event says of its epoch; each phase of an epoch is a partition of the ledger."""
+
+    PLAN = "plan"
+    NOTE = "note"
+    FAILED = "failed"
+    COMMIT = "commit"
+    VOID = "void"
+    SNAPSHOT = "snapshot"
+    DUE = "due"
+    DONE = "done"
+    LISTING = "listing"
+    CLOSING = "closing"
+
+
+class State:
+    """What an event says of its object."""
+
+    LISTED = "listed"
+    RETRIED = "retried"
+    FAILED = "failed"
+    FETCHED = "fetched"
+    SKIPPED = "skipped"
+    RETRACTED = "retracted"
+    IGNORED = "ignored"
+    REMOVED = "removed"
+
+    WAITING = (LISTED, RETRIED)
+    """The object is to be taken, once its turn comes."""
+    OPEN = (*WAITING, FAILED)
+    """What the source wants of the object is not done."""
+    SETTLED = (FETCHED, SKIPPED, RETRACTED, IGNORED)
+    """The object with this ETag is done with."""
+
 
 IS_VISIBLE = "coalesce(taken.epoch >= coalesce(hidden_before, 0), false)"
 """Whether rows of an object are committed and not hidden, by the columns of `objects_sql`."""
@@ -96,7 +122,7 @@ GROUP BY object"""
 
 def states_sql(ledger: str, since: str = _ALL) -> str:
     """The view of the latest state of every object; `since` as for `visible_rows_sql`."""
-    events = _since(ledger, since, PLAN, NOTE, FAILED, COMMIT, VOID, SNAPSHOT)
+    events = _since(ledger, since, "plan", "note", "failed", "commit", "void", "snapshot")
     return f"""
 SELECT object, shown.etag, shown.size, shown.last_modified, shown.state, shown.rows,
   shown.rejects, shown.error, shown.at
@@ -106,7 +132,8 @@ WHERE object IS NOT NULL"""
 
 def is_any_sql(state: str, states: tuple[str, ...]) -> str:
     """Whether the state, an expression, is one of these; false where there is none."""
-    return f"coalesce({state} IN ({_quoted(states)}), false)"
+    listed = ", ".join(f"'{one}'" for one in states)
+    return f"coalesce({state} IN ({listed}), false)"
 
 
 def visible_rows_sql(
@@ -117,7 +144,7 @@ def visible_rows_sql(
     `rows` is the table of rows; columns are named as of `stored`. No event of an epoch before
     `since` is looked for: there is none that a snapshot of that epoch, or a later one, has not.
     """
-    events = events_sql(_since(ledger, since, NOTE, COMMIT, VOID, SNAPSHOT))
+    events = events_sql(_since(ledger, since, "note", "commit", "void", "snapshot"))
     # Spark lists the files of a table when it plans a query if a condition on partitions alone
     # says which it needs, from the left of a query to its right; and else when it runs it. So the
     # ledger is listed first, its commits before what hides rows. `coalesce` keeps Spark from
@@ -167,8 +194,5 @@ WHERE hides AND NOT is_void"""
 
 def _since(ledger: str, since: str, *phases: str) -> str:
     # As texts: epochs are times in milliseconds, of thirteen digits.
-    return f"(SELECT * FROM {ledger} WHERE epoch >= '{since}' AND phase IN ({_quoted(phases)}))"
-
-
-def _quoted(words: tuple[str, ...]) -> str:
-    return ", ".join(f"'{word}'" for word in words)
+    listed = ", ".join(f"'{phase}'" for phase in phases)
+    return f"(SELECT * FROM {ledger} WHERE epoch >= '{since}' AND phase IN ({listed}))"

@@ -33,20 +33,10 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, latest, next_epoch
 from dbt.adapters.mzs3.csv_source.ledger.events import (
-    CLOSING,
-    COMMIT,
-    DONE,
-    DUE,
-    FAILED,
-    FETCHED,
-    LISTED,
-    LISTING,
-    NOTE,
+    LEDGER_COLUMNS,
     OBJECT_COLUMNS,
-    PLAN,
-    SKIPPED,
-    SNAPSHOT,
-    VOID,
+    Phase,
+    State,
     events_sql,
     objects_sql,
     valid_events_sql,
@@ -54,7 +44,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
 from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED
 from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
 from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, LEDGER_COLUMNS
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
@@ -97,7 +87,7 @@ class Ledger:
 
     def plan(self, epoch: str) -> DataFrame:
         """What the epoch takes: object, etag, size, last_modified, hides."""
-        return self._partition(epoch, PLAN).select(*OBJECT_COLUMNS, "hides")
+        return self._partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
     def objects(self) -> DataFrame:
         """The state of every object, with the columns of `objects_sql`."""
@@ -114,7 +104,7 @@ class Ledger:
 
     def snapshot(self, epoch: str) -> DataFrame:
         """The snapshot of that epoch, as it is in the table."""
-        return self._partition(epoch, SNAPSHOT)
+        return self._partition(epoch, Phase.SNAPSHOT)
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
@@ -125,10 +115,10 @@ class Ledger:
 
     def last_listing(self, listed: str) -> int | None:
         """When the last full listing of this location and pattern began: seconds since 1970."""
-        epoch = latest(LISTING, self._epochs)
+        epoch = latest(Phase.LISTING, self._epochs)
         if epoch is None:
             return None
-        same = self._partition(epoch, LISTING).where(F.col("object") == listed)
+        same = self._partition(epoch, Phase.LISTING).where(F.col("object") == listed)
         found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]
         return found
 
@@ -137,8 +127,8 @@ class Ledger:
         found then is committed, or waits in the ledger."""
         nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
         event = self.spark.range(1).select(F.lit(listed).alias("object"), *nothing)
-        given = {"state": F.lit(LISTING), "at": F.timestamp_seconds(F.lit(at))}
-        self._publish(next_epoch(self._epochs), LISTING, event, LISTING_IS_LOST, **given)
+        given = {"state": F.lit(Phase.LISTING), "at": F.timestamp_seconds(F.lit(at))}
+        self._publish(next_epoch(self._epochs), Phase.LISTING, event, LISTING_IS_LOST, **given)
 
     def write_note(self, events: DataFrame) -> None:
         """Records events that count from here on, in an epoch of their own.
@@ -148,14 +138,14 @@ class Ledger:
         """
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
-        self._publish(next_epoch(self._epochs), NOTE, events, at=at)
+        self._publish(next_epoch(self._epochs), Phase.NOTE, events, at=at)
 
     def write_plan(self, epoch: str, objects: DataFrame) -> None:
         """Records which objects the epoch takes, before any of them is read.
 
         Raises SourceError if another run has planned under the same number.
         """
-        self._publish(epoch, PLAN, objects, state=F.lit(LISTED))
+        self._publish(epoch, Phase.PLAN, objects, state=F.lit(State.LISTED))
 
     def write_commit(self, epoch: str, objects: DataFrame) -> None:
         """Commits the epoch: its rows are visible from here on, and what they replace is not.
@@ -166,17 +156,17 @@ class Ledger:
         taken = F.col("error").isNull()
         self._publish(
             epoch,
-            COMMIT,
+            Phase.COMMIT,
             objects,
-            state=F.when(taken, FETCHED).otherwise(SKIPPED),
+            state=F.when(taken, State.FETCHED).otherwise(State.SKIPPED),
             hides=F.when(taken, F.col("hides")),
         )
 
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """Ends the epoch with an error of these objects; nothing of it is visible."""
         self.require_lock()
-        planned = PLAN in self._epochs.get(epoch, ())
-        self._write(epoch, FAILED, objects, state=F.lit(FAILED), error=error)
+        planned = Phase.PLAN in self._epochs.get(epoch, ())
+        self._write(epoch, Phase.FAILED, objects, state=F.lit(State.FAILED), error=error)
         if planned:
             # What the objects failed with is to be told, and not what goes wrong with tidying up.
             with suppress(*SPARK_FAILURES):
@@ -188,13 +178,13 @@ class Ledger:
         If that run has committed it meanwhile, it stays committed.
         """
         self.require_lock()
-        close(self._table, epoch, CLOSING)
-        if not close(self._table, epoch, COMMIT):
-            self._epochs.setdefault(epoch, set()).add(COMMIT)
-            self.drop([(epoch, CLOSING)])
+        close(self._table, epoch, Phase.CLOSING)
+        if not close(self._table, epoch, Phase.COMMIT):
+            self._epochs.setdefault(epoch, set()).add(Phase.COMMIT)
+            self.drop([(epoch, Phase.CLOSING)])
             return
         self._add_rows(epoch)
-        self._write(epoch, VOID, self.plan(epoch).limit(1), state=F.lit(VOID))
+        self._write(epoch, Phase.VOID, self.plan(epoch).limit(1), state=F.lit(Phase.VOID))
 
     def _add_rows(self, epoch: str) -> None:
         """Makes what was written of an epoch's rows a partition, which nobody reads: so that a
@@ -203,16 +193,16 @@ class Ledger:
 
     def write_due(self, epoch: str) -> None:
         """Records that the epoch's objects are to be tagged, moved or deleted after its commit."""
-        self._write(epoch, DUE, self.plan(epoch).limit(1), state=F.lit(DUE))
+        self._write(epoch, Phase.DUE, self.plan(epoch).limit(1), state=F.lit(Phase.DUE))
 
     def write_done(self, epoch: str, objects: DataFrame) -> None:
         """Records what became of the epoch's objects; `objects` has state and error."""
-        self._write(epoch, DONE, objects)
+        self._write(epoch, Phase.DONE, objects)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
         """Records the events, with all columns, to which those of the epochs up to this one come;
         older epochs may go."""
-        self._publish(epoch, SNAPSHOT, events, at=F.col("at"))
+        self._publish(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
         """Drops these pairs of epoch and phase; safe to repeat."""
@@ -231,20 +221,20 @@ class Ledger:
 
         A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
-        snapshot = latest(SNAPSHOT, self._epochs)
+        snapshot = latest(Phase.SNAPSHOT, self._epochs)
         current = current_epochs(self._epochs)
-        return self._in([e for e in current if VOID not in self._epochs[e] or e == snapshot])
+        return self._in([e for e in current if Phase.VOID not in self._epochs[e] or e == snapshot])
 
     def _in(self, epochs: list[str]) -> str:
         """These epochs of the ledger, in parentheses; of the latest snapshot's only that.
 
         By name, so that no file of another one is so much as listed.
         """
-        snapshot = latest(SNAPSHOT, self._epochs)
+        snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
         conditions = [f"epoch IN ({listed})"] if listed else []
         if snapshot in epochs:
-            conditions.append(f"epoch = {quote_literal(snapshot)} AND phase = '{SNAPSHOT}'")
+            conditions.append(f"epoch = {quote_literal(snapshot)} AND phase = '{Phase.SNAPSHOT}'")
         return (
             f"(SELECT * FROM {self.relations.ledger} WHERE {' OR '.join(conditions) or 'false'})"
         )

@@ -1,4 +1,4 @@
-"""A lease: one run at a time ingests a source, on whatever host; the second waits, or fails.
+"""A lease by which one run at a time ingests a source, on whatever host: others wait, or fail.
 
 Its holder renews it again and again; who waits for it measures by its own clock how long it was
 not renewed, and takes over after `LEASE_S`. So no clocks are compared. A holder that was only slow

@@ -23,17 +23,9 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite
 from dbt.adapters.mzs3.csv_source.ledger.events import (
-    FAILED,
-    FETCHED,
-    IGNORED,
     IS_VISIBLE,
-    LISTED,
     OBJECT_COLUMNS,
-    OPEN_STATES,
-    REMOVED,
-    RETRIED,
-    SETTLED_STATES,
-    WAITING_STATES,
+    State,
     is_any_sql,
 )
 
@@ -88,7 +80,7 @@ def reconcile(
         "struct(c.etag, c.size, c.last_modified) AS now",
         *KNOWN_COLUMNS,
     )
-    decisions = named(_decisions(mode, complete=complete))
+    decisions = _named(_decisions(mode, complete=complete))
     return with_facts(found, complete=complete).selectExpr(*decisions).where("action IS NOT NULL")
 
 
@@ -101,10 +93,10 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
 
     The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
     size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
-    but for its error: `etag`, `size`, `last_modified` and `state`.
+    but for its error.
     """
     for facts in _facts(complete=complete):
-        objects = objects.selectExpr("*", *named(facts))
+        objects = objects.selectExpr("*", *_named(facts))
     return objects
 
 
@@ -126,10 +118,10 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
 
     return (
         {
-            "waits": is_any_sql("known.state", WAITING_STATES),
-            "retried": is_any_sql("known.state", (RETRIED,)),
-            "is_open": is_any_sql("shown.state", OPEN_STATES),
-            "was_settled": is_any_sql("known.state", SETTLED_STATES),
+            "waits": is_any_sql("known.state", State.WAITING),
+            "retried": is_any_sql("known.state", (State.RETRIED,)),
+            "is_open": is_any_sql("shown.state", State.OPEN),
+            "was_settled": is_any_sql("known.state", State.SETTLED),
             "visible": IS_VISIBLE,
         },
         # A queue does not tell again of what failed, nor of what was planned with it.
@@ -147,8 +139,12 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
         },
         {
             "state": f"""CASE
-                WHEN overwritten THEN '{IGNORED}' WHEN stays THEN known.state
-                WHEN NOT found AND NOT visible THEN '{REMOVED}' ELSE '{FETCHED}' END"""
+                WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN known.state
+                WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END"""
+        },
+        {
+            name: f"CASE WHEN state = '{State.FETCHED}' THEN taken.`{name}` END"
+            for name in TAKEN_COLUMNS
         },
     )
 
@@ -160,7 +156,7 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
     kept = _KEPT.format(previous="', taken.etag, '", now="', etag, '")
     replaced = "true" if mode is OnOverwrite.REPLACE else "false"
     return {
-        **{name: name for name in OBJECT_COLUMNS},
+        **{name: f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)},
         "action": f"""CASE
             WHEN NOT wanted THEN {settles if complete else "NULL"}
             WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
@@ -169,27 +165,18 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
         "hides": f"visible AND (retried OR {replaced})",
         "since": "CASE WHEN waits THEN known.epoch END",
         "recorded": f"""CASE
-            WHEN {refused} THEN {is_any_sql("shown.state", (FAILED,))} AND shown_so
+            WHEN {refused} THEN {is_any_sql("shown.state", (State.FAILED,))} AND shown_so
             ELSE waits_so END""",
         "remembered": "waits_so OR (is_open AND shown_so)",
-        "waits_as": f"CASE WHEN retried THEN '{RETRIED}' ELSE '{LISTED}' END",
-        "state": "state",
+        "waits_as": f"CASE WHEN retried THEN '{State.RETRIED}' ELSE '{State.LISTED}' END",
         "error": f"""CASE
             WHEN overwritten THEN concat('{kept}')
             WHEN stays THEN known.error WHEN NOT found THEN '{_GONE}' END""",
-        **kept_sql(),
         "previous": "taken.etag",
     }
 
 
-def kept_sql() -> Mapping[str, str]:
-    """What a note repeats of the commit: its columns, by `state` and `taken`."""
-    return {
-        name: f"CASE WHEN state = '{FETCHED}' THEN taken.`{name}` END" for name in TAKEN_COLUMNS
-    }
-
-
-def named(expressions: Mapping[str, str]) -> list[str]:
+def _named(expressions: Mapping[str, str]) -> list[str]:
     """The expressions as columns of these names."""
     return [f"{expression} AS `{name}`" for name, expression in expressions.items()]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder
-from dbt.adapters.mzs3.csv_source.ledger.events import OPEN_STATES
+from dbt.adapters.mzs3.csv_source.ledger.events import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,7 +76,7 @@ def _lowest(events: DataFrame) -> str | None:
         F.max_by(F.struct("state", "last_modified"), "place").alias("shown"),
         F.max_by("state", F.when(F.col("counts"), F.col("place"))).alias("known"),
     )
-    is_open = F.col("shown.state").isin(*OPEN_STATES) | F.col("known").isin(*OPEN_STATES)
+    is_open = F.col("shown.state").isin(*State.OPEN) | F.col("known").isin(*State.OPEN)
     hour = F.floor(F.unix_timestamp("shown.last_modified") / _S_PER_HOUR)
     hours = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(hour).alias("hour"))
     newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))

@@ -13,22 +13,18 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
+from dbt.adapters.mzs3.csv_source.access import changing
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
-    COMMIT,
-    FETCHED,
     IS_VISIBLE,
     OBJECT_COLUMNS,
-    OPEN_STATES,
-    REMOVED,
-    RETRACTED,
-    RETRIED,
-    SKIPPED,
+    Phase,
+    State,
     is_any_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import changing, require_ledger
+from dbt.adapters.mzs3.csv_source.tables import require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
@@ -53,15 +49,17 @@ class ObjectAction(Enum):
 
 
 _STATES = {
-    ObjectAction.RETRY: RETRIED,
-    ObjectAction.SKIP: SKIPPED,
-    ObjectAction.RETRACT: RETRACTED,
+    ObjectAction.RETRY: State.RETRIED,
+    ObjectAction.SKIP: State.SKIPPED,
+    ObjectAction.RETRACT: State.RETRACTED,
 }
 # Whether the action changes anything about an object. What is not there can't be taken again; what
 # never was has no ETag to be taken by.
 _FITS = {
-    ObjectAction.RETRY: f"({IS_VISIBLE} OR shown.state != '{REMOVED}') AND shown.etag IS NOT NULL",
-    ObjectAction.SKIP: is_any_sql("shown.state", OPEN_STATES),
+    ObjectAction.RETRY: (
+        f"({IS_VISIBLE} OR shown.state != '{State.REMOVED}') AND shown.etag IS NOT NULL"
+    ),
+    ObjectAction.SKIP: is_any_sql("shown.state", State.OPEN),
     ObjectAction.RETRACT: IS_VISIBLE,
 }
 
@@ -100,10 +98,10 @@ def act(
     was written.
     """
     wanted = read_wanted(action.value, names, definition.location)
-    name, relations = definition.name, definition.relations
+    name = definition.name
     with changing(spark, definition) as lock:
-        require_ledger(spark, relations, name)
-        ledger = Ledger(spark, relations, lock)
+        require_ledger(spark, definition)
+        ledger = Ledger(spark, definition.relations, lock)
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())
@@ -138,7 +136,7 @@ def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
         return f"{name} is {state} and has no rows to take out"
     if action is ObjectAction.RETRY:
         return f"{name} is {state} and has no rows; the next run takes it if it is back"
-    hint = "; retract_s3_objects takes its rows out" if state == FETCHED else ""
+    hint = "; retract_s3_objects takes its rows out" if state == State.FETCHED else ""
     return f"{name} is {state}: neither has it failed nor does it wait{hint}"
 
 
@@ -155,7 +153,7 @@ def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
 
 
 def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
-    taken = ledger.events().where(f"phase = '{COMMIT}' AND state = '{FETCHED}'")
+    taken = ledger.events().where(f"phase = '{Phase.COMMIT}' AND state = '{State.FETCHED}'")
     taken = taken.selectExpr("object", "`rows`", "place.epoch AS taken_in")
     hidden = objects.selectExpr("object", "coalesce(hidden_before, 0) AS hidden_before")
     visible = taken.join(hidden, "object").where("taken_in >= hidden_before")

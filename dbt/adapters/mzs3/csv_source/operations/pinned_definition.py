@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
-from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
-from dbt.adapters.mzs3.csv_source.relations import read_pinned
 from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.csv_source.tables import read_pinned
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def read_purified(
     """
     name = definition.name
     with reading(spark, name):
-        stored = read_pinned(spark, definition.relations, name)
+        stored = read_pinned(spark, definition)
     if stored is not None:
         pinned = PinnedDefinition.from_json(stored)
         return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.relations import (
-    PINNED_PROPERTY,
-    SourceRelations,
-    foreign_views,
-    read_views,
-)
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.tables import PINNED_PROPERTY, foreign_views, read_views
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.table_properties import read_properties
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
-from dbt.adapters.mzs3.csv_source.ledger.events import FAILED, IS_VISIBLE, OPEN_STATES
+from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.operation import reading
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
 def _summary(objects: DataFrame) -> dict[str, Any]:
     """What the status says, times as seconds."""
     known = F.col("object").isNotNull()
-    waits = known & F.col("shown.state").isin(*OPEN_STATES)
-    failed = F.col("shown.state") == FAILED
+    waits = known & F.col("shown.state").isin(*State.OPEN)
+    failed = F.col("shown.state") == State.FAILED
     now = F.unix_timestamp(F.current_timestamp())
     oldest = F.unix_timestamp(F.min(F.when(waits, F.col("shown.last_modified"))))
     of_object = F.struct("shown.epoch", "shown.error", "object")

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.ledger.events import (
-    LISTED,
-    OBJECT_COLUMNS,
-    OPEN_STATES,
-    RETRIED,
-    is_any_sql,
-)
+from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     KNOWN_COLUMNS,
-    kept_sql,
-    named,
+    TAKEN_COLUMNS,
     with_facts,
 )
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
@@ -44,12 +37,12 @@ def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     """
     if run.definition.discovery.bucket_scan:
         return
-    retried = is_any_sql("shown.state", (RETRIED,))
+    retried = is_any_sql("shown.state", (State.RETRIED,))
     since_planned = "shown.epoch > coalesce(known.epoch, 0)"
-    again = f"{retried} OR ({is_any_sql('shown.state', OPEN_STATES)} AND {since_planned})"
+    again = f"{retried} OR ({is_any_sql('shown.state', State.OPEN)} AND {since_planned})"
     open_ones = ledger.objects().where(f"object IS NOT NULL AND ({again})")
     # What was planned beside others and never tried comes last: it is as it was most likely.
-    order = (F.expr(is_any_sql("shown.state", (LISTED,))), "object")
+    order = (F.expr(is_any_sql("shown.state", (State.LISTED,))), "object")
     first = open_ones.orderBy(*order).limit(MAX_MESSAGES)
     start = len(f"s3://{run.definition.location.bucket}/")
     inbox.look_again([row["object"][start:] for row in first.select("object").collect()])
@@ -96,9 +89,7 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
         *KNOWN_COLUMNS,
     )
     return with_facts(gone, complete=True).selectExpr(
-        *OBJECT_COLUMNS,
-        "state",
-        *named(kept_sql()),
+        *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
         "text AS error",
         "visible AND NOT coalesce(known.error = text, false) OR is_open "
         "OR (unknown AND announced) AS noteworthy",

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.csv_source.executor.listing import EXPORT_RECORDS, ObjectInfo
+from dbt.adapters.mzs3.csv_source.executor.listing import EXPORT_RECORDS
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 
 # An SNS message in an SNS message is as far as anybody forwards.
@@ -79,13 +79,12 @@ def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
 
 
 def _newest(events: list[ObjectEvent]) -> ObjectEvent:
-    if any(event.sequencer is None for event in events):
-        return max(events, key=_is_created)
-    return max(events, key=lambda event: (event.sequencer, _is_created(event)))
+    in_order = all(event.sequencer is not None for event in events)
 
+    def rank(event: ObjectEvent) -> tuple[int, bool]:
+        return (event.sequencer or 0) if in_order else 0, event.kind is Kind.CREATED
 
-def _is_created(event: ObjectEvent) -> bool:
-    return event.kind is Kind.CREATED
+    return max(events, key=rank)
 
 
 def _unwrapped(body: str) -> Any:
@@ -173,27 +172,18 @@ class Scope:
         self._location = location
         self._matcher = Pattern(pattern)
 
-    @property
-    def bucket(self) -> str:
-        """The bucket of all of them."""
-        return self._location.bucket
-
     def is_object(self, event: ObjectEvent) -> bool:
         """Whether the event is that one of the source's objects came, or went."""
         return (
             event.kind in (Kind.CREATED, Kind.REMOVED)
             and self._foreign(event) is None
-            and event.key.rpartition("/")[2] not in EXPORT_RECORDS
+            and not _is_record(event)
         )
 
     def has(self, key: str) -> bool:
         """Whether an object of this key is one of them."""
         below = key.removeprefix(self._location.prefix)
         return key.startswith(self._location.prefix) and self._matcher.matches(below)
-
-    def is_data(self, found: ObjectInfo) -> bool:
-        """False for the marker of a folder, as in a listing."""
-        return not (found.key.endswith("/") and found.size == 0)
 
     def foreign(self, events: Iterable[ObjectEvent]) -> str | None:
         """None if a message of these events is the source's alone, else what it is instead."""
@@ -213,8 +203,11 @@ class Scope:
             return "of objects outside the location"
         if event.kind is Kind.OTHER:
             return "of events other than creation and removal"
-        if event.key.rpartition("/")[2] in EXPORT_RECORDS:
-            return None
-        if not self._matcher.matches(event.key[len(self._location.prefix) :]):
+        if not _is_record(event) and not self.has(event.key):
             return "of objects that the pattern leaves out"
         return None
+
+
+def _is_record(event: ObjectEvent) -> bool:
+    """Whether it is of what exports leave beside their files."""
+    return event.key.rpartition("/")[2] in EXPORT_RECORDS

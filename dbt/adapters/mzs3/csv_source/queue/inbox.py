@@ -89,7 +89,8 @@ class Inbox:
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
             if found is not None:
-                if self._scope.is_data(found):
+                # A folder's marker is no object, as in a listing.
+                if not (key.endswith("/") and found.size == 0):
                     self.found.append(found)
             elif newest[key].kind is Kind.REMOVED:
                 self.removed.append(newest[key])
@@ -112,7 +113,8 @@ class Inbox:
                 self.found.append(found)
             else:
                 gone.append(key)
-        self.gone += [ObjectEvent(Kind.CREATED, self._scope.bucket, key) for key in gone]
+        bucket = self._run.definition.location.bucket
+        self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""

@@ -1,4 +1,4 @@
-"""What run-operations on one source share: its lock, its state, errors in the user's words."""
+"""Access to one source beside its runs: settings, the lock, errors in the user's words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
-from dbt.adapters.mzs3.csv_source.relations import OWN_SETTINGS, SourceRelations
+from dbt.adapters.mzs3.csv_source.tables import is_there
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.settings import settings
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
     from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
+
+OWN_SETTINGS = {
+    # Names of columns come out of objects: SQL must hold them as they are.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    # What is persisted is often small: without this, it has as many tasks as shuffles may have.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+}
 
 
 @contextmanager
@@ -35,25 +43,10 @@ def changing(spark: SparkSession, definition: SourceDefinition) -> Iterator[Sour
     """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
     name, relations = definition.name, definition.relations
     with reading(spark, name):
-        if not is_there(spark, relations):
+        if not is_there(spark, definition):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
         with SourceLock(spark, relations, name) as lock:
             yield lock
-
-
-def is_there(spark: SparkSession, relations: SourceRelations) -> bool:
-    """Whether the source has anything in Spark."""
-    names = (relations.rows, relations.ledger, relations.objects, relations.source)
-    return any(spark.catalog.tableExists(name) for name in names)
-
-
-def require_ledger(spark: SparkSession, relations: SourceRelations, source: str) -> None:
-    """Raises SourceError where nothing says what happened to the source's objects."""
-    if not spark.catalog.tableExists(relations.ledger):
-        raise SourceError(
-            f"{source}: {relations.shown('__ledger')} does not exist, so there is no object to "
-            "choose"
-        )
 
 
 def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:

@@ -1,0 +1,235 @@
+"""The tables and views of a source in Spark: making them, and what they pin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.csv_source.ledger.events import (
+    LEDGER_COLUMNS,
+    states_sql,
+    visible_rows_sql,
+)
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.csv_source.report import reset_hint
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.table_properties import (
+    decoded,
+    encoded,
+    properties_sql,
+    read_properties,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+
+# Epochs are text: not every metastore can filter partitions by a number.
+_PARTITIONS = "epoch string, phase string"
+
+PINNED_PROPERTY = "mzs3.pinned."
+VIEW_PROPERTY = "mzs3.view."
+# By which a view is known as the source's own, and as one that reads the ledger in one way.
+_OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
+_SESSION_CATALOG = "spark_catalog"
+# What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
+PROPERTY_LENGTH = 4000
+
+# A problem without a raw text is not a record's: it is why an object was skipped.
+_IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
+_REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
+    f"stored.{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
+)
+
+_NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
+_TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
+
+
+def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None:
+    """The definition that was pinned when the source's tables were made; None if they are not.
+
+    Raises SourceError if the source's names are taken by something else, or if part of its
+    state is lost: rows would be doubled or lost if it went on.
+    """
+    source, relations = definition.name, definition.relations
+    parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
+    rows = relations.shown("__rows")
+    reset = reset_hint(source)
+    if parts is None:
+        for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
+            if spark.catalog.tableExists(name):
+                shown = relations.shown(suffix)
+                raise SourceError(
+                    f"{source}: {shown} exists, but {rows}, which holds the source's rows, does "
+                    f"not. If {shown} is not this source's, give the source another schema or "
+                    f"identifier; else start the source afresh with: {reset}"
+                )
+        return None
+    if not parts:
+        raise SourceError(
+            f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
+            "source another schema or identifier"
+        )
+    try:
+        pinned = decoded("".join(parts[number] for number in sorted(parts, key=int)))
+    except ValueError as exc:
+        raise SourceError(
+            f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
+            f"Start the source afresh with: {reset}"
+        ) from exc
+    # A run that died before it made the ledger has left no rows either.
+    lost = not spark.catalog.tableExists(relations.ledger)
+    if lost and spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
+        raise SourceError(
+            f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
+            f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
+        )
+    return pinned
+
+
+def make_relations(
+    spark: SparkSession, definition: SourceDefinition, columns: str, pinned: str
+) -> None:
+    """Makes all relations of the source; safe to repeat after a run that died in between.
+
+    `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
+    into being with the table of rows, in one step. Raises SourceError, with nothing made, if the
+    name of a view is taken by something else.
+    """
+    source, relations = definition.name, definition.relations
+    views = read_views(spark, relations)
+    if strangers := foreign_views(relations, views):
+        raise SourceError(
+            f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
+            "source another schema or identifier"
+        )
+    stored = encoded(pinned)
+    starts = range(0, len(stored), PROPERTY_LENGTH)
+    parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
+    _make_table(
+        spark,
+        f"{source}: {relations.shown('__rows')}",
+        f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
+        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties_sql(PINNED_PROPERTY, parts)}",
+    )
+    declared = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
+    _make_table(
+        spark,
+        f"{source}: {relations.shown('__ledger')}",
+        f"{relations.ledger} ({declared}, {_PARTITIONS}) USING parquet "
+        "PARTITIONED BY (epoch, phase)",
+    )
+    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
+    for name, text in _view_texts(relations).items():
+        if name not in views:
+            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
+        elif views[name].get("form") != _OWN_VIEW["form"]:
+            # One that an earlier version made reads the ledger as the others do from now on.
+            spark.sql(f"ALTER VIEW {name} AS {text}")
+            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
+
+
+def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
+    try:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {declared}")
+    except PySparkException as exc:
+        if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
+            raise
+        folder = exc.getMessageParameters()["location"].strip("'")
+        raise SourceError(
+            f"{shown} can't be made, as its folder {folder} is not empty. Either a run that "
+            "went on after the source was reset has written there: once no run is at work on the "
+            "source, remove the folder. Or the metastore does not know the table any more: then "
+            "the folder has its rows, and the metastore is to be restored"
+        ) from exc
+
+
+def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
+    """Of each name of a view that is taken, the properties that the source gave to the view: none
+    if the source did not make it."""
+    names = (relations.source, relations.objects, relations.rejects)
+    found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
+    return {name: own for name, own in found.items() if own is not None}
+
+
+def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """What has the name of a view of the source and was not made by it, as users read it."""
+    shown = {relations.source: "", relations.objects: "__objects", relations.rejects: "__rejects"}
+    return [relations.shown(shown[name]) for name, own in views.items() if not own]
+
+
+def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
+    """Makes the views look for no event of an epoch before this one, which has a snapshot.
+
+    Each is changed in one step. Whatever snapshot a view starts from, it shows the same.
+    """
+    for name, text in _view_texts(relations, epoch).items():
+        spark.sql(f"ALTER VIEW {name} AS {text}")
+
+
+def _view_texts(relations: SourceRelations, *since: str) -> dict[str, str]:
+    ledger, rows = relations.ledger, relations.rows
+    committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
+    is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
+    return {
+        relations.objects: states_sql(ledger, *since),
+        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, *since),
+        relations.source: visible_rows_sql(rows, ledger, committed, is_row, *since),
+    }
+
+
+def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
+    """Creates the schema unless it exists, which then needs no permission to create it.
+
+    Raises SourceError where names without a catalog are not of the session catalog's tables: other
+    catalogs have no partitions that are added in one step, and may have no views.
+    """
+    current = spark.catalog.currentCatalog()
+    if current != _SESSION_CATALOG:
+        raise SourceError(
+            f"{definition.name}: the current catalog is {current}, which can't hold a source's "
+            f"partitions and views, so make {_SESSION_CATALOG} the current one: leave out, or set "
+            "to it, spark.sql.defaultCatalog in the profile"
+        )
+    schema = quote_identifier(definition.schema)
+    if not spark.catalog.databaseExists(schema):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+
+
+def is_there(spark: SparkSession, definition: SourceDefinition) -> bool:
+    """Whether the source has anything in Spark."""
+    of = definition.relations
+    names = (of.rows, of.ledger, of.objects, of.source)
+    return any(spark.catalog.tableExists(name) for name in names)
+
+
+def require_ledger(spark: SparkSession, definition: SourceDefinition) -> None:
+    """Raises SourceError where nothing says what happened to the source's objects."""
+    relations = definition.relations
+    if not spark.catalog.tableExists(relations.ledger):
+        raise SourceError(
+            f"{definition.name}: {relations.shown('__ledger')} does not exist, so there is no "
+            "object to choose"
+        )
+
+
+def refused_name(exc: Exception, definition: SourceDefinition) -> str | None:
+    """Which name of a source the catalog refuses, and the way out; None for any other failure.
+
+    Spark itself tells the name of whichever of the source's relations came first.
+    """
+    if not isinstance(exc, PySparkException) or exc.getCondition() != _NAME_REFUSED:
+        return None
+    key, name = "schema", definition.schema
+    if _TAKEN_NAMES.fullmatch(name):
+        key, name = "identifier", definition.identifier
+    return (
+        f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "
+        f"alone. Declare another {key}"
+    )
