@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.epoch import EpochTotals, OnStep, Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
-from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, open_format, output_schema
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     RecordField,
     StoredObject,

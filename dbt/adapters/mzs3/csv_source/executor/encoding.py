@@ -72,10 +72,8 @@ def utf8_reader(read: Read, encoding: str) -> Read:
                     raw += more  # a byte order mark is seen whole
                 decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_ESCAPING)
             ended = not raw
-            if ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
-                if raw:
-                    return raw
-                break
+            if raw and ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
+                return raw
             text = decoder.decode(raw, final=ended)
             if text:
                 return text.encode(UTF_8, "surrogatepass")
