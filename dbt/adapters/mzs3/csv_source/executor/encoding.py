@@ -36,7 +36,9 @@ def canonical_encoding(name: str) -> str:
         found = codecs.lookup(name).name
         if found == "utf-8-sig":
             return UTF_8  # a byte order mark is left out anyway
-        if found in UTF_16 or all(probe.decode(found) == _ascii(probe) for probe in _PROBES):
+        if found in UTF_16 or all(
+            probe.decode(found) == probe.decode("latin-1") for probe in _PROBES
+        ):
             return found
     except (LookupError, ValueError):
         pass
@@ -44,10 +46,6 @@ def canonical_encoding(name: str) -> str:
         f"{name!r} is not an encoding that a source can have: UTF-8, UTF-16, or one of Python's "
         "codecs that has ASCII's characters at ASCII's bytes, such as latin-1, cp1252 or shift_jis"
     )
-
-
-def _ascii(probe: bytes) -> str:
-    return probe.decode("latin-1")
 
 
 def utf8_reader(read: Read, encoding: str) -> Read:
@@ -130,11 +128,6 @@ def readable_text(raw: bytes, encoding: str) -> str:
         return raw.decode(UTF_8, "backslashreplace")
     text = raw.decode(UTF_8, "surrogatepass")
     return _ESCAPED.sub(lambda found: f"\\x{ord(found[0]) - _ESCAPE:02x}", text)
-
-
-def encoding_name(encoding: str) -> str:
-    """The encoding as messages spell it."""
-    return encoding.upper() if encoding.startswith("utf") else encoding
 
 
 def invalid_utf8(data: bytes) -> list[int]:

@@ -36,12 +36,12 @@ class ObjectError(Exception):
     def __post_init__(self) -> None:
         super().__init__(self.problem)
 
-    def text(self, bucket: str, key: str, source: str | None = None) -> str:
+    def text(self, bucket: str, key: str, source: str) -> str:
         """The whole message, such as `lake.orders: object s3://b/k, line 3, byte 24: …`."""
-        subject = f"{source}: " if source else ""
         where = f", {self.place}" if self.place else ""
         stop = "" if self.problem.endswith("?") else "."
-        return f"{subject}object s3://{bucket}/{key}{where}: {self.problem}{stop} {self.advice}"
+        subject = f"{source}: object s3://{bucket}/{key}{where}"
+        return f"{subject}: {self.problem}{stop} {self.advice}"
 
     @property
     def place(self) -> str:

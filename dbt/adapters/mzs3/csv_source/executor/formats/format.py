@@ -114,9 +114,9 @@ class ObjectFormat(Protocol):
 
 
 def read_fields(
-    form: ObjectFormat, stored: StoredObject, source: str | None = None
+    form: ObjectFormat, stored: StoredObject, source: str
 ) -> tuple[RecordField, ...] | None:
-    """The object's header; None if it is empty. Raises SourceError, naming `source` if given."""
+    """The object's header; None if it is empty. Raises SourceError, which names the source."""
     try:
         return form.fields(stored)
     except ObjectError as problem:
