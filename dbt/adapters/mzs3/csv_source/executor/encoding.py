@@ -1,4 +1,4 @@
-"""Other encodings than UTF-8, as objects are read: names, and bytes that are not valid."""
+"""Objects in encodings other than UTF-8: names, transcoding, and bytes that are not valid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UTF_8 = "utf-8"
 
 
 def canonical_encoding(name: str) -> str:
-    """The encoding's one name. Raises ValueError, whose text says what is possible."""
+    """The canonical name of an encoding. Raises ValueError, whose text says what is possible."""
     try:
         found = codecs.lookup(name).name
         if found == "utf-8-sig":
@@ -49,7 +49,7 @@ def canonical_encoding(name: str) -> str:
 
 
 def utf8_reader(read: Read, encoding: str) -> Read:
-    """Reads the object's text in UTF-8; each call may return more than was asked for.
+    """Reads the object transcoded to UTF-8; a call may return more bytes than asked for.
 
     Bytes that are not valid in the encoding come out as such that are not valid in UTF-8, for
     `invalid_byte` to tell. Holds no more than one read.
@@ -94,7 +94,7 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 def width_in(encoding: str) -> Callable[[bytes], int]:
-    """How many bytes of the object a piece of its text in UTF-8 was; `len` itself for UTF-8.
+    """A function for the length of UTF-8 text in this encoding, in bytes; `len` for UTF-8 itself.
 
     Where an encoding has several forms of a character, it counts that which Python writes.
     """
@@ -113,7 +113,7 @@ def width_in(encoding: str) -> Callable[[bytes], int]:
 
 
 def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
-    """The byte of the object that is not valid, where UTF-8 is not at `start`."""
+    """The invalid byte of the object, where its transcoded text is not valid at `start`."""
     if encoding != UTF_8:
         try:
             return ord(raw[start : start + 3].decode(UTF_8, "surrogatepass")) - _ESCAPE
@@ -123,7 +123,7 @@ def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
 
 
 def readable_text(raw: bytes, encoding: str) -> str:
-    """The text as far as it is one; each byte that is not valid as `\\xff`."""
+    """The text, with each byte that is not valid as `\\xff`."""
     if encoding == UTF_8:
         return raw.decode(UTF_8, "backslashreplace")
     text = raw.decode(UTF_8, "surrogatepass")
@@ -131,7 +131,7 @@ def readable_text(raw: bytes, encoding: str) -> str:
 
 
 def invalid_utf8(data: bytes) -> list[int]:
-    """Where there is something that is not UTF-8, each place once; in one pass."""
+    """The positions of all invalid UTF-8 sequences, in one pass."""
     if data.isascii():
         return []
     places: list[int] = []

@@ -36,9 +36,9 @@ def split_header(
 def without_header(
     chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
 ) -> tuple[RecordLayout, Chunk]:
-    """Which fields the columns are, and the chunk behind its header, which goes with the pinned.
+    """The layout of the object's records, and its first chunk without the header.
 
-    Raises HeaderProblem.
+    Raises HeaderProblem where that does not match the pinned one.
     """
     found, rest = split_header(chunk, dialect, reading.encoding)
     return layout_of(found, pinned, reading.header_match, line=chunk.line, byte=chunk.byte), rest
@@ -52,10 +52,10 @@ def layout_of(
     line: int | None = None,
     byte: int | None = None,
 ) -> RecordLayout:
-    """Which fields of a header are the columns, one for each pinned name.
+    """Where the columns are in records with this header: one field for each pinned name.
 
     Names are compared exactly: case and spaces count. Raises HeaderProblem, at that place, where
-    the header does not go with the pinned one.
+    the header does not match the pinned one.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)

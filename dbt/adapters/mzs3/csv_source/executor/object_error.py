@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 MAX_SHOWN = 80
 
 NOT_READ = "unread"
-"""It could not be fetched; nothing is known to be wrong with what is in it."""
+"""The object could not be fetched; nothing is known to be wrong with its content."""
 GONE = "gone"
-"""What was listed is no longer there."""
+"""The version that was listed is no longer there."""
 OF_RUN = "run"
-"""It is not one object that is wrong, but what the objects of a run come to."""
+"""No single object is wrong, but all of a run together, as with too many rejects."""
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +59,7 @@ FIX_OBJECT = "Correct the object or remove it, then run again"
 
 
 def shown(value: str | bytes, *, quoted: bool = True) -> str:
-    """What is in the object as it may stand in a message: escaped, and cut if it is long."""
+    """Text or bytes of an object for a message: escaped, and cut if long."""
     text = repr(value[: MAX_SHOWN + 1])
     if not quoted:
         text = text[1:-1]
@@ -67,6 +67,6 @@ def shown(value: str | bytes, *, quoted: bool = True) -> str:
 
 
 def not_of_type(column: str, value: str, data_type: str) -> str:
-    """What is wrong with a value that a column can't have; the value as a message shows it."""
+    """The message for a value that is not of its column's type, given as `shown` made it."""
     article = "an" if data_type == "int" else "a"
     return f"column {column}: {value} is not {article} {data_type}"

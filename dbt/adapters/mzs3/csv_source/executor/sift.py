@@ -1,4 +1,4 @@
-"""Records that are not right, told apart from the others of their chunk.
+"""Separates the records of a chunk that are not right from the good ones.
 
 pyarrow reads here too, and every pass is over whole columns; records are looked at one by one
 only where they are wrong, for what to say of them.
@@ -49,7 +49,7 @@ class Decoded(Records):
 
 @dataclass(frozen=True)
 class Sifter:
-    """Reads chunks of one source in which something may be wrong."""
+    """Decodes chunks of one source's objects in which something may be wrong."""
 
     columns: tuple[Column, ...]
     dialect: CsvDialect
@@ -101,7 +101,7 @@ class Sifter:
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
     ) -> tuple[list[pa.Array], dict[int, tuple[Column, str]]]:
-        """The good rows' columns; of each other row the first column that is wrong, its text."""
+        """The columns of the good rows; of each bad row the first bad column, and its text."""
         arrays: list[pa.Array] = []
         values: dict[int, tuple[Column, str]] = {}
         any_bad: pa.Array | None = None
@@ -126,7 +126,7 @@ class Sifter:
         cut: Cut,
         bad: dict[int, tuple[Column, str] | None],
     ) -> Iterator[Reject]:
-        """The bad records, in their order; of some it is known which value is wrong."""
+        """The bad records, in their order; `bad` has the value that is wrong where it is known."""
         line, byte, reached = chunk.line, chunk.byte, 0
         for number in sorted(bad):
             start, value = cut.starts[number], bad[number]
@@ -139,7 +139,7 @@ class Sifter:
             yield Reject(number, line, byte, text, column, error, is_value=value is not None)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
-        """The column, if it is one's, and what is wrong in a record."""
+        """The column that is wrong, if it is one, and what is wrong."""
         try:
             fields, _ = first_record(raw, self.dialect, self.reading.encoding)
         except MalformedRecord as malformed:
@@ -156,7 +156,7 @@ def _wrong_value(column: Column, value: str) -> tuple[str, str]:
 
 
 def oversized(problem: RecordTooLarge, encoding: str) -> Reject:
-    """A record that could not be held; with it everything behind it in its object is left."""
+    """The reject for a record too large to be held, and all that follows it in its object."""
     assert problem.line is not None and problem.byte is not None
     raw = _raw_text(problem.start, encoding)
     error = f"{problem.problem} All that follows in the object is rejected with it"

@@ -72,7 +72,7 @@ class Survey:
     inside: Ends = field(default_factory=Ends)
 
     def extended(self, data: bytes, quote: bytes) -> Survey:
-        """The survey of a range that goes on with `data`; a few passes in C, none over quotes."""
+        """The survey of this range continued by `data`; a few passes in C, none over quotes."""
         pieces = data.split(quote)
         # Every second piece is inside quotes if the data begins outside, and the others if not.
         begins_inside = self.quotes % 2
