@@ -12,8 +12,7 @@ from dbt.adapters.mzs3.csv_source.access import OWN_SETTINGS
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
-from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, open_format
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     RecordField,
     StoredObject,

@@ -229,7 +229,7 @@ def test_what_an_object_is_not_read_for(code, cause, says):
     with pytest.raises(ObjectError) as raised:
         read_all(Refusing(refused), [], etag="e1")
     assert raised.value.cause == cause
-    assert says in raised.value.text("b", "k")
+    assert says in raised.value.text("b", "k", "lake.orders")
 
 
 def test_an_endpoint_that_does_not_answer():

@@ -228,12 +228,12 @@ FIELDS = (
 
 def test_fields_go_to_columns_by_the_header_match():
     one = (Column("a", "int"),)
-    assert TypedColumns(("id",), one, "subset").layout(FIELDS).fields == (0,)
+    assert TypedColumns(("id",), one, "subset").positions(FIELDS) == (0,)
     two = (Column("a", "boolean"), Column("b", "int"))
     found = (FIELDS[0], FIELDS[2])
-    assert TypedColumns(("n", "id"), two, "reorder").layout(found).fields == (1, 0)
+    assert TypedColumns(("n", "id"), two, "reorder").positions(found) == (1, 0)
     with pytest.raises(HeaderProblem) as raised:
-        TypedColumns(("n", "id"), two, "exact").layout(found)
+        TypedColumns(("n", "id"), two, "exact").positions(found)
     assert raised.value.problem == (
         "header is id,n but the pinned header is n,id: first difference at column 1, 'id' "
         "instead of 'n'"
@@ -248,5 +248,5 @@ def test_fields_of_other_types_are_a_header_mismatch_all_named():
     ]
     assert misfits(FIELDS, columns) == expected
     with pytest.raises(HeaderProblem) as raised:
-        TypedColumns(("id", "tags", "n"), columns, "exact").layout(FIELDS)
+        TypedColumns(("id", "tags", "n"), columns, "exact").positions(FIELDS)
     assert raised.value.problem == f"its fields are not as declared: {'; '.join(expected)}"

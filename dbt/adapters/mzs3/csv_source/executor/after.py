@@ -13,6 +13,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.csv_source.executor.columns import arrow_schema
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 THREADS = 8
 WAITING = "waiting"
-"""The state of an object of which nothing could be done; `error` says why. It is tried again."""
+"""State of an object that S3 refused to act on; `error` says why. The next run tries again."""
 LEFT = "left"
-"""The state of an object that must be left alone; `error` says why."""
+"""State of an object that must not be touched; `error` says why."""
 GONE = "gone"
 OUTCOME_DDL = "`object` string, `etag` string, `state` string, `error` string"
 
-_OUTCOME = pa.schema([(name, pa.string()) for name in ("object", "etag", "state", "error")])
+_OUTCOME = arrow_schema(OUTCOME_DDL)
 # S3 copies no object in one request that is larger.
 _ONE_COPY_BYTES = 5 * 1024**3
 # What a copy keeps only if it is told, once metadata is added to it.
@@ -51,9 +52,9 @@ _PERMISSIONS = {
 
 @dataclass(frozen=True)
 class AfterSpec:
-    """What a task needs: `action` is tag, move or delete; it travels to the executors.
+    """What to do with objects, as sent to the executors; `action` is tag, move or delete.
 
-    `prefix` is the source's location; what is behind it in a key is kept below the target.
+    `prefix` is the source's location; what follows it in a key is kept below the target prefix.
     """
 
     connection: AwsConnection
@@ -68,8 +69,8 @@ class AfterSpec:
 def act_on(spec: AfterSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows `object, etag`: what became of each, as `OUTCOME_DDL`.
 
-    Safe to repeat. An object that no longer has that ETag is left alone. What S3 refuses is an
-    outcome; raises ExecutorError only where there is no client.
+    Idempotent. An object whose ETag has changed is left alone. What S3 refuses is an outcome;
+    raises ExecutorError only where there is no client.
     """
 
     def act(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

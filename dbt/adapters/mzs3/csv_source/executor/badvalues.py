@@ -1,4 +1,4 @@
-"""Which values of a column of text are not of its type, and the others converted."""
+"""Converts the values of a text column that are of its type, and finds those that are not."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _POSSIBLE = {
 
 
 def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
-    """The column as its type, and which values are not of it, None if there are none.
+    """The column converted, NULL where a value is not of the type, and a mask of those values.
 
-    Those are NULL in the column. It is `convert`, for columns where it may fail.
+    The mask is None if there are none.
     """
     try:
         return convert(text, data_type), None
@@ -62,13 +62,13 @@ def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | N
 
 
 def possible_form(data_type: str) -> str:
-    """Matches every text that converts to the type, and others."""
+    """A regular expression that every value of the type matches, and perhaps others."""
     form = _POSSIBLE[data_type.partition("(")[0]]
     return rf"(?s)^[ \t\n\x0b\f\r]*{form}[ \t\n\x0b\f\r]*$"
 
 
 def good_form(data_type: str) -> str:
-    """Matches no text but such that converts to the type, and nearly all of those."""
+    """A regular expression that only values of the type match, and nearly all of them."""
     if not data_type.startswith("decimal"):
         return _GOOD[data_type]
     kind = arrow_type(data_type)

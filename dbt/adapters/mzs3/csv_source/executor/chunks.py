@@ -1,4 +1,4 @@
-"""Whole records of CSV: cut from a stream, known as plain or not, and read by pyarrow."""
+"""Chunks of whole CSV records: cut from a stream, checked, and parsed by pyarrow."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_RECORD_BYTES = 128 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
 Width = Callable[[bytes], int]
-"""How many bytes of the object a piece of its text in UTF-8 was."""
+"""The length of a piece of UTF-8 text in the object's own encoding, in bytes."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Records of an object, and where in it they start; `last` if nothing follows them."""
+    """Records, and the byte and line of their object where they start; `last` if none follow."""
 
     data: bytes
     byte: int
@@ -63,7 +63,7 @@ class Chunks:
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
     a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. What is read begins at `byte` of the object, on its `line`. Raises
+    them is given back. The stream begins at `byte` of the object, on its `line`. Raises
     RecordTooLarge for a record of more than `max_record_bytes`.
     """
 
@@ -111,15 +111,15 @@ class Chunks:
         return replace(rest, last=True)
 
     def give_back(self, tail: Chunk, *, whole: bool) -> None:
-        """The end of the last chunk comes again, with what follows it; `whole` if it is all of it.
+        """Have the next chunk begin with the `tail` of the last one; `whole` if that is all of it.
 
-        It starts with a record, of which the end was not in the chunk.
+        The tail begins with a record that does not end in that chunk.
         """
         self._rest = replace(tail, data=tail.data + self._rest.data, last=False)
         self._more_needed = whole
 
     def _complete(self, rest: Chunk) -> int:
-        """How much of what is held can be read now; 0 if more is needed first."""
+        """The length of what can be read now; 0 if more must be fetched first."""
         end = 0 if self._more_needed else end_of_records(rest.data, self._dialect.quote.encode())
         if end or len(rest.data) <= self._block_bytes:
             return end
@@ -163,7 +163,7 @@ def _fill(read: Read, held: bytes, wanted: int) -> bytes:
 
 
 def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
-    """Whether whole records have only what pyarrow reads as PostgreSQL does.
+    """Whether pyarrow reads these whole records just as PostgreSQL does.
 
     False for: NUL bytes; a quote inside a field that does not start with one; text behind a
     closing quote; a quoted field that is not closed; a carriage return outside quotes that no

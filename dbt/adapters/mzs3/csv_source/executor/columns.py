@@ -63,7 +63,7 @@ class Column:
 
 
 def canonical_type(text: str) -> str:
-    """The type's one spelling, such as `decimal(12,2)` for `NUMERIC( 12, 2 )`.
+    """The canonical spelling of a type, such as `decimal(12,2)` for `NUMERIC( 12, 2 )`.
 
     Raises ValueError, whose text lists what is supported.
     """
@@ -86,7 +86,7 @@ def canonical_type(text: str) -> str:
 
 
 def arrow_type(data_type: str) -> pa.DataType:
-    """What Spark's `mapInArrow` takes for a canonical type."""
+    """The Arrow type that Spark's `mapInArrow` expects for a canonical type."""
     if data_type in _ARROW_TYPES:
         return _ARROW_TYPES[data_type]
     precision, scale = re.findall(r"\d+", data_type)
@@ -97,6 +97,12 @@ def ddl(columns: Sequence[Column]) -> str:
     """The columns as a schema in Spark's DDL, every name quoted."""
     quoted = ((column.name.replace("`", "``"), column.data_type) for column in columns)
     return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
+
+
+def arrow_schema(columns_ddl: str) -> pa.Schema:
+    """The Arrow schema of columns in Spark's DDL, whose types are canonical ones."""
+    columns = (column.split(" ") for column in columns_ddl.split(", "))
+    return pa.schema([(name.strip("`"), arrow_type(data_type)) for name, data_type in columns])
 
 
 def name_problems(names: Sequence[str]) -> list[str]:
@@ -129,7 +135,7 @@ def _same(first: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """A record has `width` fields; that of column i is at `fields[i]`, from 0."""
+    """Where the columns are in records of `width` fields: column i is field `fields[i]`."""
 
     width: int
     fields: tuple[int, ...]

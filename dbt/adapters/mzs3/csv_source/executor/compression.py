@@ -121,10 +121,8 @@ def _uncompressed(read: Read) -> Read:
         nonlocal held
         if held is None:
             held = _first_bytes(read)
-        if held:
-            data, held = held[:size], held[size:]
-            return data
-        return read(size)
+        data, held = held[:size], held[size:]
+        return data or read(size)
 
     return checked
 

@@ -10,6 +10,7 @@ import contextlib
 import decimal
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -62,13 +63,8 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
             return pc.cast(text, kind)
         if longest <= WIDE_DIGITS - kind.scale:
             return through_wide(text, kind)
-    return cast_by_form(
-        text,
-        _USUAL_DECIMAL_REGEX,
-        lambda usual: through_wide(usual, kind),
-        lambda rare: _read_rare(rare, kind),
-        kind,
-    )
+    cast = partial(through_wide, kind=kind)
+    return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_rare, kind)
 
 
 def _may_have_exponents(text: pa.Array) -> bool:

@@ -51,7 +51,7 @@ def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
     _refuse_year_zero(text)
     with suppress(pa.ArrowInvalid):
         return pc.cast(text, kind)
-    return cast_by_form(text, _DATE_REGEX, lambda usual: pc.cast(usual, kind), _rare_date, kind)
+    return cast_by_form(text, _DATE_REGEX, lambda usual: pc.cast(usual, kind), _read_rare, kind)
 
 
 def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -68,14 +68,14 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     with suppress(pa.ArrowInvalid):
         return cast_local(text)
     if kind.tz is None:
-        return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, _rare_local, kind)
+        return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, _read_rare, kind)
     with suppress(pa.ArrowInvalid):
         return pc.cast(text, kind)
     no_text = pa.scalar(None, pa.string())
     zoned = pc.match_substring_regex(text, _ZONED_REGEX)
     with_zone = pc.cast(pc.if_else(zoned, text, no_text), kind)
     others = pc.if_else(zoned, no_text, text)
-    without = cast_by_form(others, _TIMESTAMP_REGEX, cast_local, _rare_instant, kind)
+    without = cast_by_form(others, _TIMESTAMP_REGEX, cast_local, _read_rare, kind)
     return pc.coalesce(with_zone, without)
 
 
@@ -89,49 +89,40 @@ def cast_by_form(
     text: pa.Array,
     usual_regex: str,
     cast: Callable[[pa.Array], pa.Array],
-    read_rare: Callable[[str], Any],
+    read_rare: Callable[[str, pa.DataType], Any],
     kind: pa.DataType,
 ) -> pa.Array:
     """The texts as values of `kind`; NULL stays NULL.
 
     `cast` is called for those of the usual form, `read_rare` once for each other distinct one;
-    it gives the value, or for dates and timestamps the number that stands for it. Raises
-    ValueError.
+    it returns the value, or the number that stands for a date or timestamp. Raises ValueError.
     """
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
     rare = pc.unique(pc.filter(text, pc.invert(usual)))
     try:
-        read = pa.array([read_rare(value) for value in rare.to_pylist()], kind)
+        read = pa.array([read_rare(value, kind) for value in rare.to_pylist()], kind)
     except OverflowError as exc:
         raise ValueError("a year out of range") from exc
     return pc.coalesce(values, pc.take(read, pc.index_in(text, value_set=rare)))
 
 
-def _rare_date(text: str) -> int:
-    found = _match(text)
-    if found["hour"] is not None:
-        raise ValueError("a date has no time")
-    return _day(found)
-
-
-def _rare_local(text: str) -> int:
-    found = _match(text)
-    if found["zone"] is not None:
-        raise ValueError("a timestamp_ntz has no zone")
-    return _microseconds(found)
-
-
-def _rare_instant(text: str) -> int:
-    found = _match(text)
-    return _microseconds(found) - _offset_us(found["zone"] or "Z")
-
-
-def _match(text: str) -> dict[str, Any]:
-    found = _RARE.fullmatch(text)
-    if found is None:
+def _read_rare(text: str, kind: pa.DataType) -> int:
+    """The number that stands for a date or timestamp. Raises ValueError."""
+    match = _RARE.fullmatch(text)
+    if match is None:
         raise ValueError("not a date or timestamp")
-    return found.groupdict()
+    found = match.groupdict()
+    if pa.types.is_date32(kind):
+        if found["hour"] is not None:
+            raise ValueError("a date has no time")
+        return _day(found)
+    if kind.tz is None and found["zone"] is not None:
+        raise ValueError("a timestamp_ntz has no zone")
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    fraction = int((found["fraction"] or "").ljust(6, "0"))
+    local = _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
+    return local - _offset_us(found["zone"] or "Z")
 
 
 def _day(found: dict[str, Any]) -> int:
@@ -145,13 +136,6 @@ def _day(found: dict[str, Any]) -> int:
     cycles, in_cycle = divmod(year - 1, _CYCLE_YEARS)
     known = dt.date(in_cycle + 1, int(found["month"]), int(found["day"]))
     return cycles * _CYCLE_DAYS + known.toordinal() - _EPOCH_DAY
-
-
-def _microseconds(found: dict[str, Any]) -> int:
-    """Microseconds since 1970-01-01 00:00:00."""
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    fraction = int((found["fraction"] or "").ljust(6, "0"))
-    return _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
 
 
 def _offset_us(zone: str) -> int:

@@ -1,4 +1,4 @@
-"""Turns chunks of CSV into Arrow batches: pyarrow reads, we check what it would let pass."""
+"""Decodes chunks of CSV to Arrow batches: pyarrow reads, and what it lets pass is checked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Decoder:
         return decoded
 
     def _all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
-        """The records if there is nothing wrong with any; only then is this the way."""
+        """The records if all of them are right, else None."""
         if not is_plain(data, self._dialect, one_column=layout.width == 1):
             return None
         if layout.drops and invalid_utf8(data):
@@ -69,7 +69,7 @@ class Decoder:
         return None
 
     def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
-        """Every column read as text and converted; remembers those that need it."""
+        """The records, by converting each column from text; remembers which need that."""
         every = frozenset(range(len(self._columns)))
         text = self._parse(data, layout, every).columns
         batch = self._batch(map(convert, text, [column.data_type for column in self._columns]))

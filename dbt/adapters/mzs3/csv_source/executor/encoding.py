@@ -1,4 +1,4 @@
-"""Other encodings than UTF-8, as objects are read: names, and bytes that are not valid."""
+"""Objects in encodings other than UTF-8: names, transcoding, and bytes that are not valid."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ UTF_8 = "utf-8"
 
 
 def canonical_encoding(name: str) -> str:
-    """The encoding's one name. Raises ValueError, whose text says what is possible."""
+    """The canonical name of an encoding. Raises ValueError, whose text says what is possible."""
     try:
         found = codecs.lookup(name).name
         if found == "utf-8-sig":
             return UTF_8  # a byte order mark is left out anyway
-        if found in UTF_16 or all(probe.decode(found) == _ascii(probe) for probe in _PROBES):
+        if found in UTF_16 or all(
+            probe.decode(found) == probe.decode("latin-1") for probe in _PROBES
+        ):
             return found
     except (LookupError, ValueError):
         pass
@@ -46,12 +48,8 @@ def canonical_encoding(name: str) -> str:
     )
 
 
-def _ascii(probe: bytes) -> str:
-    return probe.decode("latin-1")
-
-
 def utf8_reader(read: Read, encoding: str) -> Read:
-    """Reads the object's text in UTF-8; each call may return more than was asked for.
+    """Reads the object transcoded to UTF-8; a call may return more bytes than asked for.
 
     Bytes that are not valid in the encoding come out as such that are not valid in UTF-8, for
     `invalid_byte` to tell. Holds no more than one read.
@@ -72,10 +70,8 @@ def utf8_reader(read: Read, encoding: str) -> Read:
                     raw += more  # a byte order mark is seen whole
                 decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_ESCAPING)
             ended = not raw
-            if ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
-                if raw:
-                    return raw
-                break
+            if raw and ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
+                return raw
             text = decoder.decode(raw, final=ended)
             if text:
                 return text.encode(UTF_8, "surrogatepass")
@@ -98,7 +94,7 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 def width_in(encoding: str) -> Callable[[bytes], int]:
-    """How many bytes of the object a piece of its text in UTF-8 was; `len` itself for UTF-8.
+    """A function for the length of UTF-8 text in this encoding, in bytes; `len` for UTF-8 itself.
 
     Where an encoding has several forms of a character, it counts that which Python writes.
     """
@@ -117,7 +113,7 @@ def width_in(encoding: str) -> Callable[[bytes], int]:
 
 
 def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
-    """The byte of the object that is not valid, where UTF-8 is not at `start`."""
+    """The invalid byte of the object, where its transcoded text is not valid at `start`."""
     if encoding != UTF_8:
         try:
             return ord(raw[start : start + 3].decode(UTF_8, "surrogatepass")) - _ESCAPE
@@ -127,20 +123,15 @@ def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
 
 
 def readable_text(raw: bytes, encoding: str) -> str:
-    """The text as far as it is one; each byte that is not valid as `\\xff`."""
+    """The text, with each byte that is not valid as `\\xff`."""
     if encoding == UTF_8:
         return raw.decode(UTF_8, "backslashreplace")
     text = raw.decode(UTF_8, "surrogatepass")
     return _ESCAPED.sub(lambda found: f"\\x{ord(found[0]) - _ESCAPE:02x}", text)
 
 
-def encoding_name(encoding: str) -> str:
-    """The encoding as messages spell it."""
-    return encoding.upper() if encoding.startswith("utf") else encoding
-
-
 def invalid_utf8(data: bytes) -> list[int]:
-    """Where there is something that is not UTF-8, each place once; in one pass."""
+    """The positions of all invalid UTF-8 sequences, in one pass."""
     if data.isascii():
         return []
     places: list[int] = []

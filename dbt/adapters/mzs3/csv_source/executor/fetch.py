@@ -11,8 +11,17 @@ import pyarrow as pa
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.formats.choose import open_format
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reject, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    AVRO,
+    CSV,
+    PARQUET,
+    ObjectFormat,
+    Reject,
+    StoredObject,
+)
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
@@ -40,6 +49,22 @@ class FetchSpec:
     reading: Reading = field(default_factory=Reading)
     block_bytes: int = BLOCK_BYTES
     format: str = CSV
+
+
+def open_format(
+    name: str,
+    *,
+    dialect: CsvDialect,
+    compression: str,
+    reading: Reading,
+    block_bytes: int = BLOCK_BYTES,
+) -> ObjectFormat:
+    """The format of that name; dialect, compression and the size of blocks are CSV's alone."""
+    if name == AVRO:
+        return AvroFormat(reading)
+    if name == PARQUET:
+        return ParquetFormat(reading)
+    return CsvFormat(dialect, compression, reading, block_bytes)
 
 
 def output_schema(spec: FetchSpec) -> str:
@@ -105,7 +130,8 @@ class _Task:
             except HeaderProblem as problem:
                 if not self._spec.reading.skips:
                     raise
-                yield to_rows.skipped(f"{problem.place()}{problem.problem}")
+                where = f"{problem.place}: " if problem.place else ""
+                yield to_rows.skipped(f"{where}{problem.problem}")
 
     def _count(self, rejects: Sequence[Reject], uri: str) -> None:
         """Raise ExecutorError once there are more rejects than one run may have."""

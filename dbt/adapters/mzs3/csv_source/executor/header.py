@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
@@ -35,9 +36,9 @@ def split_header(
 def without_header(
     chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
 ) -> tuple[RecordLayout, Chunk]:
-    """Which fields the columns are, and the chunk behind its header, which goes with the pinned.
+    """The layout of the object's records, and its first chunk without the header.
 
-    Raises HeaderProblem.
+    Raises HeaderProblem where that does not match the pinned one.
     """
     found, rest = split_header(chunk, dialect, reading.encoding)
     return layout_of(found, pinned, reading.header_match, line=chunk.line, byte=chunk.byte), rest
@@ -51,10 +52,10 @@ def layout_of(
     line: int | None = None,
     byte: int | None = None,
 ) -> RecordLayout:
-    """Which fields of a header are the columns, one for each pinned name.
+    """Where the columns are in records with this header: one field for each pinned name.
 
     Names are compared exactly: case and spaces count. Raises HeaderProblem, at that place, where
-    the header does not go with the pinned one.
+    the header does not match the pinned one.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)
@@ -75,18 +76,14 @@ def malformed_header(problem: str, line: int | None, byte: int | None) -> Header
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
     """How a header differs from the pinned one, and first where; None if it does not."""
-    if tuple(found) == tuple(pinned):
-        return None
-    position = next(
-        (i for i, (one, other) in enumerate(zip(found, pinned, strict=False)) if one != other),
-        min(len(found), len(pinned)),
-    )
-    here = shown(found[position]) if position < len(found) else "nothing"
-    there = shown(pinned[position]) if position < len(pinned) else "nothing"
-    return (
-        f"header is {_line(found)} but the pinned header is {_line(pinned)}: first difference at "
-        f"column {position + 1}, {here} instead of {there}"
-    )
+    for number, names in enumerate(zip_longest(found, pinned), 1):
+        if names[0] != names[1]:
+            here, there = ("nothing" if name is None else shown(name) for name in names)
+            return (
+                f"header is {_line(found)} but the pinned header is {_line(pinned)}: first "
+                f"difference at column {number}, {here} instead of {there}"
+            )
+    return None
 
 
 def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:

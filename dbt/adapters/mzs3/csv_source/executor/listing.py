@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from operator import lt
+from operator import attrgetter, lt
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,29 +15,23 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.csv_source.executor.columns import arrow_schema
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-LISTING_SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("etag", pa.string()),
-        ("size", pa.int64()),
-        ("last_modified", pa.timestamp("us", tz="UTC")),
-    ]
-)
+LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
+LISTING_SCHEMA = arrow_schema(LISTING_DDL)
 # What exports leave beside their files, so that one reads back as it was written.
 EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
 KEYS_PER_PAGE = 1000
-LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
 
 
 @dataclass(frozen=True)
 class KeyRange:
-    """The keys that sort after `after` and not after `last`; None is no bound.
+    """The keys after `after`, up to `last` and including it; None is no bound.
 
     Keys sort by their UTF-8 bytes, which is the order of Python's texts, and S3's.
     """
@@ -46,11 +40,11 @@ class KeyRange:
     last: str | None = None
 
     def has(self, key: str) -> bool:
-        """Whether the key is in this piece."""
+        """Whether the key is in this range."""
         return (self.after is None or key > self.after) and not self.is_before(key)
 
     def is_before(self, key: str) -> bool:
-        """Whether the piece ends before the key."""
+        """Whether the range ends before the key."""
         return self.last is not None and key > self.last
 
 
@@ -58,10 +52,9 @@ EVERYTHING = KeyRange()
 
 
 def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[KeyRange]:
-    """At most `count` pieces, in order, that hold each key after `after` exactly once.
+    """At most `count` ranges, in order, that hold every possible key after `after` exactly once.
 
-    Whatever keys there are or come to be: `marks` only say where to cut. They are keys, or where
-    folders begin, and the pieces have about as many of them each.
+    `marks` only say where to cut: keys, or where folders begin. Each range has about as many.
     """
     inside = sorted({mark for mark in marks if after is None or mark > after})
     count = max(1, min(count, len(inside) + 1))
@@ -97,7 +90,7 @@ class FirstPage:
 
 
 def listed_prefix(location: S3Location, pattern: str) -> str:
-    """What every key that the pattern takes begins with."""
+    """A prefix of every key that the pattern matches."""
     return location.key(Pattern(pattern).literal_prefix)
 
 
@@ -177,7 +170,7 @@ def _pages(
 
 
 def listing_failed(exc: Exception, bucket: str, prefix: str) -> S3Error:
-    """What a failed request for a page means to a user."""
+    """The error of a failed request for a page."""
     return S3Error(describe(exc, f"listing s3://{bucket}/{prefix}", "s3:ListBucket"))
 
 
@@ -197,4 +190,5 @@ def _matching(
 
 def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    return pa.RecordBatch.from_pylist([vars(one) for one in page], schema=LISTING_SCHEMA)
+    arrays = [pa.array(map(attrgetter(one.name), page), one.type) for one in LISTING_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=LISTING_SCHEMA)

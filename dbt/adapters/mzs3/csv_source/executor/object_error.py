@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 MAX_SHOWN = 80
 
-
 NOT_READ = "unread"
-"""It could not be fetched; nothing is known to be wrong with what is in it."""
+"""The object could not be fetched; nothing is known to be wrong with its content."""
 GONE = "gone"
-"""What was listed is no longer there."""
+"""The version that was listed is no longer there."""
 OF_RUN = "run"
-"""It is not one object that is wrong, but what the objects of a run come to."""
+"""No single object is wrong, but all of a run together, as with too many rejects."""
 
 
+@dataclass(eq=False, repr=False)
 class ObjectError(Exception):
     """One problem of one object: what is wrong, at which record, and what to do next.
 
@@ -23,38 +25,30 @@ class ObjectError(Exception):
     the object itself.
     """
 
-    def __init__(
-        self,
-        problem: str,
-        advice: str,
-        *,
-        line: int | None = None,
-        byte: int | None = None,
-        record: int | None = None,
-        cause: str = "",
-    ) -> None:
-        self.problem = problem
-        self.advice = advice
-        self.line = line
-        self.byte = byte
-        self.record = record
-        self.cause = cause
-        super().__init__(problem)
+    problem: str
+    advice: str
+    _: KW_ONLY
+    line: int | None = None
+    byte: int | None = None
+    record: int | None = None
+    cause: str = ""
 
-    def text(self, bucket: str, key: str, source: str | None = None) -> str:
+    def __post_init__(self) -> None:
+        super().__init__(self.problem)
+
+    def text(self, bucket: str, key: str, source: str) -> str:
         """The whole message, such as `lake.orders: object s3://b/k, line 3, byte 24: …`."""
-        subject = f"{source}: " if source else ""
-        where = f"object s3://{bucket}/{key}"
-        if self.line is not None:
-            where += f", line {self.line}, byte {self.byte}"
-        if self.record is not None:
-            where += f", record {self.record}"
+        where = f", {self.place}" if self.place else ""
         stop = "" if self.problem.endswith("?") else "."
-        return f"{subject}{where}: {self.problem}{stop} {self.advice}"
+        subject = f"{source}: object s3://{bucket}/{key}{where}"
+        return f"{subject}: {self.problem}{stop} {self.advice}"
 
+    @property
     def place(self) -> str:
-        """Where in the object, such as `line 3, byte 24: `; empty if it is not one record's."""
-        return "" if self.line is None else f"line {self.line}, byte {self.byte}: "
+        """Where in the object, such as `line 3, byte 24`; empty if it is not one record's."""
+        if self.line is not None:
+            return f"line {self.line}, byte {self.byte}"
+        return "" if self.record is None else f"record {self.record}"
 
 
 class HeaderProblem(ObjectError):
@@ -65,7 +59,7 @@ FIX_OBJECT = "Correct the object or remove it, then run again"
 
 
 def shown(value: str | bytes, *, quoted: bool = True) -> str:
-    """What is in the object as it may stand in a message: escaped, and cut if it is long."""
+    """Text or bytes of an object for a message: escaped, and cut if long."""
     text = repr(value[: MAX_SHOWN + 1])
     if not quoted:
         text = text[1:-1]
@@ -73,6 +67,6 @@ def shown(value: str | bytes, *, quoted: bool = True) -> str:
 
 
 def not_of_type(column: str, value: str, data_type: str) -> str:
-    """What is wrong with a value that a column can't have; the value as a message shows it."""
+    """The message for a value that is not of its column's type, given as `shown` made it."""
     article = "an" if data_type == "int" else "a"
     return f"column {column}: {value} is not {article} {data_type}"

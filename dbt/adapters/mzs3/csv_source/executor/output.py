@@ -1,4 +1,4 @@
-"""The rows of a source as they are written: its columns, what is known of each, what is wrong."""
+"""The rows that are written for a source: its columns, metadata, and problems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METADATA_COLUMNS = (
 
 
 def schema_ddl(columns: Sequence[Column]) -> str:
-    """The schema of the rows in Spark's DDL: the columns, the metadata, the problem."""
+    """The schema of the rows in Spark's DDL."""
     return ddl((*columns, *METADATA_COLUMNS))
 
 

@@ -15,7 +15,7 @@ ON_BAD_ROW = (FAIL, REJECT)
 
 @dataclass(frozen=True)
 class Reading:
-    """What is done with objects and records that are not as declared; it travels to executors.
+    """How objects are read, and what is done with those that are not as declared.
 
     `max_rejects` is for one run, None for any number. `encoding` is a name as Python's `codecs`
     spells it.
@@ -39,7 +39,7 @@ class Reading:
 
 
 def too_many_rejects(source: str, limit: int, first: str) -> str:
-    """What a run ends in that would reject more records than `limit`; `first` is one of them."""
+    """The error of a run that would reject more records than `limit`; `first` describes one."""
     noun = "record was" if limit == 0 else "records were"
     more_than = "a" if limit == 0 else f"more than {limit}"
     return (

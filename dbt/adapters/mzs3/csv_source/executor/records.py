@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from dbt.adapters.mzs3.csv_source.executor.encoding import encoding_name, invalid_byte
+from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_byte
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
@@ -75,5 +75,5 @@ def _text(raw: bytes, number: int, encoding: str) -> str:
         return raw.decode()
     except UnicodeDecodeError as exc:
         byte = invalid_byte(raw, exc.start, encoding)
-        problem = f"is not valid {encoding_name(encoding)}: byte 0x{byte:02x}"
-        raise MalformedRecord(number, problem) from None
+        name = encoding.upper() if encoding.startswith("utf") else encoding
+        raise MalformedRecord(number, f"is not valid {name}: byte 0x{byte:02x}") from None

@@ -1,4 +1,4 @@
-"""Records that are not right, told apart from the others of their chunk.
+"""Separates the records of a chunk that are not right from the good ones.
 
 pyarrow reads here too, and every pass is over whole columns; records are looked at one by one
 only where they are wrong, for what to say of them.
@@ -49,7 +49,7 @@ class Decoded(Records):
 
 @dataclass(frozen=True)
 class Sifter:
-    """Reads chunks of one source in which something may be wrong."""
+    """Decodes chunks of one source's objects in which something may be wrong."""
 
     columns: tuple[Column, ...]
     dialect: CsvDialect
@@ -61,7 +61,7 @@ class Sifter:
         Where bad records are not rejected, raises ObjectError for the first one. Where they are,
         a record of which the end is not in the chunk is left, unless nothing follows the chunk.
         """
-        cut = Cut(
+        cut = cut_records(
             chunk.data,
             self.dialect,
             last=chunk.last or not self.reading.rejects,
@@ -101,7 +101,7 @@ class Sifter:
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
     ) -> tuple[list[pa.Array], dict[int, tuple[Column, str]]]:
-        """The good rows' columns; of each other row the first column that is wrong, its text."""
+        """The columns of the good rows; of each bad row the first bad column, and its text."""
         arrays: list[pa.Array] = []
         values: dict[int, tuple[Column, str]] = {}
         any_bad: pa.Array | None = None
@@ -126,7 +126,7 @@ class Sifter:
         cut: Cut,
         bad: dict[int, tuple[Column, str] | None],
     ) -> Iterator[Reject]:
-        """The bad records, in their order; of some it is known which value is wrong."""
+        """The bad records, in their order; `bad` has the value that is wrong where it is known."""
         line, byte, reached = chunk.line, chunk.byte, 0
         for number in sorted(bad):
             start, value = cut.starts[number], bad[number]
@@ -139,7 +139,7 @@ class Sifter:
             yield Reject(number, line, byte, text, column, error, is_value=value is not None)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
-        """The column, if it is one's, and what is wrong in a record."""
+        """The column that is wrong, if it is one, and what is wrong."""
         try:
             fields, _ = first_record(raw, self.dialect, self.reading.encoding)
         except MalformedRecord as malformed:
@@ -156,7 +156,7 @@ def _wrong_value(column: Column, value: str) -> tuple[str, str]:
 
 
 def oversized(problem: RecordTooLarge, encoding: str) -> Reject:
-    """A record that could not be held; with it everything behind it in its object is left."""
+    """The reject for a record too large to be held, and all that follows it in its object."""
     assert problem.line is not None and problem.byte is not None
     raw = _raw_text(problem.start, encoding)
     error = f"{problem.problem} All that follows in the object is rejected with it"
@@ -177,33 +177,18 @@ def _without(numbers: Sequence[int], left_out: Collection[int]) -> Sequence[int]
     return [n for n in numbers if n not in left_out] if left_out else numbers
 
 
+@dataclass(frozen=True)
 class Cut:
-    """The records of data that starts with one: where each starts, and the `end` of the last.
+    """The records of `data`, which starts with one: where each starts, and the `end` of the last.
 
     `malformed` has the numbers, from 0, of those that `first_record` refuses, and of blank lines
-    where one is wrong. Unless the data is the `last` of its object, a record whose end is not
-    there is left, behind `end`.
-
-    Goes over the data once, in one piece until a quote is wrong, then in small ones.
+    where one is wrong.
     """
 
-    def __init__(
-        self, data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong: bool
-    ) -> None:
-        self.starts: list[int] = []
-        self.end = 0
-        self.malformed: set[int] = set()
-        self._data = data
-        self._delimiter, self._quote = dialect.delimiter.encode(), dialect.quote.encode()
-        self._last = last
-        self._blank_is_wrong = blank_is_wrong
-        self._wrong = invalid_utf8(data)
-        if b"\0" in data:
-            self._wrong += [found.start() for found in re.finditer(b"\0", data)]
-        self._find_records()
-        self.malformed.update(
-            bisect_right(self.starts, place) - 1 for place in self._wrong if place < self.end
-        )
+    data: bytes
+    starts: list[int]
+    end: int
+    malformed: set[int]
 
     def end_of(self, number: int) -> int:
         """Where a record ends, its line end included."""
@@ -214,84 +199,88 @@ class Cut:
         parts: list[bytes] = []
         start = 0
         for number in sorted(self.malformed):
-            parts.append(self._data[start : self.starts[number]])
+            parts.append(self.data[start : self.starts[number]])
             start = self.end_of(number)
-        parts.append(self._data[start : self.end])
+        parts.append(self.data[start : self.end])
         return b"".join(parts)
 
-    def _find_records(self) -> None:
-        """Find all of them; the places of what is wrong inside of them are added to `_wrong`."""
-        quote, others = re.escape(self._quote), re.escape(self._delimiter + self._quote)
-        # Behind text, or before it: a pattern that starts with a literal is searched for fastest.
-        # No field begins behind a carriage return; one may end before it, that of a line's end.
-        stray_quote = re.compile(
-            b"%b(?:(?<=[^\n%b]%b)|(?=[^\r\n%b]))" % (quote, others, quote, others)
-        )
-        window = len(self._data)
-        while self.end < len(self._data):
-            start = self.end
-            masked = self._masked(self._data[start : start + window])
-            stray = stray_quote.search(masked)
-            end = masked.rfind(b"\n", 0, stray.start() if stray else len(masked)) + 1
-            self._take(masked[:end])
-            if stray is not None:
-                if not self._take_malformed(start + stray.start()):
-                    break
-                window = WINDOW_BYTES
-            elif start + window >= len(self._data):
-                if end < len(masked) and self._last:
-                    self._take_tail(masked[end:])
+
+def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong: bool) -> Cut:
+    """The records of data that starts with one.
+
+    Unless it is the `last` of its object, a record whose end is not there is left, behind
+    `Cut.end`.
+    """
+    masked, wrong = _masked_records(data, dialect, last=last)
+    if not masked:
+        return Cut(data, [], 0, set())
+    # In C throughout: the line ends, one byte each, are added by counting.
+    lengths = list(map(len, masked.removesuffix(b"\n").split(b"\n")))
+    ends = accumulate(lengths[:-1], initial=0)
+    starts = list(map(operator.add, ends, itertools.count()))
+    wrong += invalid_utf8(data)
+    if b"\0" in data:
+        wrong += [found.start() for found in re.finditer(b"\0", data)]
+    if b"\r" in masked and masked.count(b"\r") != masked.count(b"\r\n"):
+        wrong += [found.start() for found in re.finditer(rb"\r(?!\n)", masked)]
+    if blank_is_wrong and (0 in lengths or 1 in lengths):
+        wrong += [
+            start
+            for start, length in zip(starts, lengths, strict=True)
+            if length < 2 and data.startswith((b"\n", b"\r\n"), start)
+        ]
+    malformed = {bisect_right(starts, place) - 1 for place in wrong if place < len(masked)}
+    return Cut(data, starts, len(masked), malformed)
+
+
+def _masked_records(data: bytes, dialect: CsvDialect, *, last: bool) -> tuple[bytes, list[int]]:
+    """The data to the end of its last record, and the places of quotes that are wrong.
+
+    All inside quotes is replaced by delimiters, and so are records with a quote that is wrong,
+    but for their line ends. Goes over the data once, in one piece until a quote is wrong, then
+    in small ones.
+    """
+    delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
+    literal, others = re.escape(quote), re.escape(delimiter + quote)
+    # Behind text, or before it: a pattern that starts with a literal is searched for fastest.
+    # No field begins behind a carriage return; one may end before it, that of a line's end.
+    stray_quote = re.compile(
+        b"%b(?:(?<=[^\n%b]%b)|(?=[^\r\n%b]))" % (literal, others, literal, others)
+    )
+    parts: list[bytes] = []
+    wrong: list[int] = []
+    end, window = 0, len(data)
+    while end < len(data):
+        start = end
+        masked = _mask(data[start : start + window], delimiter, quote)
+        stray = stray_quote.search(masked)
+        whole = masked.rfind(b"\n", 0, stray.start() if stray else len(masked)) + 1
+        parts.append(masked[:whole])
+        end += whole
+        if stray is not None:
+            place = start + stray.start()
+            newline = data.find(b"\n", place)
+            if newline < 0 and not last:
                 break
-            else:
-                window *= 2
+            wrong.append(place)
+            following = len(data) if newline < 0 else newline
+            parts.append(delimiter * (following - end) + data[following : following + 1])
+            end = min(following + 1, len(data))
+            window = WINDOW_BYTES
+        elif start + window >= len(data):
+            if last:  # perhaps it has no newline, or a quote is not closed
+                parts.append(masked[whole:])
+                if data.count(quote, end) % 2:
+                    wrong.append(end)
+            break
+        else:
+            window *= 2
+    return b"".join(parts), wrong
 
-    def _masked(self, data: bytes) -> bytes:
-        """The data, as long as it is, with nothing but delimiters inside quotes."""
-        if self._quote not in data:
-            return data
-        pieces = data.split(self._quote)
-        pieces[1::2] = [self._delimiter * len(piece) for piece in pieces[1::2]]
-        return self._quote.join(pieces)
 
-    def _take(self, masked: bytes) -> None:
-        """Whole records that begin at the end of the cut."""
-        if not masked:
-            return
-        # In C throughout: the line ends, one byte each, are added by counting.
-        lengths = list(map(len, masked.split(b"\n")))[:-1]
-        ends = accumulate(lengths[:-1], initial=self.end)
-        starts = list(map(operator.add, ends, itertools.count()))
-        if self._blank_is_wrong and (0 in lengths or 1 in lengths):
-            self._wrong += [
-                start
-                for start, length in zip(starts, lengths, strict=True)
-                if length < 2 and self._data.startswith((b"\n", b"\r\n"), start)
-            ]
-        self._find_lone_returns(masked)
-        self.starts += starts
-        self.end += len(masked)
-
-    def _find_lone_returns(self, masked: bytes) -> None:
-        if b"\r" in masked and masked.count(b"\r") != masked.count(b"\r\n"):
-            found = re.finditer(rb"\r(?!\n)", masked)
-            self._wrong += [self.end + place.start() for place in found]
-
-    def _take_malformed(self, wrong: int) -> bool:
-        """The record with a quote that is wrong; False if its end is not there."""
-        newline = self._data.find(b"\n", wrong)
-        if newline < 0 and not self._last:
-            return False
-        self._take_one(len(self._data) if newline < 0 else newline + 1, is_malformed=True)
-        return True
-
-    def _take_tail(self, masked: bytes) -> None:
-        """The last record of the object, without a newline; perhaps a quote is not closed."""
-        self._find_lone_returns(masked)
-        is_malformed = self._data.count(self._quote, self.end) % 2 == 1
-        self._take_one(len(self._data), is_malformed=is_malformed)
-
-    def _take_one(self, end: int, *, is_malformed: bool) -> None:
-        if is_malformed:
-            self.malformed.add(len(self.starts))
-        self.starts.append(self.end)
-        self.end = end
+def _mask(data: bytes, delimiter: bytes, quote: bytes) -> bytes:
+    if quote not in data:
+        return data
+    pieces = data.split(quote)
+    pieces[1::2] = [delimiter * len(piece) for piece in pieces[1::2]]
+    return quote.join(pieces)

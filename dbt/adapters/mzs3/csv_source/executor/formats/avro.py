@@ -82,7 +82,7 @@ class AvroFile:
             done += len(batch)
 
     def _records(self) -> Iterator[list[dict[str, Any]]]:
-        """Records with their fields' values as they are in the file. Raises ObjectError."""
+        """Batches of records, with values as they are in the file. Raises ObjectError."""
         read_record = _record_reader(self._schema)
         batch: list[dict[str, Any]] = []
         number = held = 0
@@ -179,7 +179,7 @@ def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
 
 
 class _Types:
-    """The types of a schema, some of which are given by the name that another place gave them."""
+    """The types of a schema, in which named types may be referred to by name."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self._named: dict[str, dict[str, Any]] = {}
@@ -188,7 +188,7 @@ class _Types:
         self._learn(record, "")
 
     def _learn(self, schema: Any, namespace: str, inside: tuple[str, ...] = ()) -> None:
-        """Raises ObjectError for a type inside of itself: its values may be nested without end."""
+        """Note all named types. Raises ObjectError for a type that contains itself."""
         if isinstance(schema, list):
             for one in schema:
                 self._learn(one, namespace, inside)

@@ -44,7 +44,7 @@ class AvroContainer:
             raise invalid("its header has no schema") from exc
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Of each block how many records there are in it, and their bytes."""
+        """Each block's number of records, and their bytes."""
         while self._input.peek(1):
             count, size = self._number(), self._size()
             if count < 0:

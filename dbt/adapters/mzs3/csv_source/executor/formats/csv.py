@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.chunks import (
-    BLOCK_BYTES,
-    Chunk,
-    Chunks,
-    RecordTooLarge,
-)
+from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunks, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
@@ -56,7 +52,8 @@ class CsvFormat:
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """Without a header, objects have records only, with a field for each column."""
-        return CsvDecoder(self, header, tuple(columns)).records
+        decoder = Decoder(tuple(columns), self.dialect, self.reading)
+        return partial(self._records, header, columns, decoder)
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
@@ -64,48 +61,33 @@ class CsvFormat:
         text = utf8_reader(plain_reader(read, key, self.compression), encoding)
         return Chunks(text, self.dialect, block_bytes=block_bytes, width=width_in(encoding))
 
-
-class CsvDecoder:
-    """Reads CSV objects of one source, a chunk at a time."""
-
-    def __init__(
-        self, form: CsvFormat, header: tuple[str, ...] | None, columns: tuple[Column, ...]
-    ) -> None:
-        self._form = form
-        self._header = header
-        self._columns = columns
-        self._decoder = Decoder(columns, form.dialect, form.reading)
-
-    def records(self, stored: StoredObject) -> Generator[Records, None, None]:
-        """See `ObjectDecoder`. Records that are not right are set aside if reading says so."""
-        reading = self._form.reading
-        layout = None
+    def _records(
+        self,
+        header: tuple[str, ...] | None,
+        columns: Sequence[Column],
+        decoder: Decoder,
+        stored: StoredObject,
+    ) -> Generator[Records, None, None]:
+        layout = RecordLayout.in_order(len(columns)) if header is None else None
         with contextlib.closing(stored.open()) as reader:
-            found = self._form.chunks(reader.read, stored.key, self._form.block_bytes)
+            found = self.chunks(reader.read, stored.key, self.block_bytes)
             try:
                 for chunk in found:
                     if layout is None:
-                        layout, chunk = self._begin(chunk)
+                        assert header is not None
+                        layout, chunk = without_header(chunk, header, self.dialect, self.reading)
                         if not chunk.data:
                             continue
-                    decoded = self._decoder.decode(chunk, layout)
+                    decoded = decoder.decode(chunk, layout)
                     if decoded.length < len(chunk.data):
                         found.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
                     yield decoded
             except RecordTooLarge as problem:
-                if layout is None and self._header is not None:
+                if layout is None:
                     where = problem.line, problem.byte
                     raise malformed_header(problem.problem, *where) from problem
-                if not reading.rejects:
+                if not self.reading.rejects:
                     raise
-                yield Records(self._no_rows(), 1, rejects=(oversized(problem, reading.encoding),))
-
-    def _begin(self, chunk: Chunk) -> tuple[RecordLayout, Chunk]:
-        """Which fields are the columns, and the chunk without the header, which is checked."""
-        if self._header is None:
-            return RecordLayout.in_order(len(self._columns)), chunk
-        return without_header(chunk, self._header, self._form.dialect, self._form.reading)
-
-    def _no_rows(self) -> pa.RecordBatch:
-        arrays = [pa.nulls(0, arrow_type(column.data_type)) for column in self._columns]
-        return pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self._columns])
+                schema = pa.schema([(one.name, arrow_type(one.data_type)) for one in columns])
+                no_rows = pa.RecordBatch.from_pylist([], schema)
+                yield Records(no_rows, 1, rejects=(oversized(problem, self.reading.encoding),))

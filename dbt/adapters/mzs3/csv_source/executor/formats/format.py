@@ -1,4 +1,4 @@
-"""What a format of objects has to bring, whichever it is."""
+"""The interface of a format of source objects, and what passes through it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = (CSV, AVRO, PARQUET)
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One object, as it was when it was listed: later versions of it are refused."""
+    """One version of an object, that which was listed; others are refused."""
 
     client: S3Client
     bucket: str
@@ -58,7 +58,7 @@ class RecordField:
 
 @dataclass(frozen=True)
 class Reject:
-    """A record that is not right: its number in the chunk from 0, where it is, what is wrong."""
+    """A record that is not right: its number among `Records`, from 0, its place, what is wrong."""
 
     number: int
     line: int
@@ -69,7 +69,7 @@ class Reject:
     is_value: bool = False
 
     def problem(self) -> ObjectError:
-        """The same as the error that a run ends in."""
+        """The error of a run that rejects no records."""
         advice = (
             f"{FIX_OBJECT}; or declare the column as a string" if self.is_value else FIX_OBJECT
         )
@@ -78,10 +78,9 @@ class Reject:
 
 @dataclass(frozen=True)
 class Records:
-    """The next `count` records of an object: those that are good, and those set aside.
+    """The next `count` records of an object: good ones as rows of `batch`, and rejects.
 
-    The good ones are the rows of `batch`, with their `numbers` among all of these from 0, None
-    where nothing was set aside.
+    `numbers` are those of the good ones among all of these, from 0; None if all are good.
     """
 
     batch: pa.RecordBatch
@@ -101,7 +100,7 @@ error the object was read to its end.
 
 
 class ObjectFormat(Protocol):
-    """Knows where a format's header is, and how to read what follows."""
+    """A format of objects: reads their headers, and makes decoders of their records."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The object's header; None if the object is empty.
@@ -114,9 +113,9 @@ class ObjectFormat(Protocol):
 
 
 def read_fields(
-    form: ObjectFormat, stored: StoredObject, source: str | None = None
+    form: ObjectFormat, stored: StoredObject, source: str
 ) -> tuple[RecordField, ...] | None:
-    """The object's header; None if it is empty. Raises SourceError, naming `source` if given."""
+    """The object's header; None if it is empty. Raises SourceError, which names the source."""
     try:
         return form.fields(stored)
     except ObjectError as problem:

@@ -17,7 +17,6 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     INTEGERS,
     MAX_PRECISION,
     Column,
-    RecordLayout,
     arrow_type,
     canonical_type,
 )
@@ -117,7 +116,7 @@ class TypedFormat(ABC):
         if stored.size == 0:
             return
         with self.opened(stored) as file:
-            positions = columns.layout(file.fields).fields
+            positions = columns.positions(file.fields)
             fields = [file.fields[position] for position in positions]
             done = 0
             for values in file.batches(positions):
@@ -134,22 +133,22 @@ class TypedColumns:
     columns: tuple[Column, ...]
     match: str
 
-    def layout(self, fields: Sequence[RecordField]) -> RecordLayout:
-        """Which of an object's fields are the columns. Raises HeaderProblem.
+    def positions(self, fields: Sequence[RecordField]) -> tuple[int, ...]:
+        """Where the columns are among an object's fields.
 
-        It does where names are not the pinned ones, and where types are not such that the
-        columns could be read from them.
+        Raises HeaderProblem for other names than the pinned ones, and for types that the columns
+        can't be read from.
         """
-        layout = layout_of([field.name for field in fields], self.header, self.match)
-        found = misfits([fields[position] for position in layout.fields], self.columns)
+        positions = layout_of([field.name for field in fields], self.header, self.match).fields
+        found = misfits([fields[position] for position in positions], self.columns)
         if found:
             raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
-        return layout
+        return positions
 
     def records(
         self, values: Sequence[pa.Array], fields: Sequence[RecordField], before: int
     ) -> Records:
-        """Each column's values, of its field, converted; `before` records precede them.
+        """The columns from their fields' values; the object has `before` records before these.
 
         NULL stays NULL. Raises ObjectError at the first record with a value that is not of its
         column's type.
@@ -176,7 +175,7 @@ class TypedColumns:
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
-    """The values of a field, whose own type is `own`, in a type that it can be read as.
+    """The values of a field of type `own`, converted to a type that it can be read as.
 
     A text is read as CSV's are. Raises ValueError if a value is not of the type, or would not
     be the same in it.
@@ -265,7 +264,7 @@ def own_type(kind: pa.DataType) -> str | None:
 
 
 def can_be_read_as(own: str | None, data_type: str) -> bool:
-    """Whether a column type takes the values of a field, each as it is or not at all."""
+    """Whether fields of type `own` may be read as a column type, every value unchanged."""
     if own is None:
         return False
     if own in (data_type, VOID, "string"):
@@ -275,7 +274,7 @@ def can_be_read_as(own: str | None, data_type: str) -> bool:
 
 
 def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
-    """The fields that can't be read as their columns, in words; empty if all can."""
+    """Messages for the fields that can't be read as their columns; empty if all can."""
     return [
         f"{_words(field)}, which can't be read as {column.data_type}"
         if field.own is not None

@@ -72,7 +72,7 @@ class Survey:
     inside: Ends = field(default_factory=Ends)
 
     def extended(self, data: bytes, quote: bytes) -> Survey:
-        """The survey of a range that goes on with `data`; a few passes in C, none over quotes."""
+        """The survey of this range continued by `data`; a few passes in C, none over quotes."""
         pieces = data.split(quote)
         # Every second piece is inside quotes if the data begins outside, and the others if not.
         begins_inside = self.quotes % 2
@@ -132,8 +132,8 @@ def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> 
     with contextlib.closing(reader):
         while data := reader.read(BLOCK_BYTES):
             survey = survey.extended(data, quote)
-            yield _row(one, data, None)
-    yield _row(one, None, json.dumps(asdict(survey)))
+            yield pa.RecordBatch.from_pylist([{**one, "data": data}], _BLOCKS)
+    yield pa.RecordBatch.from_pylist([{**one, "survey": json.dumps(asdict(survey))}], _BLOCKS)
 
 
 def survey_of(text: str) -> Survey:
@@ -142,12 +142,6 @@ def survey_of(text: str) -> Survey:
     value["outside"] = Ends(**value["outside"])
     value["inside"] = Ends(**value["inside"])
     return Survey(**value)
-
-
-def _row(one: dict[str, Any], data: bytes | None, survey: str | None) -> pa.RecordBatch:
-    values = [[one["object"]], [one["range"]], [data], [survey]]
-    arrays = [pa.array(value, field.type) for value, field in zip(values, _BLOCKS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_BLOCKS)
 
 
 @dataclass(frozen=True)
