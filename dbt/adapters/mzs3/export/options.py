@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import SCHEME, literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
@@ -16,6 +17,7 @@ from dbt.adapters.mzs3.config.values import (
     format_size,
     names,
     names_or_all,
+    option_fields,
     parse_size,
     text,
     unknown_keys,
@@ -40,50 +42,44 @@ _SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
 MIN_PART_SIZE = 5 << 20
 MAX_PART_SIZE = 5 << 30
 
-KNOWN = (
-    "location",
-    "aws_connection",
-    "format",
-    "compression",
-    "max_file_size",
-    "part_size",
-    "max_multi_part_bytes_in_memory",
-    "parts",
-    "partition_by",
-    "single_file",
-    "on_existing",
-    *(key for kind in FORMATS.values() for key in kind.own_options),
-    "encryption",
-    "kms_key_id",
-    "storage_class",
-    "object_tags",
-    "acl",
-)
-
 
 @dataclass(frozen=True)
 class CopyOptions:
     """What a model's config asks for, checked; sizes in bytes.
 
-    `location` is a literal `s3://…` or a SQL expression; `parts` is None for the cluster's
-    default parallelism; `force_quote` holds column names, or `*` for all; `compression` is one of
-    the format's.
+    The text below a field is its row in `docs/options.md`, and so are those of the nested classes.
     """
 
     location: str
-    aws_connection: str = "default"
+    """`s3://bucket/prefix`, or a SQL expression for one, which Spark evaluates. `mz_now()` is the
+    start of the run in milliseconds since 1970, the same for the whole run."""
+    aws_connection: str = DEFAULT_NAME
+    """A connection of the profile."""
     format: Literal["csv", "parquet"] = "csv"
+    """`csv` or `parquet`."""
     compression: Any = "none"
+    """CSV: `none`, `gzip`, `zstd`. Parquet: `none`, `snappy`, `gzip`, `zstd`, `lz4`."""
     max_file_size: int = 256 << 20
+    """How large a file may grow: bytes, or a number with one of `B kB MB GB TB`, in steps of
+    1024."""
     part_size: int = 8 << 20
+    """The size of one S3 upload part, at least `5MB`."""
     max_multi_part_bytes_in_memory: int = 100 << 20
+    """How much one worker buffers in upload parts, at least twice `part_size`."""
     parts: int | None = None
+    """How many parts the rows are hashed into, 10,000 at most. Without it, the cluster's default
+    parallelism. Pin it for identical files on clusters of different sizes."""
     partition_by: tuple[str, ...] = ()
+    """Columns whose values name folders, `country=NZ/`, and are not in the files."""
     single_file: str | None = None
+    """A file name: the whole result is that one object."""
     on_existing: Literal["fail", "overwrite", "resume"] = "fail"
+    """What happens at a location that is not empty: `fail`, `overwrite`, `resume`."""
     header: bool = False
+    """CSV: a header line in every file."""
     dialect: CsvDialect = field(default_factory=CsvDialect)
     force_quote: tuple[str, ...] = ()
+    """CSV: a list of columns whose values are always quoted, or `'*'`."""
     properties: ObjectProperties = field(default_factory=ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
@@ -109,6 +105,9 @@ class CopyOptions:
             "force_quote": list(self.force_quote),
         }
         return {**shared, **csv}
+
+
+KNOWN = tuple(option.name for option in option_fields(CopyOptions))
 
 
 def parse_options(

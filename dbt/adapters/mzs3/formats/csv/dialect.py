@@ -13,9 +13,13 @@ class CsvDialect:
     """
 
     delimiter: str = ","
+    """CSV: one one-byte character."""
     quote: str = '"'
+    """CSV: one one-byte character."""
     escape: str = '"'
+    """CSV: one one-byte character. Without it, `quote`."""
     null: str = ""
+    """CSV: how NULL is written; a value that equals it is quoted."""
 
     def problems(self) -> list[str]:
         """What PostgreSQL's COPY would refuse, all of it, in words like its own."""
