@@ -16,7 +16,7 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo unit test test-long test-stores lint bench clean
+.PHONY: help demo unit test test-long test-stores lint docs bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -47,11 +47,16 @@ lint: .venv/.test ## Style and types
 	$(BIN)/mypy
 	MYPYPATH=scripts:benchmarks $(BIN)/mypy scripts benchmarks
 
+docs: .venv/.docs ## The docs as a site, site/index.html
+	@$(BIN)/python scripts/option_tables.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in site/: open site/index.html"
+
 bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its reader, diffs to exports
 	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
 
 clean: ## Remove what these targets made
-	rm -rf .venv .java_home .demo .stores sample_project/target sample_project/logs
+	rm -rf .venv .java_home .demo .stores site sample_project/target sample_project/logs
 
 .stores/minio:
 	GOBIN="$(CURDIR)/.stores" go install github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c

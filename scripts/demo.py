@@ -213,7 +213,7 @@ def _where_next() -> None:
         "sample_project/models/shards/   the history of a model, and reading it at two moments\n"
         "sample_project/target/          run_results.json has the rows and location of each COPY\n"
         ".demo/exports/                  the exported files and their manifests\n"
-        "README.md                       the options, the guarantees, the permissions on AWS"
+        "README.md, docs/                what to write into a project of your own, every option"
     )
 
 

@@ -93,6 +93,13 @@ def test_every_file_that_is_named_exists() -> None:
     ] == []
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if "docs" in page.parts]
+    named = [page for page in pages if not page.startswith("decisions/0")]
+    assert [page for page in named if f": {page}\n" not in navigation] == []
+
+
 def test_what_is_dead_is_found() -> None:
     page = ROOT / "README.md"
     text = (

@@ -36,15 +36,24 @@ class Mzs3Credentials(SparkCredentials):
 
     Its secrets are not in its repr, in `dbt debug`, in Jinja's `target` or in what dbt serializes.
     Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS connections
-    at once.
+    at once. The text below a field is its row in `docs/options.md`.
     """
 
     method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
+    """`session`: Spark runs in dbt's process, locally or on the cluster that `spark.master` names.
+    `thrift`, `http`, `odbc`: SQL models only, as in dbt-spark, with its keys."""
     host: Optional[str] = None  # noqa: UP045
     # YAML's numbers and booleans are as good as text here.
     server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
+    """Spark's settings. Without `spark.sql.warehouse.dir`, tables and the metastore are kept in
+    `.spark/` where dbt runs."""
     aws_connections: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
+    """[Connections to S3](#aws_connections) by name. A connection `default` that is not declared
+    is boto3's own credential chain."""
     executor_timeout: int = EXECUTOR_TIMEOUT_S
+    """For how many seconds work waits while no executor of the cluster runs any of it. Then all
+    that runs fails, and what comes after waits a minute at most until an executor is there. 0 is
+    for ever."""
 
     def __post_init__(self) -> None:
         if self.method == Mzs3ConnectionMethod.CONNECT:

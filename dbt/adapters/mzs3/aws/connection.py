@@ -17,22 +17,31 @@ ADDRESSING_STYLES = ("auto", "path", "virtual")
 class AwsConnection:
     """How to reach S3 and sign requests; immutable and picklable, its repr has no secret.
 
-    Without keys, boto3's own credential chain is used where the work runs: on the driver and
-    on each executor. With `assume_role_arn`, the keys or the chain are what assumes the role,
-    and the role's credentials are renewed before they expire. With `requester_pays`, every
-    request says that who signs it pays for it, as buckets can ask.
+    The text below a field is its row in `docs/options.md`.
     """
 
     name: str = DEFAULT_NAME
     region: str | None = None
+    """The AWS region."""
     endpoint: str | None = None
+    """The address of an S3-compatible store, `http://` or `https://`."""
     addressing_style: str = "auto"
+    """`auto`, `path` or `virtual`."""
     access_key_id: str | None = field(default=None, repr=False)
+    """The id of a key pair. Without one, boto3's credential chain is used where the work runs, on
+    the driver and on each executor."""
     secret_access_key: str | None = field(default=None, repr=False)
+    """The secret of the key pair."""
     session_token: str | None = field(default=None, repr=False)
+    """Beside a key pair of temporary credentials."""
     assume_role_arn: str | None = None
+    """A role that the key pair or the chain assumes; its credentials are renewed before they
+    expire."""
     external_id: str | None = field(default=None, repr=False)
+    """The external ID with which the role is assumed."""
     requester_pays: bool = False
+    """Whether you pay for requests to buckets whose owner does not. S3 denies access to those
+    otherwise."""
 
 
 _PAYS = "requester_pays"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -90,6 +91,15 @@ class ConfigReader:
     def note(self, problem: str) -> None:
         """Add a problem, which begins with a key."""
         self.problems.append(f"{self._within}{problem}")
+
+
+def option_fields(options: Any) -> Iterator[Field[Any]]:
+    """The fields of a dataclass of options, in order; a nested dataclass stands for its fields."""
+    for one in fields(options):
+        if is_dataclass(one.default_factory):
+            yield from option_fields(one.default_factory)
+        else:
+            yield one
 
 
 def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: str) -> list[str]:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, text, whole_number
-from dbt.adapters.mzs3.csv_source.config.discovery import Discovery, read_discovery
+from dbt.adapters.mzs3.csv_source.config.discovery import (
+    SCAN,
+    AfterAction,
+    AfterCommit,
+    Discovery,
+    read_discovery,
+)
 from dbt.adapters.mzs3.csv_source.config.intake import (
     Intake,
+    KeyOrder,
     Listing,
+    OnOverwrite,
     parse_reading,
     read_format,
     read_intake,
@@ -30,33 +38,78 @@ from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 TYPE = "s3_csv_source"
-KNOWN_KEYS = (
-    "type",
-    "location",
-    "pattern",
-    "format",
-    "discover",
-    "key_order",
-    "full_listing_hours",
-    "after_commit",
-    "header",
-    "column_count",
-    "header_match",
-    "on_header_mismatch",
-    "on_bad_row",
-    "max_rejects",
-    "on_overwrite",
-    "delimiter",
-    "quote",
-    "escape",
-    "null",
-    "encoding",
-    "compression",
-    "max_objects_per_run",
-    "max_bytes_per_run",
-    "aws_connection",
-)
-DEFAULT_PATTERN = "**"
+
+
+@dataclass(frozen=True)
+class External:
+    """The keys of `external`; the text below each is its row in `docs/options.md`."""
+
+    type: str
+    """`s3_csv_source`."""
+    location: str
+    """Bucket and prefix, such as `s3://bucket/prefix/`."""
+    pattern: str = "**"
+    """Which keys below `location`: `?` and `*` (neither matches `/`), `**`, `{a,b}`, `[!ab]`."""
+    format: str = CSV
+    """`csv`, `avro` or `parquet`: what the objects are. The schema of the
+    [latter two](s3-csv-source/formats.md) is their header."""
+    discover: tuple[str, ...] = (SCAN,)
+    """`[bucket_scan]`: the location is listed. `[{sqs_notifications: queue}]`: only what S3's
+    event notifications on an SQS queue announce is taken. [Both](s3-csv-source/queues.md): one
+    source, in which every object is taken once."""
+    key_order: KeyOrder = Listing.order
+    """`any`, or `ascending`: the keys of new objects sort behind those of earlier ones, but for
+    some, so that a run lists only [their end](s3-csv-source/listing.md#where-keys-grow)."""
+    full_listing_hours: int = Listing.full_hours
+    """With `key_order: ascending`: all keys are listed again once the last time was so many hours
+    ago."""
+    after_commit: AfterAction = AfterCommit.action
+    """[What becomes of an object](s3-csv-source/queues.md#after-the-commit) in S3 once its rows
+    are committed: `keep`, `tag`, `{tag: {name: value}}`, `{move: s3://bucket/prefix/}`,
+    `delete`."""
+    header: bool | tuple[str, ...] = True
+    """`true`: the first object's header is pinned. A list of names: these are pinned. `false`:
+    objects have none, and `columns` or `column_count` says how many columns there are."""
+    column_count: int | None = None
+    """The number of columns of objects without a header."""
+    header_match: str = Reading.header_match
+    """`exact`: the pinned names in the pinned order. `reorder`: the pinned names in any order.
+    `subset`: at least the pinned names, in any order."""
+    on_header_mismatch: str = Reading.on_header_mismatch
+    """`fail`: an object with another header stops the run. `skip_object`: it is left out, and the
+    others are taken."""
+    on_bad_row: str = Reading.on_bad_row
+    """`fail`: a record that is not right stops the run. `reject`: it goes to
+    `<table>__rejects`."""
+    max_rejects: int | None = Reading.max_rejects
+    """With `on_bad_row: reject`: a run with more rejects than this fails, and commits nothing. 0
+    or more."""
+    on_overwrite: OnOverwrite = Intake.on_overwrite
+    """What becomes of an object that was
+    [overwritten](s3-csv-source/ledger.md#overwritten-objects-on_overwrite) after it was ingested.
+    `fail`: it is an error. `ignore`: it is noted, and not read again. `append`: its rows are
+    added. `replace`: its rows take the place of the old ones."""
+    delimiter: str = CsvDialect.delimiter
+    """What separates fields: one one-byte character."""
+    quote: str = CsvDialect.quote
+    """What encloses fields: one one-byte character, doubled inside."""
+    escape: str = CsvDialect.escape
+    """As `quote`; no other is supported by this version."""
+    null: str = CsvDialect.null
+    """The unquoted text that stands for NULL."""
+    encoding: str = Reading.encoding
+    """UTF-8, UTF-16, or one of Python's codecs that has ASCII's characters at ASCII's bytes."""
+    compression: str = BY_SUFFIX
+    """`by_suffix`, `none`, `gzip`, `zstd` or `bzip2`."""
+    max_objects_per_run: int | None = Intake.max_objects
+    """How many objects a run takes at most; the rest waits, and goes first next time."""
+    max_bytes_per_run: int | None = Intake.max_bytes
+    """How many bytes of objects a run takes at most, as a number or a text such as `'10 GB'`."""
+    aws_connection: str = DEFAULT_NAME
+    """A connection of the profile."""
+
+
+KNOWN_KEYS = tuple(key.name for key in fields(External))
 
 
 class HeaderMode(Enum):
@@ -129,13 +182,13 @@ def parse_definition(
         schema=schema,
         identifier=identifier,
         location=location,
-        pattern=read("pattern", _pattern) or DEFAULT_PATTERN,
+        pattern=read("pattern", _pattern) or External.pattern,
         header=mode,
         header_names=names,
         column_count=_column_count(read, mode, len(declared)),
         columns=declared,
         dialect=_dialect(read),
-        compression=read("compression", choice(COMPRESSIONS)) or BY_SUFFIX,
+        compression=read("compression", choice(COMPRESSIONS)) or External.compression,
         aws_connection=_connection(read, connections),
         reading=parse_reading(read, has_header=mode is not HeaderMode.NONE),
         discovery=discovery,
@@ -259,7 +312,7 @@ def _dialect(read: ConfigReader) -> CsvDialect:
 
 def _connection(read: ConfigReader, connections: Collection[str]) -> str:
     name = read("aws_connection", text)
-    name = DEFAULT_NAME if name is None else name
+    name = External.aws_connection if name is None else name
     if name not in connections:
         known = ", ".join(sorted(connections))
         read.note(

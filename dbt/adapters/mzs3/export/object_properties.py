@@ -60,10 +60,16 @@ class ObjectProperties:
     """Encryption, storage class, tags and canned ACL of objects; None is the bucket's default."""
 
     encryption: str | None = None
+    """`AES256` (SSE-S3), `aws:kms` or `aws:kms:dsse`. Without it, the bucket's."""
     kms_key_id: str | None = None
+    """The key of `aws:kms` or `aws:kms:dsse`."""
     storage_class: str | None = None
+    """As S3 names it, such as `STANDARD_IA`. Without it, the bucket's. The manifest is always
+    `STANDARD`."""
     object_tags: Mapping[str, str] = field(default_factory=dict)
+    """At most ten S3 object tags, as a mapping. (dbt has a config `tags` of its own.)"""
     acl: str | None = None
+    """A canned ACL, such as `bucket-owner-full-control`."""
 
     def for_files(self) -> dict[str, str]:
         """The arguments of CreateMultipartUpload."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import SCHEME, literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
@@ -50,20 +51,31 @@ KNOWN = tuple(dict.fromkeys((*_FIRST, *_SHARED, *_OF_FORMATS, *PROPERTIES)))
 class CopyOptions:
     """The options of a model, checked; sizes in bytes.
 
-    `location` is a literal `s3://…` or a SQL expression; `parts` is None for the cluster's
-    default parallelism.
+    The text below a field is its row in `docs/options.md`, and so are those of the nested classes.
     """
 
     location: str
+    """`s3://bucket/prefix`, or a SQL expression for one, which Spark evaluates. `mz_now()` is the
+    start of the run in milliseconds since 1970, the same for the whole run."""
     format: ExportFormat
-    aws_connection: str = "default"
+    aws_connection: str = DEFAULT_NAME
+    """A connection of the profile."""
     max_file_size: int = 256 << 20
+    """How large a file may grow: bytes, or a number with one of `B kB MB GB TB`, in steps of
+    1024."""
     part_size: int = 8 << 20
+    """The size of one S3 upload part, at least `5MB`."""
     max_multi_part_bytes_in_memory: int = 100 << 20
+    """How much one worker buffers in upload parts, at least twice `part_size`."""
     parts: int | None = None
+    """How many parts the rows are hashed into, 10,000 at most. Without it, the cluster's default
+    parallelism. Pin it for identical files on clusters of different sizes."""
     partition_by: tuple[str, ...] = ()
+    """Columns whose values name folders, `country=NZ/`, and are not in the files."""
     single_file: str | None = None
+    """A file name: the whole result is that one object."""
     on_existing: Literal["fail", "overwrite", "resume"] = "fail"
+    """What happens at a location that is not empty: `fail`, `overwrite`, `resume`."""
     properties: ObjectProperties = field(default_factory=ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:

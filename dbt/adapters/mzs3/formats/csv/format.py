@@ -49,11 +49,17 @@ class CsvFormat(ExportFormat):
     reading_options = ("header", "delimiter", "quote", "escape", "null")
 
     header: bool = False
+    """CSV: a header line in every file."""
     delimiter: str = CsvDialect.delimiter
+    """CSV: one one-byte character."""
     quote: str = CsvDialect.quote
+    """CSV: one one-byte character."""
     escape: str = CsvDialect.escape
+    """CSV: one one-byte character. Without it, `quote`."""
     null: str = CsvDialect.null
+    """CSV: how NULL is written; a value that equals it is quoted."""
     force_quote: tuple[str, ...] = ()
+    """CSV: a list of columns whose values are always quoted, or `'*'`."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExportFormat:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import literal_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
@@ -36,24 +37,43 @@ _SMALLEST_PART = 5 << 20
 class ShardOptions:
     """A model's options, checked; sizes in bytes.
 
-    `location` is a literal `s3://…` or a SQL expression. By column names, `column_defaults` has
-    SQL expressions, `column_renames` new names, and `column_types` types that Spark lacks, the
-    names in small letters. `parts` is None for the cluster's default parallelism.
+    The text below a field is its row in `docs/options.md`. The names in `column_types` are in
+    small letters.
     """
 
     location: str
-    aws_connection: str = "default"
+    """`s3://bucket/prefix`, or a SQL expression for one, as of `copy_to_s3`."""
+    aws_connection: str = DEFAULT_NAME
+    """A connection of the profile."""
     mode: Mode = "diff"
+    """`diff`: the run writes what makes the shard's rows the model's. `append`: it writes all
+    rows as new."""
     encoding: Encoding = "dual"
+    """`dual`: messages and structured columns. `structured`: columns alone. `codec`: messages
+    alone. Batches of one shard may differ."""
     on_schema_change: OnSchemaChange = "append_new_columns"
+    """`append_new_columns`, `sync_all_columns`, `ignore` or `fail`: what happens when
+    [columns come and go](persist-shard.md#columns-come-and-go)."""
     column_defaults: Mapping[str, str] = field(default_factory=dict)
+    """SQL expressions for the values that added columns have in older batches:
+    `{b: 50, c: "'new'"}`."""
     column_renames: Mapping[str, str] = field(default_factory=dict)
+    """`{old: new}`: the column keeps its values under the new name."""
     column_types: Mapping[str, Type] = field(default_factory=dict)
+    """Types that Spark lacks, see [types](persist-shard.md#types):
+    `{id: uuid, valid: 'range<date>'}`."""
     sort_by: tuple[str, ...] = ()
+    """Columns by which each file of a batch is sorted; `compact_shard` sorts from file to file."""
     max_file_size: int = MAX_FILE_SIZE
+    """How large a file may grow, as of `copy_to_s3`."""
     part_size: int = PART_SIZE
+    """The size of one S3 upload part, at least `5MB`."""
     max_multi_part_bytes_in_memory: int = MAX_IN_MEMORY
+    """How much one worker buffers in upload parts, at least three times `part_size`."""
     parts: int | None = None
+    """How many parts the rows are hashed into, 10,000 at most. Without it, the cluster's default
+    parallelism, but a part of a diff has at least 100,000 changes or about 32 MB, so that few
+    changes are one file; to count them first, Spark shuffles what changed once more."""
 
 
 _KNOWN = tuple(ShardOptions.__dataclass_fields__)

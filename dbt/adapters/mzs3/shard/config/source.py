@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, named_location, unknown_connection
 from dbt.adapters.mzs3.config.values import ConfigReader, flag, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
@@ -15,12 +16,33 @@ from dbt.adapters.mzs3.text import did_you_mean
 
 TYPE = "persist_shard"
 LATEST = "latest"
-_KNOWN = ("type", "location", "aws_connection", "as_of", "validate", "keep_hours")
 _HOUR_MS = 3_600_000
-KEPT_MS = 24 * _HOUR_MS
 _DAY = re.compile(r"[0-9]{8}")
 _LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+@dataclass(frozen=True)
+class External:
+    """The keys of `external`; the text below each is its row in `docs/options.md`."""
+
+    type: str
+    """`persist_shard`."""
+    location: str
+    """The shard's, `s3://bucket/prefix/`."""
+    aws_connection: str = DEFAULT_NAME
+    """A connection of the profile."""
+    as_of: int | str = LATEST
+    """`latest`, milliseconds since 1970, or a timestamp, which is UTC unless it has an offset. A
+    time that the shard has not reached yet, or no longer has, is an error."""
+    validate: bool = False
+    """Whether both encodings of each row are decoded and compared."""
+    keep_hours: int = 24
+    """How long the rows of earlier reads stay, for queries that still use them."""
+
+
+_KNOWN = tuple(key.name for key in fields(External))
+KEPT_MS = External.keep_hours * _HOUR_MS
 
 
 @dataclass(frozen=True)
@@ -33,9 +55,9 @@ class ShardSource:
 
     name: str
     location: S3Location
-    aws_connection: str = "default"
+    aws_connection: str = External.aws_connection
     as_of: int | None = None
-    validate: bool = False
+    validate: bool = External.validate
     columns: tuple[str, ...] = ()
     keep_ms: int = KEPT_MS
 
@@ -54,7 +76,7 @@ def parse_shard_source(
         problems.append("location is required, such as s3://bucket/prefix/")
     elif (uri := read("location", text)) is not None:
         location = named_location(uri, problems)
-    connection = read("aws_connection", text) or "default"
+    connection = read("aws_connection", text) or External.aws_connection
     if connection not in connections:
         problems.append(unknown_connection("aws_connection", connection, connections))
     as_of = read("as_of", moment)
