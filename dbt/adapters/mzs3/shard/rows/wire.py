@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from dbt.adapters.mzs3.rows.columns import INTERVALS
+from dbt.adapters.mzs3.shard.executor.batch.write import with_times
 from dbt.adapters.mzs3.shard.types.kind import LARGEST, Type, record_of
 from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types.storage import TIME, wire_type
 
 _UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds
@@ -69,6 +71,13 @@ def _uuid_bytes(text: Column, name: str) -> Column:
 
 def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[str]) -> DataFrame:
     """The columns, called `names` in `rows`, in the types and under the names of users."""
+    kinds = [column.kind for column in columns]
+    if any(kind.holds(("time",)) for kind in kinds):
+        # Spark's own functions make times only where `spark.sql.timeType.enabled` is set.
+        types = [wire_type(kind, TIME) for kind in kinds]
+        timed = pa.schema(list(zip(names, types, strict=True)))
+        schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
+        rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
     return rows.select(
         *[
             _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(
@@ -99,14 +108,7 @@ def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
         return _uuid_text(column)
     if isinstance(data_type, INTERVALS):
         return _interval(column, data_type)
-    return (_time(column) if isinstance(data_type, T.TimeType) else column).cast(data_type)
-
-
-def _time(nanos: Column) -> Column:
-    hours = F.call_function("div", nanos, F.lit(3600 * _NANOS))
-    minutes = F.call_function("div", nanos, F.lit(60 * _NANOS)) % 60
-    seconds = (nanos % (60 * _NANOS)).cast("decimal(20, 0)") / _NANOS
-    return F.make_time(hours.cast("int"), minutes.cast("int"), seconds.cast("decimal(16, 6)"))
+    return column if isinstance(data_type, T.TimeType) else column.cast(data_type)
 
 
 def _interval(parts: Column, data_type: T.DataType) -> Column:

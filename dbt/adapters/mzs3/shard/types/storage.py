@@ -37,22 +37,27 @@ def storage_type(kind: Type) -> pa.DataType:
     return pa.list_(storage_field("item", element))
 
 
-def wire_type(kind: Type) -> pa.DataType:
-    """The Arrow type in which values cross between Spark and Python.
+TIME = pa.time64("ns")
+"""Of times in the form that Spark takes from Python as its own."""
+
+
+def wire_type(kind: Type, time: pa.DataType | None = None) -> pa.DataType:
+    """The Arrow type in which values cross between Spark and Python; `time` is that of times.
 
     A record is a struct whose fields are named by place; a map is a list of such structs of key
     and value, sorted by key.
     """
     if kind.name == "numeric":
         return pa.decimal128(kind.precision, kind.scale)
+    if kind.name == "time" and time is not None:
+        return time
     if kind.name in SCALARS:
         return SCALARS[kind.name].wire
-    children = [(str(place), wire_type(child)) for place, child in enumerate(kind.children)]
+    inside = [wire_type(child, time) for child in kind.children]
+    record = pa.struct([(str(place), child) for place, child in enumerate(inside)])
     if kind.name in RECORDS:
-        return pa.struct(children)
-    if kind.name == "map":
-        return pa.list_(pa.struct(children))
-    return pa.list_(wire_type(kind.children[0]))
+        return record
+    return pa.list_(record if kind.name == "map" else inside[0])
 
 
 NUMERIC_STORAGE = pa.struct(

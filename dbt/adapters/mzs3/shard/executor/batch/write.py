@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.shard.types.kind import (
     record_of,
     type_from_json,
 )
-from dbt.adapters.mzs3.shard.types.storage import storage_field, wire_type
+from dbt.adapters.mzs3.shard.types.storage import TIME, storage_field, wire_type
 
 COMPRESSION = "zstd"
 
@@ -122,6 +122,22 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     values.validate(full=True)  # Spark does not check that its texts are UTF-8
     _require_range(values, kind)
     return values
+
+
+def with_times(
+    kinds: Sequence[Type],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: columns of these types, with times of Spark's own type for the numbers."""
+
+    def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = zip(batch.columns, kinds, strict=True)
+            arrays = [
+                as_wire(values, kind).view(wire_type(kind, TIME)) for values, kind in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+    return restore
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:
