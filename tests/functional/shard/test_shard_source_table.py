@@ -220,14 +220,12 @@ def test_no_rows_come_in_the_place_of_those_that_are_there_meanwhile(
 
     monkeypatch.setattr(shard_sources, "source_exists", missing)
     where = parse_location(location if written else f"{location}-to-be")
-    credentials = SimpleNamespace(connections={"default": connection})
-    run: Any = SimpleNamespace(credentials=credentials, session=lambda: spark)
     column = SimpleNamespace(name="id", data_type="bigint")
     node = SimpleNamespace(schema=schema, identifier="Orders", columns={"id": column})
     source = ShardSource("lake.orders", where)
-    shard_sources._read(run, node, source, shard_sources._How.IF_MISSING)
+    shard_sources._read(spark, node, source, connection, shard_sources._How.IF_MISSING)
     assert spark.table(f"{schema}.orders").count() == 3
-    shard_sources._read(run, node, source, shard_sources._How.EMPTY)
+    shard_sources._read(spark, node, source, connection, shard_sources._How.EMPTY)
     assert spark.table(f"{schema}.orders").count() == 0
 
 
