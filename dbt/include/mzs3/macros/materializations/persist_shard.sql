@@ -1,13 +1,45 @@
 {#
-  Writes what changed of a model's rows to a shard in S3. The work is a PySpark job that the adapter
-  compiles, and writes to target/run; options are checked before anything is created.
+  Writes what changed of a model's rows to a shard in S3, and leaves a view of the model in Spark,
+  so that ref(), tests and docs work on it. The work is a PySpark job that the adapter compiles.
+  What a Python model returns becomes a table instead of a view.
 #}
 {% materialization persist_shard, adapter='mzs3', supported_languages=['sql', 'python'] %}
-  {%- set job = adapter.compile_shard_job(config.model, mzs3__query_of_job()) -%}
-  {%- if should_full_refresh() and adapter.narrowed_by() is none -%}
-    {%- do mzs3__say_what_full_refresh_does() -%}
+
+  {%- set is_python = model.language == 'python' -%}
+  {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
+  {#- Options are checked before anything is created. dbt takes jobs from a materialization itself
+     alone, not from a macro that it calls: so the two that have one are alike. -#}
+  {%- set job = adapter.compile_shard_job(config.model, query) -%}
+  {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
+  {%- set grant_config = config.get('grants') -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- if is_python -%}
+    {%- do mzs3__drop_view(target_relation) -%}
+    {%- call statement('create_table', language='python') -%}
+      {{ mzs3__python_table(true, target_relation, compiled_code) }}
+    {%- endcall -%}
+  {%- else -%}
+    {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
-  {{ return(mzs3__materialize_with_job(job)) }}
+
+  {%- if not mzs3__is_skipped() -%}
+    {%- if should_full_refresh() -%}
+      {%- do mzs3__say_what_full_refresh_does() -%}
+    {%- endif -%}
+    {%- call statement('main', language='python') -%}
+      {{ job }}
+    {%- endcall -%}
+  {%- endif -%}
+
+  {{ run_hooks(post_hooks) }}
+
+  {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
+  {%- do persist_docs(target_relation, model) -%}
+
+  {{ return({'relations': [target_relation]}) }}
+
 {% endmaterialization %}
 
 
