@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from dbt_process import finish, start_dbt
+from support.dbt_process import finish, start_dbt
 
 pytestmark = pytest.mark.spark
 
