@@ -16,7 +16,7 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo unit test test-long test-stores lint docs bench clean
+.PHONY: help demo unit test quick test-rest test-all test-long test-stores lint docs bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -27,10 +27,20 @@ demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this 
 unit: .venv/.test ## The unit tests, without Spark
 	@$(BIN)/python -m pytest -n 2 -m "not long" tests/unit
 
-test: .venv/.test lint ## All checks and tests
-	@# Processes with a Spark each, for which they wait half the time; a file's tests stay together.
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "not long and not light" --durations 20
+test: .venv/.test ## Style, types and the tests that show most: some minutes
+	@began=$$(date +%s); $(MAKE) --no-print-directory -j 2 lint quick && \
+	  echo "make test took $$(( $$(date +%s) - began )) s"
+
+# Processes with a Spark each, for which they wait half the time; a file's tests stay together.
+quick: .venv/.test
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow and not light and not long"
+
+test-rest: .venv/.test ## The tests that `make test` leaves out, but for the long ones: half an hour
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "slow and not light and not long"
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 3 -m "light and not long"
+
+test-all: test test-rest test-long ## All tests, with all examples of properties: hours
+test-all: export MZS3_ALL_EXAMPLES := 1
 
 test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequences of events
 	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_KILLS=200 MZS3_FAULTY_ROUNDS=40 $(BIN)/python -m pytest -m "long and not light"

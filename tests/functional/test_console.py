@@ -12,7 +12,7 @@ import yaml
 from support.dbt_process import finish, interrupt, start_dbt
 from support.faulty_s3 import FaultyS3, Request
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 README = Path(__file__).parents[2] / "README.md"
 NOISE = ("\tat ", "at org.apache", "at java.base", "Traceback", "mzs3-error", "WARN ", "Exception")

@@ -76,6 +76,7 @@ def dbt(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[int, st
     return run
 
 
+@pytest.mark.slow
 def test_parse_and_compile_fail_with_all_of_them(dbt: Callable[..., tuple[int, str]]) -> None:
     for command in (["parse"], ["compile"], ["compile", "--select", "plain"]):
         code, said = dbt(*command)  # the second time dbt has parsed it before

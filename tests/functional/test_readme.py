@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.dbt_process import finish, start_dbt
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"```(?:yaml|sql)\n((?:#|--) ([\w/]+\.\w+).*?)```", re.DOTALL)

@@ -145,11 +145,13 @@ def test_two_commits_at_once(scene: Scene, tell: Any) -> None:
     tell(exploration(scene).exhaustively(most_faults=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in LATE.items()])
 def test_a_run_that_stalls_for_as_long_as_it_takes(scene: Scene, tell: Any) -> None:
     tell(exploration(scene).exhaustively(most_faults=0, most_switches=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["first exports", "overwrites of a single file"])
 def test_two_commits_of_which_one_suffers_a_fault(
     name: str, tell: Any, request: pytest.FixtureRequest
@@ -157,6 +159,7 @@ def test_two_commits_of_which_one_suffers_a_fault(
     tell(exploration(PAIRS[name]).exhaustively(most_faults=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in EXPIRED.items()])
 def test_a_commit_of_which_an_upload_expires_beside_another_run(scene: Scene, tell: Any) -> None:
     tell(exploration(scene).exhaustively(most_faults=0, most_switches=4))
@@ -183,6 +186,7 @@ def test_a_run_alone_with_faults(faults: int, tell: Any) -> None:
 POOR = {"get": frozenset({"get", "delete"}), "delete": frozenset({"delete"})}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lacks", POOR)
 def test_a_first_export_without_a_right(lacks: str, tell: Any) -> None:
     """It needs s3:ListBucket, s3:PutObject and s3:AbortMultipartUpload, and no more."""
@@ -191,6 +195,7 @@ def test_a_first_export_without_a_right(lacks: str, tell: Any) -> None:
     tell(exploration(ONE_FILE, store).exhaustively(most_faults=1, most_switches=2))
 
 
+@pytest.mark.slow
 def test_a_commit_and_a_recovery_of_which_requests_are_declined(tell: Any) -> None:
     tell(exploration(ONE_FILE, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
 

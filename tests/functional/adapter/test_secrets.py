@@ -28,6 +28,7 @@ def model(dbt, session):
 """
 
 
+@pytest.mark.slow
 class TestSecrets:
     @pytest.fixture(scope="class")
     def models(self):

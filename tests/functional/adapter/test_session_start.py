@@ -32,6 +32,7 @@ def names_in(*folder):
     return {path.name for path in Path(*folder).iterdir()}
 
 
+@pytest.mark.slow
 class TestStart:
     @pytest.fixture(scope="class")
     def models(self):

@@ -65,6 +65,7 @@ def test_all_is_taken_once_the_object_in_error_is_corrected(lake):
     assert {state for state, *_ in lake.states().values()} == {"fetched"}
 
 
+@pytest.mark.slow
 def test_the_others_are_taken_once_the_object_in_error_is_removed(lake):
     lake.put("1", "id\n1\n")
     lake.put("1.csv", "id\n1,2\n")
@@ -80,6 +81,7 @@ def test_the_others_are_taken_once_the_object_in_error_is_removed(lake):
     assert lake.rows("id") == [("1", 1, "1")]
 
 
+@pytest.mark.slow
 def test_an_overwritten_object_is_an_error_until_it_is_put_back(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -101,6 +103,7 @@ def test_a_removed_object_keeps_its_rows(lake):
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
+@pytest.mark.slow
 def test_a_changed_definition_is_refused_with_the_difference_and_the_way_out(lake):
     lake.put("1.csv", "id,note\n1,a\n")
     lake.ingest()
@@ -133,6 +136,7 @@ def test_a_lost_table_of_rows_is_no_reason_to_go_on_without_them(lake):
         lake.ingest()
 
 
+@pytest.mark.slow
 def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -147,6 +151,7 @@ def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
     assert lake.ingest().rows == 1
 
 
+@pytest.mark.slow
 def test_columns_whose_names_spark_would_redact_are_known_again(lake):
     names = ("url", "hourly_rate", "access_token", "secret", "note")
     lake.columns = [{"name": name} for name in names]
@@ -170,6 +175,7 @@ def test_a_source_that_moved_or_reads_otherwise_is_refused(lake):
     assert "Restore the definition" in text
 
 
+@pytest.mark.slow
 def test_a_narrower_pattern_is_no_contradiction(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -180,6 +186,7 @@ def test_a_narrower_pattern_is_no_contradiction(lake):
     assert lake.rows("id") == [("1.csv", 1, "1"), ("3.csv", 1, "3")]
 
 
+@pytest.mark.slow
 def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake, monkeypatch):
     monkeypatch.setattr(listing, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
     lake.put("1.csv", "id\n1\n")
@@ -196,6 +203,7 @@ def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake,
     assert taken == ["3.csv", "4.csv"]
 
 
+@pytest.mark.slow
 def test_what_is_too_much_for_the_driver_spark_holds(lake, monkeypatch):
     monkeypatch.setattr(settings, "FEW", 1)
     lake.external = {"on_overwrite": "replace", "max_objects_per_run": 2}
@@ -215,6 +223,7 @@ def test_create_only_makes_the_relations_and_reads_no_rows(lake):
     assert lake.ingest().objects == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_run_that_dies_at_a_step_is_made_good_by_the_next(lake, step):
     lake.put("1.csv", "id\n1\n2\n")
@@ -250,6 +259,7 @@ def test_an_object_that_a_dead_run_planned_is_left_out_once_the_pattern_does(lak
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
+@pytest.mark.slow
 def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):
     lake.put("1.csv", "id\n1\n")
     with pytest.raises(Died):

@@ -28,6 +28,7 @@ def proxy(s3_endpoint):
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_no_step_begins_once_the_run_is_cancelled(lake, step):
     lake.put("1.csv", "id\n1\n")
@@ -85,6 +86,7 @@ def test_the_thread_of_this_process_that_has_the_source_is_waited_for_no_longer(
             second.result(timeout=60)
 
 
+@pytest.mark.slow
 def test_an_object_that_hangs_is_waited_for_no_longer(lake, proxy):
     lake.put("1.csv", "id\n1\n")
     lake.ingest(create_only=True)

@@ -72,6 +72,7 @@ def test_parquet_with_aliases_in_any_order_and_objects_that_do_not_fit(lake):
     assert states["5.parquet"] == ("fetched", 0, None)
 
 
+@pytest.mark.slow
 def test_avro_with_the_types_of_its_schema_and_a_bad_value(lake):
     nullable = {
         "id": "long",

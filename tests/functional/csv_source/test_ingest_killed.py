@@ -1,7 +1,7 @@
 """Killed with SIGKILL, Spark and all, and run again: every row once.
 
-At two steps in turn. `long`, as they take minutes: at seven steps, and at 20 random moments of
-300 objects.
+While objects are read, and `slow` after the commit. `long`, as they take minutes: at seven steps,
+and at 20 random moments of 300 objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 SCRIPT = SUPPORT / "ingest_until.py"
 # Each process finds what the one before it left: after `end plan` that is an epoch to declare
 # void, each time, before its objects are listed anew.
-KILLED_AT = ["second GET", "end commit"]
 KILLED_AT_ALL = [
     "begin create",
     "end create",
@@ -115,10 +114,16 @@ def ended(process):
 
 
 @pytest.mark.parametrize(
-    "steps", [KILLED_AT, pytest.param(KILLED_AT_ALL, marks=pytest.mark.long)], ids=["few", "all"]
+    "steps",
+    [
+        ["second GET"],
+        pytest.param(["end commit"], marks=pytest.mark.slow),
+        pytest.param(KILLED_AT_ALL, marks=pytest.mark.long),
+    ],
+    ids=["reading", "committed", "all"],
 )
 def test_no_row_is_lost_and_none_doubled(s3, proxy, start, steps):
-    bucket = f"killed-{len(steps)}-times"
+    bucket = f"killed-at-{steps[0].replace(' ', '-').lower()}"
     s3.create_bucket(Bucket=bucket)
     put(s3, bucket, range(3))
 
@@ -130,8 +135,16 @@ def test_no_row_is_lost_and_none_doubled(s3, proxy, start, steps):
         proxy.reset()
         assert process.returncode == -signal.SIGKILL, f"{step} was not reached: {errors}"
 
-    # Two at once: the second has no place in the metastore, or finds the first one's lock.
     put(s3, bucket, range(3, 30))
+    assert ended(start(bucket))["rows"] == rows_of(bucket, range(30))
+
+
+@pytest.mark.slow
+def test_a_second_run_at_the_same_time_takes_nothing(s3, start):
+    """It has no place in the metastore, or finds the first one's lock."""
+    bucket = "two-at-once"
+    s3.create_bucket(Bucket=bucket)
+    put(s3, bucket, range(30))
     first = start(bucket, hold_at="end plan")
     assert first.stdout.readline() == "end plan\n", first.communicate()
     second = start(bucket)
@@ -140,7 +153,7 @@ def test_no_row_is_lost_and_none_doubled(s3, proxy, start, steps):
     assert "Derby serves one at a time" in errors or "is ingesting this source" in errors, errors
     first.stdin.write("\n")
     found = ended(first)
-    assert found["objects"] == [27, 0]
+    assert found["objects"] == [30, 0]
     assert found["rows"] == rows_of(bucket, range(30))
 
 

@@ -59,6 +59,7 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     assert times.first()[0] == ROWS + 2
 
 
+@pytest.mark.slow
 def test_a_plan_may_hold_more_than_what_was_decided_on(
     lake: Any, cut: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
     assert lake.rows("id", "note")[-1] == ("c.csv", 1, "1", "late")
 
 
+@pytest.mark.slow
 def test_a_plan_may_hold_less_than_what_was_decided_on(
     lake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_plan_may_hold_less_than_what_was_decided_on(
     assert lake.rows("id") == [("a.csv", 1, "1")]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> None:
     lines = [record(n) for n in range(ROWS)]
     lake.put("b.csv", "id,note\n" + "".join(lines[:1500]) + '7,a"b\n' + "".join(lines[1500:]))
@@ -110,6 +113,7 @@ def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> No
     assert cut == [1]
 
 
+@pytest.mark.slow
 def test_rejects_of_wrong_quotes_are_those_of_any_object(lake: Any, cut: list[int]) -> None:
     lake.external = {"on_bad_row": "reject"}
     lines = [record(n) for n in range(ROWS)]
@@ -122,6 +126,7 @@ def test_rejects_of_wrong_quotes_are_those_of_any_object(lake: Any, cut: list[in
     assert numbers == [*range(1, 1501), *range(1502, ROWS + 2)]
 
 
+@pytest.mark.slow
 def test_an_object_with_another_header_is_skipped_whole(lake: Any, cut: list[int]) -> None:
     lake.external = {"on_header_mismatch": "skip_object"}
     lake.put("a.csv", "id,note\n1,first\n")

@@ -82,6 +82,7 @@ def committed(new_lake):
     return lake
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "where", "what"),
     [
@@ -127,6 +128,7 @@ def test_columns_alias_the_header_and_type_the_rows(lake):
     assert [(row["order_id"], str(row["amount"])) for row in frame.collect()] == [(1, "2.50")]
 
 
+@pytest.mark.slow
 def test_names_from_a_header_are_only_ever_names(lake):
     names = ["a`b", "x.y", "${spark.app.name}", "it's", "1; drop", "c\\d", "sp ace"]
     names += [f"a_rather_long_name_of_a_column_{i}" for i in range(1000)]

@@ -69,6 +69,7 @@ def test_making_the_source_learns_its_header_and_takes_no_message(post, lake):
     assert post.ingest().objects == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["end fetch", "begin acknowledge"])
 def test_a_run_that_dies_gives_its_messages_back_and_nothing_is_doubled(post, lake, step):
     lake.put("1.csv", "id\n1\n2\n")
@@ -106,6 +107,7 @@ def test_a_cancelled_run_gives_its_messages_back(post, lake):
     assert post.left == (1, 0)
 
 
+@pytest.mark.slow
 def test_removals_are_noted_where_rows_stay_and_counted_where_there_are_none(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
@@ -137,6 +139,7 @@ def test_removals_are_noted_where_rows_stay_and_counted_where_there_are_none(pos
     assert post.left == (0, 0)
 
 
+@pytest.mark.slow
 def test_what_waits_is_in_the_ledger_and_no_longer_in_the_queue(post, lake):
     lake.external |= {"max_objects_per_run": 1, "header": ["id"]}
     for name in ("1.csv", "2.csv", "3.csv"):
@@ -157,6 +160,7 @@ def test_a_queue_that_is_not_there_is_an_error_of_the_source(post, lake):
         post.ingest()
 
 
+@pytest.mark.slow
 def test_a_run_without_its_lock_deletes_no_message(post, lake):
     lake.put("1.csv", "id\n1\n")
 
@@ -171,6 +175,7 @@ def test_a_run_without_its_lock_deletes_no_message(post, lake):
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
+@pytest.mark.slow
 def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
     lake.external["header"] = ["id"]
     post.announce("gone.csv")
@@ -182,6 +187,7 @@ def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
     assert post.ingest().objects == 1
 
 
+@pytest.mark.slow
 def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2,3\n")
@@ -196,6 +202,7 @@ def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     assert post.ingest().objects == 0
 
 
+@pytest.mark.slow
 def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
@@ -217,6 +224,7 @@ def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(
     assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
 
 
+@pytest.mark.slow
 def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
@@ -230,6 +238,7 @@ def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, l
     assert (after, after["rejects"]) == (before, 0)
 
 
+@pytest.mark.slow
 def test_what_is_to_be_taken_again_is_taken_as_it_is_then_without_news_of_it(post, lake):
     for name in ("1.csv", "2.csv"):
         lake.put(name, "id\n1\n")

@@ -64,6 +64,7 @@ def test_whatever_was_listed_before_a_commit_a_reader_sees_the_old_rows_or_the_n
     assert ids(lake.spark.table(lake.relations.source)) == ["new"]
 
 
+@pytest.mark.slow
 def test_a_query_that_began_after_one_compaction_outlasts_the_next(lake):
     lake.external = {"on_overwrite": "replace"}
     for content in ("old", "new"):
@@ -82,6 +83,7 @@ def compacted(lake):
     compact(ledger)
 
 
+@pytest.mark.slow
 def test_a_busy_reader_sees_every_object_once_whatever_is_committed_or_compacted(lake):
     lake.external = {"on_overwrite": "replace"}
     for name in "ab":

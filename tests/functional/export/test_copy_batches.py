@@ -121,6 +121,7 @@ def test_rows_are_told_apart_by_where_they_have_null_and_by_the_signs_of_zeros(
     assert not [event for event in told if isinstance(event, CopyBeginsAgain)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"format": "parquet"}, {"on_existing": "resume"}], ids=str
 )

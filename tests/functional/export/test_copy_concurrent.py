@@ -129,6 +129,7 @@ def require_whole(location: Location, winner: Run) -> None:
     assert not location.open_uploads()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("meeting", [has_looked_around, claims])
 def test_one_of_two_comes_through(
@@ -154,6 +155,7 @@ def test_one_of_two_comes_through(
     require_whole(location, winner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fail", "overwrite"])
 def test_a_run_that_fails_while_another_commits_leaves_it_alone(
     two: Callable[[str], tuple[Run, Run]], location: Location, mode: str

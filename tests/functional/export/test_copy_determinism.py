@@ -113,6 +113,7 @@ def expected(s3: Any, s3_endpoint: str) -> dict[str, Objects]:
     return {name: exported(s3, bucket, name) for name in EXPORTS}
 
 
+@pytest.mark.slow
 def test_what_is_compared_is_the_whole_table_in_several_files(
     expected: dict[str, Objects],
 ) -> None:
@@ -133,6 +134,7 @@ def test_what_is_compared_is_the_whole_table_in_several_files(
     }
 
 
+@pytest.mark.slow
 def test_four_cores_write_what_one_does_whatever_the_session_and_the_order_of_rows(
     expected: dict[str, Objects], s3: Any, s3_endpoint: str, bucket: str
 ) -> None:

@@ -13,7 +13,7 @@ from support.real_stores import STORE, objects_in
 
 from dbt.adapters.mzs3.export.export import CopyResult
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Copy = Callable[..., CopyResult]
 
 WIDE = "select id, repeat('x', 1000) as filler from range(50000)"

@@ -197,6 +197,7 @@ def test_a_killed_driver_and_the_run_after_it(trials: Trials, kill: int) -> None
         assert without_run_id(location.read(MANIFEST) or b"") == trials.manifest
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_commit(
     project_folder: Path, faulty: FaultyS3, s3: Any, bucket: str
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from support.dbt_process import finish, interrupt, start_dbt
 from support.faulty_s3 import FaultyS3, Request
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 SOURCE = """

@@ -9,7 +9,7 @@ import pytest
 from dbt.tests.util import run_dbt
 from support.downstream_rows import COLUMNS, ROWS, spark_schema
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 EXPORT = """
 {{ config(

@@ -115,6 +115,7 @@ def test_every_kind_of_export(
     assert (found.rows, found.files, found.bytes) == (3000, result.files, result.bytes)
 
 
+@pytest.mark.slow
 def test_an_empty_export(copy: Copy, bucket: str, verified: Any) -> None:
     for name, each in FORMATS.items():
         for compression in each.stored_as:

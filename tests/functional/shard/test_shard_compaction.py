@@ -31,6 +31,7 @@ def files_of(s3: Any, location: str) -> set[str]:
     return {one["Key"].removeprefix(f"{prefix}/") for one in found}
 
 
+@pytest.mark.slow
 def test_batches_of_all_encodings_and_schemas_become_one(
     persist: Callable[..., Any],
     rows: Callable[..., Any],
@@ -125,6 +126,7 @@ def test_an_upload_of_a_killed_run_is_aborted_when_it_is_old(
     assert [upload["Key"] for upload in left] == [f"{prefix}/of others"]
 
 
+@pytest.mark.slow
 def test_a_run_that_writes_while_files_are_removed_loses_nothing(
     persist: Callable[..., Any],
     rows: Callable[..., Any],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import time
 from typing import Any
 
 import pytest
@@ -62,6 +63,15 @@ def test_drop_b_add_b_default_50_delete_where_b_is_5(
     assert rows(20) == [("hello",)]
 
 
+def test_a_column_of_times_has_its_default(
+    persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    persist("select 1 as id", 10)
+    noon = "time '12:00:00.000001'"
+    assert persist(f"select 1 as id, {noon} as at", 20, column_defaults={"at": noon}).rows == 0
+    assert rows() == [(1, time(12, 0, 0, 1))]
+
+
 def test_a_column_is_renamed_and_widened_in_place(
     persist: Callable[..., Any], rows: Callable[..., Any]
 ) -> None:
@@ -112,6 +122,7 @@ def test_a_run_that_loses_a_race_begins_again(
     assert set(keys) == {*files, "orders/_shard.json"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "diff"])
 @pytest.mark.parametrize("first", [False, True])
 def test_two_runs_at_once_lose_no_batch(

@@ -151,6 +151,7 @@ def test_tables_that_nobody_can_need_are_dropped(
     assert {running, others, "orders"} < set(tables())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seen", [True, False])
 def test_a_run_that_stalls_does_not_bring_older_rows_back(
     seen: bool,
@@ -200,6 +201,7 @@ def test_a_clock_that_was_ahead_hides_no_rows(
     assert spark.table(f"{schema}.orders").count() == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", [True, False])
 def test_no_rows_come_in_the_place_of_those_that_are_there_meanwhile(
     written: bool,
