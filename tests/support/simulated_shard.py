@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
 from dbt.adapters.mzs3.shard.state.document import from_document
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.shard.write import batch as write_batch
 from dbt.adapters.mzs3.shard.write import job as write_job
 from dbt.adapters.mzs3.shard.write.batch import Uploaded

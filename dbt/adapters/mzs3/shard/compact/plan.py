@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.shard.config.options import (
 from dbt.adapters.mzs3.shard.config.source import KEPT_MS, LATEST, hours, moment
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.text import shown_at
 
 OPERATION = "compact_shard"

@@ -24,8 +24,7 @@ from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
-from dbt.adapters.mzs3.shard.types.kind import Type
-from dbt.adapters.mzs3.shard.types.parse import parse_type
+from dbt.adapters.mzs3.shard.types import Type, parse_type
 
 Mode = Literal["diff", "append"]
 MODES: tuple[Mode, ...] = get_args(Mode)

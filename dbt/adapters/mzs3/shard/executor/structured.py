@@ -27,8 +27,16 @@ from dbt.adapters.mzs3.arrow.arrays import (
 )
 from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.types.kind import DIGITS, INTERVAL_PARTS, LISTS, RECORDS, Type
-from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE, storage_type, wire_type
+from dbt.adapters.mzs3.shard.types import (
+    DIGITS,
+    INTERVAL_PARTS,
+    LISTS,
+    NUMERIC_STORAGE,
+    RECORDS,
+    Type,
+    storage_type,
+    wire_type,
+)
 
 _SECOND = 1_000_000_000  # nanoseconds
 _SIGN = 1 << 63

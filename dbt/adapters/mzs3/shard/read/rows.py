@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
 from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.status import observed
 

@@ -13,9 +13,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from dbt.adapters.mzs3.rows.columns import INTERVALS
 from dbt.adapters.mzs3.shard.executor.batch.write import with_times
-from dbt.adapters.mzs3.shard.types.kind import LARGEST, Type, record_of
-from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
-from dbt.adapters.mzs3.shard.types.storage import TIME, wire_type
+from dbt.adapters.mzs3.shard.types import LARGEST, TIME, Type, record_of, wire_type
+from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 
 _UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.mzs3.shard.state.state import BatchFile, Retired, Schema, ShardBatch, ShardState
-from dbt.adapters.mzs3.shard.types.kind import Column, Type, type_from_json
+from dbt.adapters.mzs3.shard.types import Column, Type, type_from_json
 
 FORMAT = 1
 

@@ -20,8 +20,7 @@ from dbt.adapters.mzs3.shard.state.spark_types import (
     holding_both,
     kind_of,
 )
-from dbt.adapters.mzs3.shard.types.kind import Column, Type, is_wider
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types import Column, Type, is_wider, wire_type
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 POLICIES: tuple[OnSchemaChange, ...] = get_args(OnSchemaChange)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.rows.columns import INTERVALS
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     CONTAINERS,
     LARGEST,
     LISTS,

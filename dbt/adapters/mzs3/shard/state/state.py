@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.text import shown_at
 
 RECENT = 100

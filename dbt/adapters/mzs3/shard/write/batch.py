@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.rows.changes import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.status import observed

@@ -17,8 +17,8 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.rows.wire import in_wire_type, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
-from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.spark.failure import explain
 
 

@@ -28,9 +28,10 @@ from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, re
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
-from dbt.adapters.mzs3.shard.types.storage import (
+from dbt.adapters.mzs3.shard.types import (
     EXTENSION_KEY,
+    Column,
+    Type,
     extension_name,
     wire_type,
 )

@@ -16,15 +16,17 @@ from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pie
 from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     LARGEST,
     LISTS,
     SCALARS,
+    TIME,
     Type,
     record_of,
+    storage_field,
     type_from_json,
+    wire_type,
 )
-from dbt.adapters.mzs3.shard.types.storage import TIME, storage_field, wire_type
 
 COMPRESSION = "zstd"
 

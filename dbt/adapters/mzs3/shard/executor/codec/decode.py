@@ -17,8 +17,7 @@ from dbt.adapters.mzs3.arrow.arrays import (
     running_total,
 )
 from dbt.adapters.mzs3.shard.executor.codec import protobuf
-from dbt.adapters.mzs3.shard.types.kind import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type, wire_type
 
 _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.arrow.arrays import (
 )
 from dbt.adapters.mzs3.shard.executor.codec import protobuf
 from dbt.adapters.mzs3.shard.executor.codec.protobuf import WireField, field_of, varint
-from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
+from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
 
 
 def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
