@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -75,32 +75,14 @@ class ShardOptions:
     changes are one file; to count them first, Spark shuffles what changed once more."""
 
 
-_KNOWN = tuple(ShardOptions.__dataclass_fields__)
-_SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
-
-
 def parse_shard_options(
     node: str, config: Mapping[str, Any], connections: Collection[str]
 ) -> ShardOptions:
     """The options in a model's config; raises ConfigError with everything that is wrong."""
     given = {key: value for key, value in config.items() if key not in IGNORED}
-    problems = unknown_keys(given, _KNOWN, "persist_shard")
+    problems = unknown_keys(given, tuple(_CONVERTERS), "persist_shard")
     read = ConfigReader(given, problems)
-    options: dict[str, Any] = {
-        "location": read("location", text),
-        "aws_connection": read("aws_connection", text),
-        "mode": read("mode", choice(MODES)),
-        "encoding": read("encoding", choice(ENCODINGS)),
-        "on_schema_change": read("on_schema_change", choice(POLICIES)),
-        "column_defaults": read("column_defaults", _expressions),
-        "column_renames": read("column_renames", _names_by_name),
-        "column_types": read("column_types", _types_by_name),
-        "sort_by": read("sort_by", column_names),
-        **{size: read(size, parse_size) for size in _SIZES},
-        "parts": read("parts", whole_number(1, MAX_PARTS)),
-    }
-    known = {key: value for key, value in options.items() if value is not None}
-    parsed = ShardOptions(**{"location": "", **known})
+    parsed = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
     problems += _contradictions(parsed, given, connections)
     if problems:
         raise ConfigError(node, problems)
@@ -173,3 +155,20 @@ def _types_by_name(value: Any) -> dict[str, Type]:
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
         raise ValueError(f"must be a mapping of columns to types, not {value!r}")
     return {folded(str(name)): parse_type(kind) for name, kind in value.items()}
+
+
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "location": text,
+    "aws_connection": text,
+    "mode": choice(MODES),
+    "encoding": choice(ENCODINGS),
+    "on_schema_change": choice(POLICIES),
+    "column_defaults": _expressions,
+    "column_renames": _names_by_name,
+    "column_types": _types_by_name,
+    "sort_by": column_names,
+    "max_file_size": parse_size,
+    "part_size": parse_size,
+    "max_multi_part_bytes_in_memory": parse_size,
+    "parts": whole_number(1, MAX_PARTS),
+}

@@ -49,8 +49,7 @@ KEPT_MS = External.keep_hours * _HOUR_MS
 class ShardSource:
     """A shard to read as of a time in ms since the epoch, or of its last one if `as_of` is None.
 
-    `columns` are the names of those to read, in order; none is all of them. The table of an
-    earlier read is kept for `keep_ms`, for queries that use it.
+    `columns` are the names of those to read; none is all. `keep_ms` is `keep_hours`.
     """
 
     name: str
@@ -69,7 +68,14 @@ def parse_shard_source(
     connections: Collection[str],
 ) -> ShardSource:
     """A source's declaration; raises ConfigError with everything that is wrong."""
-    problems = _key_problems(external)
+    problems = [
+        f"{key} is not a key of a {TYPE} source; {did_you_mean(str(key), _KNOWN)}known are "
+        f"{', '.join(_KNOWN)}"
+        for key in external
+        if key not in _KNOWN
+    ]
+    if (kind := external.get("type")) != TYPE:
+        problems.append(f"type must be {TYPE}, not {kind!r}")
     read = ConfigReader(external, problems)
     location = None
     if external.get("location") is None:
@@ -95,28 +101,13 @@ def parse_shard_source(
     )
 
 
-def _key_problems(external: Mapping[str, Any]) -> list[str]:
-    problems = [
-        f"{key} is not a key of a {TYPE} source; {did_you_mean(str(key), _KNOWN)}known are "
-        f"{', '.join(_KNOWN)}"
-        for key in external
-        if key not in _KNOWN
-    ]
-    if (kind := external.get("type")) != TYPE:
-        problems.append(f"type must be {TYPE}, not {kind!r}")
-    return problems
-
-
 def hours(value: Any) -> int:
     """A time to keep something, given in hours, at most a year; in ms."""
     return whole_number(0, 24 * 366)(value) * _HOUR_MS
 
 
 def moment(value: Any) -> int | str:
-    """`latest`, or a time in ms since the epoch; a timestamp is in UTC unless it has an offset.
-
-    Refuses numbers so small that a day such as 20260131, or seconds, may be meant.
-    """
+    """`latest`, or a time in ms since the epoch; a timestamp is in UTC unless it has an offset."""
     if value == LATEST:
         return LATEST
     if isinstance(value, str) and _DAY.fullmatch(value):
@@ -124,7 +115,12 @@ def moment(value: Any) -> int | str:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)  # what Jinja has made of a number
     if isinstance(value, int) and not isinstance(value, bool):
-        return _as_ms(value)
+        if value == 0 or value >= _LEAST_MS:
+            return value
+        raise ValueError(
+            f"has {value}, which as ms since 1970 is before 1973, and may be meant as a day or as "
+            "seconds: write a day in quotes, such as '2026-01-31', and seconds times 1000"
+        )
     try:
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value.replace("Z", "+00:00"))
@@ -138,13 +134,4 @@ def moment(value: Any) -> int | str:
     raise ValueError(
         f"must be {LATEST}, a number of ms since 1970, or a timestamp such as "
         f"'2026-01-31 12:00:00', not {value!r}"
-    )
-
-
-def _as_ms(number: int) -> int:
-    if number == 0 or number >= _LEAST_MS:
-        return number
-    raise ValueError(
-        f"has {number}, which as ms since 1970 is before 1973, and may be meant as a day or as "
-        "seconds: write a day in quotes, such as '2026-01-31', and seconds times 1000"
     )

@@ -37,10 +37,7 @@ def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Each distinct row of the columns `names`, with the sum of its `d`, unless that is 0.
-
-    Rows are equal only if they are written alike: both zeros of a float are two values.
-    """
+    """Each distinct row of these columns with the sum of its `d`, if not 0; -0.0 is not 0.0."""
     kinds = {field.name: field.dataType for field in changes.schema.fields}
     keys = [SIGNED.of(F.col(name), kinds[name]).alias(name) for name in names]
     summed = changes.select(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))

@@ -39,30 +39,25 @@ def parts_of_changes(
 ) -> DataFrame:
     """Changes `t`, `d`, c0, c1, … in parts, as of `in_parts`, sorted by the keys and all columns.
 
-    If no number of parts is asked for, Spark counts the changes first. A row that was retracted is
-    next to the one that replaced it, unless they differ in early columns; so what they share is
-    compressed.
+    So a row that was retracted is next to the one that replaced it, and what they share is
+    compressed. If no number of parts is asked for, Spark counts the changes first.
     """
     _, _, *columns = changes.columns
-    if asked:
-        parts = in_parts(changes, asked)
-    else:
-        most = default_parallelism(changes.sparkSession)
-        parts = _in_counted_parts(changes, _rows_of_a_part(batches), most)
+    parts = in_parts(changes, asked) if asked else _in_counted_parts(changes, batches)
     return sorted_inside(parts, [*keys, *columns])
 
 
-def _in_counted_parts(changes: DataFrame, rows_of_a_part: int, most: int) -> DataFrame:
-    """As `in_parts`, with a part for each `rows_of_a_part` rows, at most `most`.
+def _in_counted_parts(changes: DataFrame, batches: Sequence[ShardBatch]) -> DataFrame:
+    """As `in_parts`; the changes are counted and written by one query.
 
-    The changes are counted and written by one query, and computed once, as both read the same
-    shuffle (with spark.sql.exchange.reuse off, twice). If they were cached while they are counted,
-    Spark could lose some with an executor, and recompute these beside those that are left.
+    They are computed once, as both read the same shuffle (with spark.sql.exchange.reuse off,
+    twice). Spark could lose a part of what is cached, and recompute it beside the rest.
     """
+    most = default_parallelism(changes.sparkSession)
     keys = order_keys(changes.schema)
     # By all columns: a count alone would not need them, and its shuffle would be another one.
     shuffled = changes.repartition(most, *keys)
-    count = f"least({most}, greatest(1, count(1) div {rows_of_a_part}))"
+    count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The hash of `in_parts`, so that the files are the same where their number is.
     nulls = [F.expr(f"isnull({name})") for name in changes.columns]
@@ -78,16 +73,13 @@ def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
-    """The rows in at most `parts` partitions, one after the other sorted by the keys.
+    """The rows in at most `parts` partitions, as of `in_parts`, sorted from one to the next.
 
-    The part is the first column, as of `in_parts`. Rows of one key are in one part, in a total
-    order. `sample` has the keys of some rows, which decide where the parts begin; its order does
-    not matter.
+    Rows of one key are in one part. The keys of the `sample` decide where the parts begin.
     """
-    names = rows.columns
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))
-    spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *names)
+    spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
     return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
 

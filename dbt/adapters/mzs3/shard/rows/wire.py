@@ -28,10 +28,9 @@ def wire_spark_type(kind: Type) -> T.DataType:
 
 
 def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
-    """Canonical values, now of `data_type`, in wire form.
+    """Canonical values, now of `data_type`, in wire form; `name` is the column's to its users.
 
-    A text that is no UUID fails the query, and so does a number that an unsigned type does not
-    have, whatever `spark.sql.ansi.enabled` is. `name` is what users call the column.
+    A text that is no UUID, or a number that an unsigned type does not have, fails the query.
     """
     if not kind.holds(("time", "uuid", *LARGEST)):
         return column.cast(wire_spark_type(kind))
@@ -77,14 +76,11 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
         timed = pa.schema(list(zip(names, types, strict=True)))
         schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
         rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
-    return rows.select(
-        *[
-            _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(
-                column.name
-            )
-            for name, column in zip(names, columns, strict=True)
-        ]
-    )
+    restored = [
+        _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(column.name)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return rows.select(*restored)
 
 
 def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
@@ -104,7 +100,8 @@ def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
     if isinstance(data_type, T.VariantType):
         return F.parse_json(column)
     if kind.name == "uuid" and isinstance(data_type, T.StringType):
-        return _uuid_text(column)
+        digits = F.lower(F.hex(column))
+        return F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
     if isinstance(data_type, INTERVALS):
         return _interval(column, data_type)
     return column if isinstance(data_type, T.TimeType) else column.cast(data_type)
@@ -125,8 +122,3 @@ def _interval(parts: Column, data_type: T.DataType) -> Column:
     # An int holds fewer hours than 64 bits of microseconds may come to, so they come in halves.
     first = F.make_interval(zero, months, zero, days, hours + half, zero, seconds)
     return first + F.make_interval(zero, zero, zero, zero, half)
-
-
-def _uuid_text(column: Column) -> Column:
-    digits = F.lower(F.hex(column))
-    return F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")

@@ -38,7 +38,10 @@ def from_document(data: bytes) -> ShardState:
         if found["format"] != FORMAT:
             raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
         return ShardState(
-            tuple(map(_schema, found["schemas"])),
+            tuple(
+                Schema(int(one["id"]), int(one["since"]), tuple(map(_column, one["columns"])))
+                for one in found["schemas"]
+            ),
             int(found["next_tag"]),
             tuple(map(_batch, found["batches"])),
             int(found["since"]),
@@ -49,11 +52,6 @@ def from_document(data: bytes) -> ShardState:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
-
-
-def _schema(found: Mapping[str, Any]) -> Schema:
-    columns = tuple(map(_column, found["columns"]))
-    return Schema(int(found["id"]), int(found["since"]), columns)
 
 
 def _column(found: Mapping[str, Any]) -> Column:
@@ -72,14 +70,11 @@ def _batch(found: Mapping[str, Any]) -> ShardBatch:
         int(found["upper"]),
         int(found["schema"]),
         found["encoding"],
-        tuple(map(_file, found["files"])),
+        tuple(
+            BatchFile(str(file["name"]), int(file["size"]), str(file["etag"]), int(file["rows"]))
+            for file in found["files"]
+        ),
         int(found["additions"]),
         int(found["retractions"]),
         tuple(map(int, found["sort_by"])),
-    )
-
-
-def _file(found: Mapping[str, Any]) -> BatchFile:
-    return BatchFile(
-        str(found["name"]), int(found["size"]), str(found["etag"]), int(found["rows"])
     )

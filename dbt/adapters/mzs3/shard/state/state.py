@@ -16,10 +16,7 @@ RECENT = 100
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in the order of users' tables, in force from the time `since` on.
-
-    Raises ValueError if two have one name, whatever its case, or one tag.
-    """
+    """Columns in force from a time on; ValueError if two have one tag or, but for case, name."""
 
     id: int
     since: int
@@ -101,10 +98,7 @@ class ShardState:
         return max(self.since, first)
 
     def batches_until(self, moment: int) -> tuple[ShardBatch, ...]:
-        """The batches with the changes up to a time, that time included.
-
-        Raises ShardError for a time before `first_moment`, or one that is not reached.
-        """
+        """The batches with the changes up to and at a time; ShardError if it can't be read."""
         if moment < self.since and self.since > 0:
             raise ShardError(
                 f"the shard can be read as of {shown_at(self.since)} and later, as what was "
@@ -134,9 +128,9 @@ class ShardState:
         return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag)
 
     def appended(self, batch: ShardBatch) -> ShardState:
-        """The shard with one batch more; one without files only moves the last one's end.
+        """The shard with one batch more; ShardError if that does not begin where the shard ends.
 
-        Raises ShardError if the batch does not begin where the shard ends.
+        A batch without files only moves the end of one before it that has none either.
         """
         if batch.lower != self.upper:
             raise ShardError(
@@ -182,10 +176,7 @@ class ShardState:
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
     def was_written(self, writer: str, number: int) -> bool | None:
-        """Whether the write of this id and number is part of the state's history.
-
-        None if too many others have been since to know.
-        """
+        """Whether the write is part of the state's history; None if that is too long ago."""
         if writer in self.recent:
             return True
         return False if number <= self.writes < number + RECENT else None
@@ -193,8 +184,7 @@ class ShardState:
     def swept(self, names: Collection[str]) -> ShardState:
         """The shard before files of these names are removed.
 
-        It always differs from the state before, so that a run that has read that one can't commit
-        a file of these names.
+        It always differs, so that a run that has read the state before can't commit one of them.
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
@@ -240,9 +230,8 @@ class ShardBatch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
     Each of them is of the last of these times: readers as of an earlier one don't need the batch.
-    Without files, nothing changed. `schema` is the id of the schema in which it is written.
-    `additions` and `retractions` are rows with d > 0 and d < 0. `sort_by` has the tags of the
-    columns by which rows are sorted across its files.
+    `schema` is the id of the schema in which it is written, `additions` and `retractions` count
+    rows with d > 0 and d < 0. `sort_by` has the tags by which rows are sorted across its files.
     """
 
     lower: int
