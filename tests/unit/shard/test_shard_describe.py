@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.compact.job import Aborted, Compacted, Swept
+from dbt.adapters.mzs3.shard.compact import Aborted, Compacted, Swept
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type

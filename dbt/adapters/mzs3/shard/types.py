@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -252,8 +252,7 @@ def storage_type(kind: Type) -> pa.DataType:
 def wire_type(kind: Type, time: pa.DataType | None = None) -> pa.DataType:
     """The Arrow type in which values cross between Spark and Python; `time` is that of times.
 
-    A record is a struct whose fields are named by place; a map is a list of such structs of key
-    and value, sorted by key.
+    A record is a struct whose fields are named by place; a map is a list of such structs.
     """
     if kind.name == "numeric":
         return pa.decimal128(kind.precision, kind.scale)
@@ -276,8 +275,13 @@ NUMERIC_STORAGE = pa.struct(
 
 _NAME = re.compile(r"\s*(?:numeric\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|(\w+))")
 _WITHOUT_PARAMETERS = {"int2vector": INT2VECTOR, "acl_item": ACL_ITEM, "mz_acl_item": MZ_ACL_ITEM}
-_OF_ONE = {"list": list_of, "array": array_of, "range": range_of}
-_CONTAINERS = (*_OF_ONE, "map", "record")
+_CONTAINERS: Mapping[str, Callable[..., Type]] = {
+    "list": list_of,
+    "array": array_of,
+    "range": range_of,
+    "map": map_of,
+    "record": record_of,
+}
 
 
 def parse_type(text: str) -> Type:
@@ -304,13 +308,9 @@ def _type_at(text: str, place: int) -> tuple[Type, int]:
         known = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_CONTAINERS))
         raise ValueError(f"has {name!r}, which is no type of shards; those are {known}")
     inside, end = _types_inside(text, found.end())
-    if name == "record":
-        return record_of(*inside), end
-    if name == "map" and len(inside) == 2:
-        return map_of(*inside), end
-    if name in _OF_ONE and len(inside) == 1:
-        return _OF_ONE[name](*inside), end
-    raise ValueError(f"has {name} with {len(inside)} types inside, in {text!r}")
+    if name != "record" and len(inside) != (2 if name == "map" else 1):
+        raise ValueError(f"has {name} with {len(inside)} types inside, in {text!r}")
+    return _CONTAINERS[name](*inside), end
 
 
 def _types_inside(text: str, place: int) -> tuple[list[Type], int]:

@@ -14,14 +14,8 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import (
-    COMPARED,
-    FILES_DDL,
-    ReadSpec,
-    read_files,
-)
-from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
-from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, ReadSpec, read_files
+from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.types import Column
@@ -68,8 +62,8 @@ def read_shard(
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are columns that the shard had at that time, None for all. With a `comparison`, both
-    encodings are decoded and compared. Raises ShardError, also for a time that can't be read.
+    `names` are columns, None for all. With a `comparison`, both encodings are compared. Raises
+    ShardError, also for a time or a column that can't be read.
     """
     state = StateStore(s3_client(connection), location).existing().state
     moment = state.upper - 1 if as_of is None else as_of

@@ -26,8 +26,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.objects.conditions import store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.state.document import from_document, to_document
-from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.state import ShardState, from_document, to_document
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

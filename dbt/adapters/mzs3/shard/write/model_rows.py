@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.rows.wire import in_wire_type, wire_spark_type
+from dbt.adapters.mzs3.shard.rows import in_wire_type, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn

@@ -1,17 +1,25 @@
-"""The options of a `persist_shard` model, valid by construction."""
+"""The options of models that write shards, and of sources that read them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import datetime as dt
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import literal_problems, unknown_connection
+from dbt.adapters.mzs3.aws.location import (
+    S3Location,
+    literal_problems,
+    named_location,
+    unknown_connection,
+)
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,
     choice,
+    flag,
     format_size,
     names,
     parse_size,
@@ -25,6 +33,7 @@ from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types import Type, parse_type
+from dbt.adapters.mzs3.text import did_you_mean
 
 Mode = Literal["diff", "append"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -34,10 +43,9 @@ _SMALLEST_PART = 5 << 20
 
 @dataclass(frozen=True)
 class ShardOptions:
-    """A model's options, checked; sizes in bytes.
+    """A model's options; sizes in bytes. `column_types` has folded names.
 
-    The text below a field is its row in `docs/options.md`. The names in `column_types` are in
-    small letters.
+    The text below a field is its row in `docs/options.md`.
     """
 
     location: str
@@ -82,17 +90,8 @@ def parse_shard_options(
     given = {key: value for key, value in config.items() if key not in IGNORED}
     problems = unknown_keys(given, tuple(_CONVERTERS), "persist_shard")
     read = ConfigReader(given, problems)
-    parsed = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
-    problems += _contradictions(parsed, given, connections)
-    if problems:
-        raise ConfigError(node, problems)
-    return parsed
-
-
-def _contradictions(
-    options: ShardOptions, given: Mapping[str, Any], connections: Collection[str]
-) -> list[str]:
-    problems = literal_problems(options.location)
+    options = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
+    problems += literal_problems(options.location)
     if given.get("location") in (None, ""):
         problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
     if options.aws_connection not in connections:
@@ -108,7 +107,9 @@ def _contradictions(
             f"{format_size(options.part_size)}; it is "
             f"{format_size(options.max_multi_part_bytes_in_memory)}"
         )
-    return problems
+    if problems:
+        raise ConfigError(node, problems)
+    return options
 
 
 def _expressions(value: Any) -> dict[str, str]:
@@ -134,12 +135,14 @@ def column_names(value: Any) -> tuple[str, ...]:
     return listed
 
 
-def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> Iterator[str]:
+def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> list[str]:
     """What is wrong with `sort_by` where a shard has the columns `known`."""
     found = {folded(name) for name in known}
-    for name in sort_by:
-        if folded(name) not in found:
-            yield f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"
+    return [
+        f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"
+        for name in sort_by
+        if folded(name) not in found
+    ]
 
 
 def _names_by_name(value: Any) -> dict[str, str]:
@@ -172,3 +175,126 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "max_multi_part_bytes_in_memory": parse_size,
     "parts": whole_number(1, MAX_PARTS),
 }
+
+
+TYPE = "persist_shard"
+LATEST = "latest"
+_HOUR_MS = 3_600_000
+_DAY = re.compile(r"[0-9]{8}")
+_LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+@dataclass(frozen=True)
+class External:
+    """The keys of `external`; the text below each is its row in `docs/options.md`."""
+
+    type: str
+    """`persist_shard`."""
+    location: str
+    """The shard's, `s3://bucket/prefix/`."""
+    aws_connection: str = DEFAULT_NAME
+    """A connection of the profile."""
+    as_of: int | str = LATEST
+    """`latest`, milliseconds since 1970, or a timestamp, which is UTC unless it has an offset. A
+    time that the shard has not reached yet, or no longer has, is an error."""
+    validate: bool = False
+    """Whether both encodings of each row are decoded and compared."""
+    keep_hours: int = 24
+    """How long the rows of earlier reads stay, for queries that still use them."""
+
+
+_KNOWN = tuple(key.name for key in fields(External))
+KEPT_MS = External.keep_hours * _HOUR_MS
+
+
+@dataclass(frozen=True)
+class ShardSource:
+    """A shard to read as of a time in ms since the epoch, or of its last one if `as_of` is None.
+
+    `columns` are the names of those to read; none is all. `keep_ms` is `keep_hours`.
+    """
+
+    name: str
+    location: S3Location
+    aws_connection: str = External.aws_connection
+    as_of: int | None = None
+    validate: bool = External.validate
+    columns: tuple[str, ...] = ()
+    keep_ms: int = KEPT_MS
+
+
+def parse_shard_source(
+    name: str,
+    external: Mapping[str, Any],
+    columns: Collection[str],
+    connections: Collection[str],
+) -> ShardSource:
+    """A source's declaration; raises ConfigError with everything that is wrong."""
+    problems = [
+        f"{key} is not a key of a {TYPE} source; {did_you_mean(str(key), _KNOWN)}known are "
+        f"{', '.join(_KNOWN)}"
+        for key in external
+        if key not in _KNOWN
+    ]
+    if (kind := external.get("type")) != TYPE:
+        problems.append(f"type must be {TYPE}, not {kind!r}")
+    read = ConfigReader(external, problems)
+    location = None
+    if external.get("location") is None:
+        problems.append("location is required, such as s3://bucket/prefix/")
+    elif (uri := read("location", text)) is not None:
+        location = named_location(uri, problems)
+    connection = read("aws_connection", text) or External.aws_connection
+    if connection not in connections:
+        problems.append(unknown_connection("aws_connection", connection, connections))
+    as_of = read("as_of", moment)
+    validate = read("validate", flag) or False
+    keep_ms = read("keep_hours", hours)
+    if problems or location is None:
+        raise ConfigError(f"source {name}", problems)
+    return ShardSource(
+        name,
+        location,
+        connection,
+        as_of if isinstance(as_of, int) else None,
+        validate,
+        tuple(columns),
+        KEPT_MS if keep_ms is None else keep_ms,
+    )
+
+
+def hours(value: Any) -> int:
+    """A time to keep something, given in hours, at most a year; in ms."""
+    return whole_number(0, 24 * 366)(value) * _HOUR_MS
+
+
+def moment(value: Any) -> int | str:
+    """`latest`, or a time in ms since the epoch; a timestamp is in UTC unless it has an offset."""
+    if value == LATEST:
+        return LATEST
+    if isinstance(value, str) and _DAY.fullmatch(value):
+        value = f"{value[:4]}-{value[4:6]}-{value[6:]}"  # Python 3.10 wants the hyphens
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)  # what Jinja has made of a number
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value == 0 or value >= _LEAST_MS:
+            return value
+        raise ValueError(
+            f"has {value}, which as ms since 1970 is before 1973, and may be meant as a day or as "
+            "seconds: write a day in quotes, such as '2026-01-31', and seconds times 1000"
+        )
+    try:
+        if isinstance(value, str):
+            value = dt.datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if type(value) is dt.date:
+            value = dt.datetime(value.year, value.month, value.day)
+        if isinstance(value, dt.datetime):
+            zoned = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
+            return (zoned - _EPOCH) // dt.timedelta(milliseconds=1)
+    except ValueError:
+        pass
+    raise ValueError(
+        f"must be {LATEST}, a number of ms since 1970, or a timestamp such as "
+        f"'2026-01-31 12:00:00', not {value!r}"
+    )
