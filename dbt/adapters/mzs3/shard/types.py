@@ -307,22 +307,16 @@ def _type_at(text: str, place: int) -> tuple[Type, int]:
     if name not in _CONTAINERS:
         known = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_CONTAINERS))
         raise ValueError(f"has {name!r}, which is no type of shards; those are {known}")
-    inside, end = _types_inside(text, found.end())
-    if name != "record" and len(inside) != (2 if name == "map" else 1):
-        raise ValueError(f"has {name} with {len(inside)} types inside, in {text!r}")
-    return _CONTAINERS[name](*inside), end
-
-
-def _types_inside(text: str, place: int) -> tuple[list[Type], int]:
-    """The types in angle brackets that begin there, and where they end."""
-    mark = re.compile(r"\s*<").match(text, place)
+    mark = re.compile(r"\s*<").match(text, found.end())
     if mark is None:
         raise ValueError(f"lacks a <, in {text!r}")
-    kinds = []
+    inside = []
     while mark is not None and ">" not in mark[0]:
-        kind, place = _type_at(text, mark.end())
-        kinds.append(kind)
-        mark = re.compile(r"\s*[,>]").match(text, place)
+        kind, end = _type_at(text, mark.end())
+        inside.append(kind)
+        mark = re.compile(r"\s*[,>]").match(text, end)
     if mark is None:
         raise ValueError(f"lacks a >, in {text!r}")
-    return kinds, mark.end()
+    if name != "record" and len(inside) != (2 if name == "map" else 1):
+        raise ValueError(f"has {name} with {len(inside)} types inside, in {text!r}")
+    return _CONTAINERS[name](*inside), mark.end()

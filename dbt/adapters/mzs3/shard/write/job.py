@@ -145,7 +145,7 @@ class _Run:
                 store.replace(before, after)
         changes = batch.additions + batch.retractions
         if self.cancelled is not None and self.cancelled.is_set():
-            # dbt reports a cancelled model nevertheless.
+            # dbt reports the model as cancelled nevertheless.
             append = self.options.mode == "append"
             self._warn(
                 "the run was cancelled too late: its batch is part of the shard, and stays: "
@@ -227,7 +227,7 @@ class _Run:
 
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
-    """A warning if this host's clock, or that of the last batch's host, is ahead of S3's."""
+    """A warning if this host's clock, or that of the last batch's, is ahead of S3's; all in ms."""
     if s3_time is None:
         return None
     ahead, last_ahead = as_of - s3_time, upper - s3_time

@@ -68,7 +68,7 @@ def _datum(spark: SparkSession, expression: str, column: ModelColumn) -> bytes:
     value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)
     values = one.select(value).toArrow().column(0).combine_chunks()
     message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
-    return message if message is not None else b""
+    return message or b""
 
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:

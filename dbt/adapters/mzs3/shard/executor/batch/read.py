@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
+from dbt.adapters.mzs3.shard.executor.batch.write import layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
@@ -59,10 +59,7 @@ def read_batch(
     BatchError.
     """
     try:
-        with _opened(source) as file:
-            layout = layout_of(file.schema_arrow.metadata)
-            reader = _Reader(source, file, layout, wanted, validate=validate)
-        yield from reader.batches()
+        yield from _Reader(source, wanted, validate=validate).batches()
     except BatchError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -77,24 +74,17 @@ def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetF
 
 
 class _Reader:
-    def __init__(
-        self,
-        source: Any,
-        file: pq.ParquetFile,
-        layout: BatchLayout,
-        wanted: Sequence[Column],
-        *,
-        validate: bool,
-    ) -> None:
+    def __init__(self, source: Any, wanted: Sequence[Column], *, validate: bool) -> None:
         self._source = source
-        self._metadata = file.metadata
-        self._layout = layout
         self._wanted = wanted
+        with _opened(source) as file:
+            self._metadata, schema = file.metadata, file.schema_arrow
+        self._layout = layout = layout_of(schema.metadata)
         compares = validate and layout.is_trusted and layout.has_codec
         tags = {want.tag for want in wanted}
         self._columns = [c for c in layout.columns if compares or c.tag in tags]
         self._structure = layout.is_trusted and all(
-            _is_known(file.schema_arrow.field("k_s").type.field(str(column.tag)), column.kind)
+            _is_known(schema.field("k_s").type.field(str(column.tag)), column.kind)
             for column in self._columns
         )
         if not self._structure and not layout.has_codec:
