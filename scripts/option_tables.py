@@ -24,17 +24,16 @@ from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.csv_source import definition as csv_source
 from dbt.adapters.mzs3.export.options import KNOWN, CopyOptions
 from dbt.adapters.mzs3.formats.registry import FORMATS
-from dbt.adapters.mzs3.shard.config import source as shard_source
-from dbt.adapters.mzs3.shard.config.options import ShardOptions
+from dbt.adapters.mzs3.shard import config as shard_config
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TABLES: dict[str, type | tuple[type, ...]] = {
     "the profile": Mzs3Credentials,
     "aws_connections": AwsConnection,
     "copy_to_s3": (CopyOptions, *FORMATS.values()),
-    "persist_shard": ShardOptions,
+    "persist_shard": shard_config.ShardOptions,
     "s3_csv_source": csv_source.External,
-    "a persist_shard source": shard_source.External,
+    "a persist_shard source": shard_config.External,
 }
 _FORMATS = [*FORMATS.values()]
 # What no field of a class says, as it depends on which formats there are.

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from dbt.adapters.mzs3.shard.rows import parts
+from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from support import export_on_cluster
 
@@ -31,7 +31,7 @@ def diff(
 
 
 if __name__ == "__main__":
-    parts.ROWS_OF_A_PART = 100
-    parts.default_parallelism = lambda _: export_on_cluster.PARTS
+    shard_rows.ROWS_OF_A_PART = 100
+    shard_rows.default_parallelism = lambda _: export_on_cluster.PARTS
     export_on_cluster.persist_shard = diff  # type: ignore[assignment]
     export_on_cluster.main(**json.loads(sys.argv[1]))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout, TaggedColumn
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from dbt.adapters.mzs3.shard.types import Column, Type
 from support.shard_values import wire_array
 
 

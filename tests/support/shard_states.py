@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from dbt.adapters.mzs3.shard.types import Column, Type
 
 SPARK = {"integer": "int", "bigint": "bigint", "text": "string", "double": "double"}
 

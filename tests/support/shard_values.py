@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
-from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM as ACL_ITEM
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import ACL_ITEM as ACL_ITEM
+from dbt.adapters.mzs3.shard.types import (
     INT2VECTOR,
     MZ_ACL_ITEM,
     RECORDS,
@@ -23,8 +23,8 @@ from dbt.adapters.mzs3.shard.types.kind import (
     map_of,
     range_of,
     record_of,
+    wire_type,
 )
-from dbt.adapters.mzs3.shard.types.storage import wire_type
 
 
 def signed(bits: int) -> st.SearchStrategy[int]:

@@ -20,13 +20,12 @@ from unittest import mock
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import concurrently
-from dbt.adapters.mzs3.shard.compact import job as compact_job
-from dbt.adapters.mzs3.shard.compact.plan import CompactionRequest
+from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard.compact import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
-from dbt.adapters.mzs3.shard.state.document import from_document
-from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, from_document, new_shard
+from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.shard.write import batch as write_batch
 from dbt.adapters.mzs3.shard.write import job as write_job
 from dbt.adapters.mzs3.shard.write.batch import Uploaded

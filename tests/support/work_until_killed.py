@@ -20,9 +20,8 @@ from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.shard.compact import job as compact_job
-from dbt.adapters.mzs3.shard.compact.job import compact_shard
-from dbt.adapters.mzs3.shard.compact.plan import parse_compaction
+from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard.compact import compact_shard, parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import isolated_session

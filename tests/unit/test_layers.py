@@ -37,7 +37,7 @@ SHIPPED = (
     "upload/upload.py",
     "csv_source/executor",
     "shard/executor",
-    "shard/types",
+    "shard/types.py",
     "errors.py",
     "names.py",
     "text.py",

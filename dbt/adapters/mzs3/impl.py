@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.project.shard_sources import make_shard_relation, read_sh
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
-from dbt.adapters.mzs3.shard.config.options import parse_shard_options
+from dbt.adapters.mzs3.shard.config import parse_shard_options
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import load_seed
 
@@ -50,7 +50,7 @@ class Mzs3Adapter(SparkAdapter):
     """dbt's adapter of `type: mzs3`.
 
     It declares no options of models: dbt would check neither their names nor their types, as
-    `export/options.py` and `shard/config/options.py` do.
+    `export/options.py` and `shard/config.py` do.
     """
 
     ConnectionManager = Mzs3ConnectionManager

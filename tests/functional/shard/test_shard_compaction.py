@@ -12,7 +12,7 @@ from support.real_stores import STORE
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.shard.compact import job as compact_job
+from dbt.adapters.mzs3.shard import compact as compact_job
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 

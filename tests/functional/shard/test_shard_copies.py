@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.shard.rows.changes import STEP, repeated
+from dbt.adapters.mzs3.shard.rows import STEP, repeated
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 
 pytestmark = pytest.mark.spark

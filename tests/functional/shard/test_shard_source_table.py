@@ -13,7 +13,7 @@ from support.spark_values import EVERY_TYPE, texts
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.project import shard_sources
-from dbt.adapters.mzs3.shard.config.source import ShardSource
+from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import table as read_table
 from dbt.adapters.mzs3.shard.read.table import (
     TIMES,

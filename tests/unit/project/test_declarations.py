@@ -18,8 +18,7 @@ from dbt.adapters.mzs3.export.options import KNOWN, parse_options
 from dbt.adapters.mzs3.project import declarations
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
-from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
-from dbt.adapters.mzs3.shard.config.source import parse_shard_source
+from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
 
 CONNECTIONS = ["default", "lake"]
 

@@ -10,8 +10,7 @@ import pytest
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.export.options import KNOWN
-from dbt.adapters.mzs3.shard.config.options import ShardOptions
-from dbt.adapters.mzs3.shard.config.source import External
+from dbt.adapters.mzs3.shard.config import External, ShardOptions
 
 PAGES = sorted(option_tables.DOCS.rglob("*.md"))
 NAMED = re.compile(r"<!-- options of ([^:\n]+?)(?:: ([\w ]+))? -->")

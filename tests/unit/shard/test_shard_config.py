@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options
-from dbt.adapters.mzs3.shard.config.source import ShardSource, moment, parse_shard_source
+from dbt.adapters.mzs3.shard.config import (
+    ShardOptions,
+    ShardSource,
+    moment,
+    parse_shard_options,
+    parse_shard_source,
+)
 
 NODE = "model.acme.orders"
 

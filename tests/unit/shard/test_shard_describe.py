@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.compact.job import Aborted, Compacted, Swept
+from dbt.adapters.mzs3.shard.compact import Aborted, Compacted, Swept
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
+from dbt.adapters.mzs3.shard.types import Column, Type
 
 A = Column(0, "a", Type("integer"), "int")
 B = Column(1, "b", Type("text"), "string", b"x")

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.shard.state.spark_types import fits
-from dbt.adapters.mzs3.shard.types.parse import parse_type
+from dbt.adapters.mzs3.shard.types import parse_type
 
 
 @pytest.mark.parametrize("name", ["uint4", "uint8", "mz_timestamp"])

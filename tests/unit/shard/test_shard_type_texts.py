@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     ACL_ITEM,
     INT2VECTOR,
     MZ_ACL_ITEM,
@@ -12,10 +12,10 @@ from dbt.adapters.mzs3.shard.types.kind import (
     array_of,
     list_of,
     map_of,
+    parse_type,
     range_of,
     record_of,
 )
-from dbt.adapters.mzs3.shard.types.parse import parse_type
 
 NUMERIC = Type("numeric", precision=10, scale=2)
 

@@ -9,19 +9,21 @@ import pytest
 from hypothesis import given
 from support.shard_values import every_scalar, types
 
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     ACL_ITEM,
+    EXTENSION_KEY,
     INT2VECTOR,
     MZ_ACL_ITEM,
     Type,
     array_of,
+    extension_name,
     list_of,
     map_of,
     range_of,
     record_of,
+    storage_field,
     type_from_json,
 )
-from dbt.adapters.mzs3.shard.types.storage import EXTENSION_KEY, extension_name, storage_field
 
 INTEGER, TEXT = Type("integer"), Type("text")
 

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.project.shard_sources import is_shard, shard_source
 from dbt.adapters.mzs3.project.sources import is_csv_source, source_definition
-from dbt.adapters.mzs3.shard.config.options import parse_shard_options
+from dbt.adapters.mzs3.shard.config import parse_shard_options
 
 logger = AdapterLogger("mzs3")
 

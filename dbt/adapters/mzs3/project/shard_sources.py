@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.project.sources import (
     source_name,
     source_of,
 )
-from dbt.adapters.mzs3.shard.config.source import TYPE, ShardSource, parse_shard_source
+from dbt.adapters.mzs3.shard.config import TYPE, ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 

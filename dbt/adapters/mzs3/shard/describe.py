@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbt.adapters.mzs3.config.values import format_size
-from dbt.adapters.mzs3.shard.compact.job import Compacted
+from dbt.adapters.mzs3.shard.compact import Compacted
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.text import counted, shown_at
 

@@ -9,7 +9,7 @@ import pytest
 from support.shard_states import batch, column
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.shard.compact.plan import (
+from dbt.adapters.mzs3.shard.compact import (
     CompactionRequest,
     compaction_plan,
     parse_compaction,

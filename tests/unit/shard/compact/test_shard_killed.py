@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.compact import job as compact_job
-from dbt.adapters.mzs3.shard.compact.job import Aborted, abort_killed
+from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard.compact import Aborted, abort_killed
 
 HOUR_MS = 3_600_000
 KEYS = ("orders/batches/5-a/part-0000-0001.parquet", "orders/x", "others/batches/5-a/part")

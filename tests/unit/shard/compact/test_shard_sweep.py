@@ -12,8 +12,8 @@ from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.compact import job as compact_job
-from dbt.adapters.mzs3.shard.compact.job import sweep
+from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard.compact import sweep
 from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
 from dbt.adapters.mzs3.shard.write.batch import committing

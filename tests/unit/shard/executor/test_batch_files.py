@@ -40,7 +40,7 @@ from dbt.adapters.mzs3.shard.executor.batch.write import (
     layout_of,
 )
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.types.kind import ACL_ITEM, Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.types import ACL_ITEM, Type, list_of, map_of, record_of
 
 INTEGER, BIGINT, TEXT, DOUBLE = Type("integer"), Type("bigint"), Type("text"), Type("double")
 NUMERIC = Type("numeric", precision=10, scale=2)

@@ -13,7 +13,7 @@ import pytest
 from support.shard_files import rows_of, tagged, written
 
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     ACL_ITEM,
     INT2VECTOR,
     MZ_ACL_ITEM,

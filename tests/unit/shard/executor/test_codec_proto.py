@@ -14,7 +14,7 @@ from support.proto_messages import message_class
 from support.shard_values import columns, wire_array
 
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     INT2VECTOR,
     Type,
     array_of,

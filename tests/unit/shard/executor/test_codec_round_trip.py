@@ -17,8 +17,7 @@ from dbt.adapters.mzs3.shard.executor.codec.decode import (
     values_of_datums,
 )
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums, encoded_rows
-from dbt.adapters.mzs3.shard.types.kind import Type, list_of, record_of
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types import Type, list_of, record_of, wire_type
 
 
 @examples(150)

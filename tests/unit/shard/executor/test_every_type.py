@@ -16,8 +16,7 @@ from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout,
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored, unstored
-from dbt.adapters.mzs3.shard.types.kind import CONTAINERS, SCALARS, Type
-from dbt.adapters.mzs3.shard.types.storage import EXTENSION_KEY
+from dbt.adapters.mzs3.shard.types import CONTAINERS, EXTENSION_KEY, SCALARS, Type
 
 TYPES = list(every_type())
 

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.shard.executor.batch.read import (
     read_batch,
 )
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types import Type
 
 
 def stored(client: Any, data: bytes) -> ListedObject:

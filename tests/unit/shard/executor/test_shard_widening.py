@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.shard_values import numerics, same, values_of, wire_array
 
-from dbt.adapters.mzs3.shard.types.kind import Type, is_wider, list_of, map_of, record_of
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types import Type, is_wider, list_of, map_of, record_of, wire_type
 
 NAMES = ("tinyint", "smallint", "integer", "bigint", "uint4", "uint8", "real", "double")
 plain = st.sampled_from([Type(name) for name in NAMES]) | numerics

@@ -26,8 +26,7 @@ from support.shard_values import (
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, stored, unstored
-from dbt.adapters.mzs3.shard.types.kind import SCALARS, Type
-from dbt.adapters.mzs3.shard.types.storage import storage_type
+from dbt.adapters.mzs3.shard.types import SCALARS, Type, storage_type
 
 
 @examples(150)

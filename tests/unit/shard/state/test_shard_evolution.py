@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.shard.state.evolve import (
     evolved,
 )
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     UINT8,
     Column,
     Type,

@@ -12,9 +12,14 @@ from support.shard_states import batch, column
 from support.shard_values import types
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.state.document import from_document, to_document
-from dbt.adapters.mzs3.shard.state.state import Retired, ShardState, new_shard
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.state.state import (
+    Retired,
+    ShardState,
+    from_document,
+    new_shard,
+    to_document,
+)
+from dbt.adapters.mzs3.shard.types import Column
 
 A, B = column(0, "a"), column(1, "b", default=b"\xff\x00")
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.shard.config.options import sort_problems
+from dbt.adapters.mzs3.shard.config import sort_problems
 from dbt.adapters.mzs3.shard.write.model_rows import checked_frame, type_problems
 
 NODE = "model.acme.orders"

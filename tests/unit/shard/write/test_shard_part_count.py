@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.shard.rows.parts import part_count
+from dbt.adapters.mzs3.shard.rows import part_count
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 
 MB = 1 << 20

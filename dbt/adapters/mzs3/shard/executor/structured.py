@@ -27,8 +27,16 @@ from dbt.adapters.mzs3.arrow.arrays import (
 )
 from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.types.kind import DIGITS, INTERVAL_PARTS, LISTS, RECORDS, Type
-from dbt.adapters.mzs3.shard.types.storage import NUMERIC_STORAGE, storage_type, wire_type
+from dbt.adapters.mzs3.shard.types import (
+    DIGITS,
+    INTERVAL_PARTS,
+    LISTS,
+    NUMERIC_STORAGE,
+    RECORDS,
+    Type,
+    storage_type,
+    wire_type,
+)
 
 _SECOND = 1_000_000_000  # nanoseconds
 _SIGN = 1 << 63
@@ -50,10 +58,7 @@ _EXPONENTS = pa.array(
 
 
 def stored(values: pa.Array, kind: Type) -> pa.Array:
-    """Values in wire form as they are stored in files.
-
-    Raises ValueError, or ArrowInvalid, for a value that the type does not have.
-    """
+    """Values in wire form as files have them; ValueError for one that the type does not have."""
     if kind.name in LISTS:
         elements = stored(values.flatten(), kind.children[0])
         return pa.ListArray.from_arrays(list_offsets(values), elements, type=storage_type(kind))
@@ -68,40 +73,6 @@ def stored(values: pa.Array, kind: Type) -> pa.Array:
             fields=list(storage_type(kind)),
             mask=values.is_null(),
         )
-    return _stored_scalar(values, kind)
-
-
-def unstored(values: pa.Array, kind: Type) -> pa.Array:
-    """Stored values in wire form: the inverse of `stored`.
-
-    Raises ValueError, or ArrowInvalid, for bytes that it can't have made.
-    """
-    data_type = wire_type(kind)
-    if kind.name in LISTS:
-        elements = unstored(values.flatten(), kind.children[0])
-        return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
-    if kind.name == "map":
-        lists = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
-        entries = pa.StructArray.from_arrays(
-            _each(unstored, lists.flatten().flatten(), kind), fields=list(data_type.value_type)
-        )
-        return pa.ListArray.from_arrays(list_offsets(lists), entries, type=data_type)
-    if kind.name in RECORDS:
-        if not kind.children:
-            return empty_records(values.is_null())
-        return pa.StructArray.from_arrays(
-            _each(unstored, values.flatten(), kind), fields=list(data_type), mask=values.is_null()
-        )
-    return _wire_scalar(values, kind)
-
-
-def _each(
-    convert: Callable[[pa.Array, Type], pa.Array], children: Sequence[pa.Array], kind: Type
-) -> list[pa.Array]:
-    return [convert(child, inner) for child, inner in zip(children, kind.children, strict=True)]
-
-
-def _stored_scalar(values: pa.Array, kind: Type) -> pa.Array:
     match kind.name:
         case "numeric":
             return stored_numeric(values)
@@ -118,17 +89,40 @@ def _stored_scalar(values: pa.Array, kind: Type) -> pa.Array:
     return values.cast(storage_type(kind))
 
 
-def _wire_scalar(values: pa.Array, kind: Type) -> pa.Array:
+def unstored(values: pa.Array, kind: Type) -> pa.Array:
+    """The inverse of `stored`; raises ValueError for bytes that it can't have made."""
+    data_type = wire_type(kind)
+    if kind.name in LISTS:
+        elements = unstored(values.flatten(), kind.children[0])
+        return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
+    if kind.name == "map":
+        lists = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+        entries = pa.StructArray.from_arrays(
+            _each(unstored, lists.flatten().flatten(), kind), fields=list(data_type.value_type)
+        )
+        return pa.ListArray.from_arrays(list_offsets(lists), entries, type=data_type)
+    if kind.name in RECORDS:
+        if not kind.children:
+            return empty_records(values.is_null())
+        return pa.StructArray.from_arrays(
+            _each(unstored, values.flatten(), kind), fields=list(data_type), mask=values.is_null()
+        )
     match kind.name:
         case "numeric":
-            return numeric_of(values, wire_type(kind))
+            return numeric_of(values, data_type)
         case "interval":
             return interval_of(values)
         case "time":
             return time_of(values)
         case "jsonb":
             return values_of_datums(values, kind)
-    return values.cast(wire_type(kind))
+    return values.cast(data_type)
+
+
+def _each(
+    convert: Callable[[pa.Array, Type], pa.Array], children: Sequence[pa.Array], kind: Type
+) -> list[pa.Array]:
+    return [convert(child, inner) for child, inner in zip(children, kind.children, strict=True)]
 
 
 def stored_time(times: pa.Array) -> pa.Array:
@@ -159,7 +153,7 @@ def interval_of(stored: pa.Array) -> pa.Array:
     """The inverse of `stored_interval`."""
     high = from_big_endian(pc.binary_slice(stored, 0, 8))
     low = from_big_endian(pc.binary_slice(stored, 8, 16))
-    months, days = map(_unflipped_32, _halves(high))
+    months, days = (pc.subtract(half, _SIGN_OF_32).cast(pa.int32()) for half in _halves(high))
     micros = reinterpreted(_flipped_64(low), pa.int64())
     return pa.StructArray.from_arrays(
         [months, days, micros], fields=list(INTERVAL_PARTS), mask=stored.is_null()
@@ -180,10 +174,6 @@ def _halves(words: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _flipped_32(values: pa.Array) -> pa.Array:
     return pc.add(values.cast(pa.int64()), _SIGN_OF_32)
-
-
-def _unflipped_32(words: pa.Array) -> pa.Array:
-    return pc.subtract(words, _SIGN_OF_32).cast(pa.int32())
 
 
 def _flipped_64(words: pa.Array) -> pa.Array:
@@ -209,11 +199,7 @@ def stored_numeric(numbers: pa.Array) -> pa.Array:
 
 
 def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The inverse of `stored_numeric`, as a decimal type.
-
-    Raises ValueError for bytes that it can't have made, or ArrowInvalid for a number that does not
-    fit in the type.
-    """
+    """The inverse of `stored_numeric`, as a decimal type; ValueError if a number is too large."""
     _, actual = stored.flatten()
     opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
     if opposites.true_count:
@@ -225,7 +211,12 @@ def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
     heads = reinterpreted(fixed_width(pc.binary_slice(actual, 0, 1), 1), pa.uint8())
     # Without an end, `binary_slice` of pyarrow 26 fails.
     digits = pc.binary_slice(actual, 1, 2 + DIGITS)
-    _require_digits(heads, digits)
+    whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
+    count = pc.binary_length(digits)
+    _require(pc.less_equal(whole, count))
+    _require(pc.less_equal(count, DIGITS))
+    _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
+    _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
     signs = pc.if_else(opposites, b"-0.", b"0.")
     texts = joined(signs, digits, _EXPONENTS.take(heads))
     return texts.cast(pa.string()).cast(data_type)
@@ -254,17 +245,8 @@ def _digits(numbers: pa.Array) -> pa.Array:
     return joined(heads, whole.cast(pa.binary()), after.cast(pa.binary()))
 
 
-def _require_digits(heads: pa.Array, digits: pa.Array) -> None:
-    """Raise ValueError for bytes that are not the canonical ones of their number."""
-    whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
-    count = pc.binary_length(digits)
-    _require(pc.less_equal(whole, count))
-    _require(pc.less_equal(count, DIGITS))
-    _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
-    _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
-
-
 def _require(holds: pa.Array) -> None:
+    """Raise ValueError for bytes that are not the canonical ones of their number."""
     if not pc.all(holds, min_count=0).as_py():
         raise ValueError("a value has not the bytes of a numeric")
 

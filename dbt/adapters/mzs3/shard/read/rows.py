@@ -14,17 +14,11 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import (
-    COMPARED,
-    FILES_DDL,
-    ReadSpec,
-    read_files,
-)
-from dbt.adapters.mzs3.shard.rows.changes import consolidated, repeated
-from dbt.adapters.mzs3.shard.rows.wire import from_wire, wire_spark_type
-from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, ReadSpec, read_files
+from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
+from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.status import observed
 
@@ -68,32 +62,26 @@ def read_shard(
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are columns that the shard had at that time, None for all. With a `comparison`, both
-    encodings are decoded and compared. Raises ShardError, also for a time that can't be read.
+    `names` are columns, None for all. With a `comparison`, both encodings are compared. Raises
+    ShardError, also for a time or a column that can't be read.
     """
     state = StateStore(s3_client(connection), location).existing().state
     moment = state.upper - 1 if as_of is None else as_of
     batches = state.batches_until(moment)
-    columns = _columns(state.schema_at(moment), names)
-    shard = ShardLocation(connection, location)
-    rows = changes_in(spark, shard, batches, columns, comparison=comparison)
-    places = [f"c{place}" for place in range(len(columns))]
-    if any(batch.retractions for batch in batches):
-        rows = consolidated(rows, places)  # one change may take away what another added
-    return from_wire(repeated(rows.select(*places, "d")), columns, places)
-
-
-def _columns(schema: Schema, names: Sequence[str] | None) -> tuple[Column, ...]:
-    if names is None:
-        return schema.columns
-    found, missing = schema.named(names)
+    schema = state.schema_at(moment)
+    columns, missing = (schema.columns, []) if names is None else schema.named(names)
     if missing:
         raise ShardError(
             f"the shard had no column {', '.join(missing)} at that time; it had "
             f"{', '.join(column.name for column in schema.columns)}. List those under the "
             "source's columns, or give another as_of"
         )
-    return found
+    shard = ShardLocation(connection, location)
+    rows = changes_in(spark, shard, batches, columns, comparison=comparison)
+    places = [f"c{place}" for place in range(len(columns))]
+    if any(batch.retractions for batch in batches):
+        rows = consolidated(rows, places)  # one change may take away what another added
+    return from_wire(repeated(rows.select(*places, "d")), columns, places)
 
 
 def changes_in(

@@ -12,14 +12,13 @@ import re
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.config.source import ShardSource
+from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
@@ -47,15 +46,14 @@ def write_source_table(
     empty: bool = False,
     if_missing: bool = False,
 ) -> int | None:
-    """Give `schema.identifier` the shard's rows, or no rows if `empty`.
+    """Give `schema.identifier` the shard's rows, or none; returns the number of compared values.
 
-    With `if_missing` only if it does not exist yet. Returns the number of compared values, if the
-    source asks for that and rows were read. Raises ShardError or S3Error; then, and after a run
-    that was killed, it has the rows that it had before.
+    With `if_missing` only if it does not exist yet. Raises ShardError or S3Error; then, and after
+    a run that was killed, it has the rows that it had before.
     """
     comparison = Comparison() if source.validate and not empty else None
     try:
-        run = _Run.begun(spark, schema, identifier)
+        run = _Run(spark, schema, identifier)
         rows = read_shard(
             spark,
             connection,
@@ -85,10 +83,8 @@ def write_empty_table(
 ) -> None:
     """Give `schema.identifier` no rows, and the columns of the shard.
 
-    With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
-    new project, it gets the declared `columns`, names and types in SQL. Raises S3Error, or
-    ShardError: if no columns are declared or one has no type, or where the name is another
-    relation's.
+    Where there is no shard yet, as in a new project, it gets the declared `columns`, names and
+    types in SQL. Raises S3Error, or ShardError, also if one of these has no type.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(
@@ -105,7 +101,7 @@ def write_empty_table(
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
     try:
-        run = _Run.begun(spark, schema, identifier)
+        run = _Run(spark, schema, identifier)
         run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
     except SPARK_FAILURES as exc:
         raise explain(exc) from exc
@@ -116,33 +112,26 @@ def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
     return read_properties(spark, _quoted(schema, identifier), PROPERTY) is not None
 
 
-@dataclass(frozen=True)
 class _Run:
     """A run that replaces a source's rows, begun before it reads the shard.
 
-    `table` is the one that it writes, `before` the one that the view has read until then.
+    `table` is the one that it writes, `before` the one that the view has read until then. Raises
+    ShardError where the name is another relation's.
     """
 
-    spark: SparkSession
-    schema: str
-    identifier: str
-    table: str
-    before: str | None = None
-
-    @classmethod
-    def begun(cls, spark: SparkSession, schema: str, identifier: str) -> _Run:
-        """Raises ShardError where the name is another relation's."""
+    def __init__(self, spark: SparkSession, schema: str, identifier: str) -> None:
+        self.spark = spark
+        self.schema = schema
+        self.identifier = identifier
         # Metastores know no capital letters.
-        table = f"{identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
-        run = cls(spark, schema, identifier, table)
-        return replace(run, before=run._table_of_view())
+        self.table = f"{identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
+        self.before = self._table_of_view()
 
     def replace_rows(self, rows: DataFrame, keep_ms: int, *, if_missing: bool) -> None:
         """Give the source these rows, and make its schema; after a failure the old rows stay.
 
         Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
-        begun can go on with the rows that it began with for `keep_ms`. Raises ShardError where the
-        name is another relation's, and else what Spark raises.
+        begun can go on with the rows that it began with for `keep_ms`.
         """
         self.spark.sql(f"create schema if not exists {quote_identifier(self.schema)}")
         self._drop_unused(keep_ms)

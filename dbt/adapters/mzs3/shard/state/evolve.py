@@ -20,11 +20,13 @@ from dbt.adapters.mzs3.shard.state.spark_types import (
     holding_both,
     kind_of,
 )
-from dbt.adapters.mzs3.shard.types.kind import Column, Type, is_wider
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types import Column, Type, is_wider, wire_type
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 POLICIES: tuple[OnSchemaChange, ...] = get_args(OnSchemaChange)
+_DROP = (
+    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,9 @@ def evolved(
 ) -> tuple[Column, ...]:
     """The columns of the shard from now on; the same ones if nothing has changed.
 
-    A column keeps its tag under another name or a wider type. A new one has a tag of its own, from
-    `next_tag` on, also where a dropped one had its name. `renames` has new names by old ones, and
-    may have those of earlier runs. `defaults` has messages `Datum` by names. Raises ConfigError
-    with everything that the policy or the types do not allow.
+    A column keeps its tag under another name or a wider type. A new one never has the tag of a
+    dropped one of its name. `renames`, new names by old ones, may be those of earlier runs.
+    Raises ConfigError with everything that the policy or the types do not allow.
     """
     problems: list[str] = []
     found = {folded(column.name): column for column in given}
@@ -114,11 +115,6 @@ def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-_DROP = (
-    "drop the column in one run with on_schema_change: sync_all_columns and add it in the next one"
-)
-
-
 def _widened(
     column: Column, given: ModelColumn | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
@@ -154,14 +150,11 @@ def _widened(
             "on_schema_change to append_new_columns, which takes the wider type over"
         )
         return column
-    default = column.default and _widened_datum(column.default, column.kind, kind)
+    default = column.default
+    if default:
+        value = values_of_datums(pa.array([default]), column.kind).cast(wire_type(kind))
+        default = bytes(datums(value, kind)[0].as_py())
     return replace(column, kind=kind, spark=spark, default=default)
-
-
-def _widened_datum(message: bytes, kind: Type, target: Type) -> bytes:
-    """The message `Datum` of the same value of a wider type."""
-    value = values_of_datums(pa.array([message]), kind).cast(wire_type(target))
-    return bytes(datums(value, target)[0].as_py())
 
 
 def _without_dropped(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.rows.columns import INTERVALS
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     CONTAINERS,
     LARGEST,
     LISTS,
@@ -67,10 +67,7 @@ def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:
 
 
 def ddl_of(data_type: T.DataType) -> str:
-    """The type in DDL, as `DataType.fromDDL` reads it back; texts are plain strings.
-
-    `simpleString` is no such DDL: it does not quote the names of fields.
-    """
+    """The type in DDL, texts as strings; `simpleString` does not quote the names of fields."""
     if isinstance(data_type, T.StructType):
         fields = (f"{quote_identifier(f.name)}:{ddl_of(f.dataType)}" for f in data_type.fields)
         return f"struct<{','.join(fields)}>"
@@ -83,8 +80,7 @@ def ddl_of(data_type: T.DataType) -> str:
 def fits(data_type: T.DataType, kind: Type) -> bool:
     """Whether values of a Spark type can be taken for those of the type.
 
-    A UUID is a text or bytes, an unsigned number a whole number. Ranges, PostgreSQL's arrays and
-    the like are structs of their parts, in order, a vector is an array.
+    Ranges, PostgreSQL's arrays and the like are structs of their parts, in order.
     """
     if kind.name == "uuid":
         return isinstance(data_type, (T.StringType, T.BinaryType))
@@ -104,10 +100,7 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
 
 
 def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """The Spark type that has every value of both, with the first one's names of fields, or None.
-
-    Fields are matched by place; `differing_fields` compares their names.
-    """
+    """The Spark type that has every value of both, or None; fields are matched by place."""
     if one == other:
         return one
     if isinstance(one, T.NumericType) and isinstance(other, T.NumericType):
@@ -136,7 +129,7 @@ def differing_fields(
 ) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
     """The path, and both lists of names, of each struct whose fields are named differently.
 
-    Case does not matter. Only records have names: parts of a range, for example, go by place.
+    Case does not matter, and parts of a range, for example, have no names.
     """
     names, others = ([step[1:] for step, _ in parts_of(found)] for found in (one, other))
     if kind.name == "record" and list(map(str.lower, names)) != list(map(str.lower, others)):

@@ -1,14 +1,17 @@
-"""The state of a shard at one moment, and the changes that keep it valid."""
+"""The state of a shard at one moment, the changes that keep it valid, and its JSON document."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import base64
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column, Type, type_from_json
 from dbt.adapters.mzs3.text import shown_at
 
 RECENT = 100
@@ -16,10 +19,7 @@ RECENT = 100
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in the order of users' tables, in force from the time `since` on.
-
-    Raises ValueError if two have one name, whatever its case, or one tag.
-    """
+    """Columns in force from a time on; ValueError if two have one tag or, but for case, name."""
 
     id: int
     since: int
@@ -101,10 +101,7 @@ class ShardState:
         return max(self.since, first)
 
     def batches_until(self, moment: int) -> tuple[ShardBatch, ...]:
-        """The batches with the changes up to a time, that time included.
-
-        Raises ShardError for a time before `first_moment`, or one that is not reached.
-        """
+        """The batches with the changes up to and at a time; ShardError if it can't be read."""
         if moment < self.since and self.since > 0:
             raise ShardError(
                 f"the shard can be read as of {shown_at(self.since)} and later, as what was "
@@ -134,9 +131,9 @@ class ShardState:
         return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag)
 
     def appended(self, batch: ShardBatch) -> ShardState:
-        """The shard with one batch more; one without files only moves the last one's end.
+        """The shard with one batch more; ShardError if that does not begin where the shard ends.
 
-        Raises ShardError if the batch does not begin where the shard ends.
+        A batch without files only moves the end of one before it that has none either.
         """
         if batch.lower != self.upper:
             raise ShardError(
@@ -182,10 +179,7 @@ class ShardState:
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
     def was_written(self, writer: str, number: int) -> bool | None:
-        """Whether the write of this id and number is part of the state's history.
-
-        None if too many others have been since to know.
-        """
+        """Whether the write is part of the state's history; None if that is too long ago."""
         if writer in self.recent:
             return True
         return False if number <= self.writes < number + RECENT else None
@@ -193,8 +187,7 @@ class ShardState:
     def swept(self, names: Collection[str]) -> ShardState:
         """The shard before files of these names are removed.
 
-        It always differs from the state before, so that a run that has read that one can't commit
-        a file of these names.
+        It always differs, so that a run that has read the state before can't commit one of them.
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
@@ -240,9 +233,8 @@ class ShardBatch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
     Each of them is of the last of these times: readers as of an earlier one don't need the batch.
-    Without files, nothing changed. `schema` is the id of the schema in which it is written.
-    `additions` and `retractions` are rows with d > 0 and d < 0. `sort_by` has the tags of the
-    columns by which rows are sorted across its files.
+    `schema` is the id of the schema in which it is written, `additions` and `retractions` count
+    rows with d > 0 and d < 0. `sort_by` has the tags by which rows are sorted across its files.
     """
 
     lower: int
@@ -272,3 +264,73 @@ class ShardBatch:
     def bytes(self) -> int:
         """The size of its files together."""
         return sum(file.size for file in self.files)
+
+
+FORMAT = 1
+
+
+def to_document(state: ShardState, writer: str) -> bytes:
+    """The state as JSON, the same bytes for the same state; `writer` is an id of the write."""
+    document = {**vars(state), "format": FORMAT, "writer": writer, "upper": state.upper}
+    text = json.dumps(document, default=_plain, indent=1, sort_keys=True, ensure_ascii=False)
+    return text.encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """A dataclass as a mapping of its fields; the `kind` of a column is its `type`."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Type):
+        return value.as_json()
+    if isinstance(value, Column):
+        return {"type" if name == "kind" else name: part for name, part in vars(value).items()}
+    return vars(value)
+
+
+def from_document(data: bytes) -> ShardState:
+    """The state that `to_document` wrote; raises ValueError, which says what is wrong."""
+    try:
+        found: Any = json.loads(data)
+        if found["format"] != FORMAT:
+            raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
+        return ShardState(
+            tuple(
+                Schema(int(one["id"]), int(one["since"]), tuple(map(_column, one["columns"])))
+                for one in found["schemas"]
+            ),
+            int(found["next_tag"]),
+            tuple(map(_batch, found["batches"])),
+            int(found["since"]),
+            tuple(Retired(str(file["name"]), int(file["at"])) for file in found["retired"]),
+            int(found["sweeps"]),
+            int(found.get("writes", 0)),  # which earlier versions lack
+            tuple(map(str, found.get("recent", ()))),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it lacks {error}") from error
+
+
+def _column(found: Mapping[str, Any]) -> Column:
+    return Column(
+        int(found["tag"]),
+        str(found["name"]),
+        type_from_json(found["type"]),
+        str(found["spark"]),
+        base64.b64decode(found["default"], validate=True),
+    )
+
+
+def _batch(found: Mapping[str, Any]) -> ShardBatch:
+    return ShardBatch(
+        int(found["lower"]),
+        int(found["upper"]),
+        int(found["schema"]),
+        found["encoding"],
+        tuple(
+            BatchFile(str(file["name"]), int(file["size"]), str(file["etag"]), int(file["rows"]))
+            for file in found["files"]
+        ),
+        int(found["additions"]),
+        int(found["retractions"]),
+        tuple(map(int, found["sort_by"])),
+    )

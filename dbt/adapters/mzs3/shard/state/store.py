@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
@@ -26,8 +26,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.objects.conditions import store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.state.document import from_document, to_document
-from dbt.adapters.mzs3.shard.state.state import ShardState
+from dbt.adapters.mzs3.shard.state.state import ShardState, from_document, to_document
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -57,19 +56,15 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write had no answer, or none that tells whether it took effect; it still may.
-
-    The text does not say what to do, which depends on what was written.
-    """
+    """A write that may have taken effect, or may yet: its answer does not tell."""
 
 
 class StateStore:
     """Reads the state of the shard at a location, and changes it by compare-and-set.
 
     Of writers that have read the same state, one succeeds; the others get LostRaceError. Every
-    method raises S3Error where S3 refuses; those that write raise UnknownWriteError, which is one,
-    where the outcome is unknown. `clock` is S3's time at its last answer, in ms since the epoch,
-    or None.
+    method raises S3Error where S3 refuses; those that write raise UnknownWriteError where the
+    outcome is unknown. `clock` is S3's time at its last answer, in ms since the epoch, or None.
     """
 
     def __init__(self, client: S3Client, location: S3Location) -> None:
@@ -132,10 +127,7 @@ class StateStore:
         return self._write(before.state, state, {"IfMatch": before.etag})
 
     def change(self, change: Callable[[ShardState], ShardState]) -> Read:
-        """Write what `change` makes of the state, unless it is the same; again after a lost race.
-
-        What `change` raises is passed on.
-        """
+        """Write what `change` makes of the state, if it differs; again after a lost race."""
         for attempt in range(ATTEMPTS):
             before = self.existing()
             state = change(before.state)
@@ -178,7 +170,7 @@ class StateStore:
             return found
         if (None if found is None else found.etag) == condition.get("IfMatch"):
             # What conflicts with our write may be our own first request.
-            is_lost = lost and not _is_conflict_after_retry(exc)
+            is_lost = lost and not (error_code(exc) in _CONFLICT_CODES and _was_retried(exc))
         else:
             is_lost = was_written is False  # and with another state there it can't come any more
         if is_lost:
@@ -192,19 +184,18 @@ def _is_no_object(exc: Exception) -> bool:
     return is_missing(exc) and error_code(exc) != "NoSuchBucket"
 
 
-def _is_conflict_after_retry(exc: Exception) -> bool:
+def _was_retried(exc: Exception) -> bool:
     answer = getattr(exc, "response", {}).get("ResponseMetadata", {})
-    return error_code(exc) in _CONFLICT_CODES and bool(int(answer.get("RetryAttempts", 0)))
+    return bool(int(answer.get("RetryAttempts", 0)))
 
 
 def _is_refusal(exc: Exception) -> bool:
     """Whether S3 refused the first request: of retries, an earlier one may have succeeded."""
     if not isinstance(exc, ClientError):
         return isinstance(exc, RoleError) or error_code(exc) in REFUSED_CODES  # not sent at all
-    answer: Mapping[str, Any] = exc.response.get("ResponseMetadata", {})
-    status = int(answer.get("HTTPStatusCode", 0))
+    status = int(exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     refused = 400 <= status < 500 or error_code(exc) in DENIED_CODES | REFUSED_CODES
-    return refused and status != 408 and not int(answer.get("RetryAttempts", 0))
+    return refused and status != 408 and not _was_retried(exc)
 
 
 def pause(attempt: int) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Observation
@@ -18,17 +17,13 @@ from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.format import ExportedColumn
 from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.config.options import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
-from dbt.adapters.mzs3.shard.executor.batch.write import (
-    BatchLayout,
-    BatchSpec,
-    TaggedColumn,
-)
+from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec, TaggedColumn
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
-from dbt.adapters.mzs3.shard.rows.changes import DIFF
+from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.types.kind import Column
+from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.status import observed
@@ -57,8 +52,8 @@ def write_batch(
 ) -> ShardBatch:
     """The batch with the files of its changes, which are objects that no state names yet.
 
-    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, which
-    begins with `doing`; then nothing is left in the batch's folder, or the error says what is.
+    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError; then
+    nothing is left in the batch's folder, or the error says what is.
     """
     tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
     names = tuple(column.name for column in columns)
@@ -107,10 +102,9 @@ class Uploaded:
 
 
 def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
-    """Upload the files of partitioned changes; no file where there is no change.
+    """Upload the files of partitioned changes, once more if rows were recomputed meanwhile.
 
-    All is uploaded once more if rows were recomputed meanwhile. Raises what Spark raises, and
-    ShardError.
+    Raises what Spark raises, and ShardError.
     """
     ship_executor_code()
     for _ in range(2):
@@ -160,7 +154,7 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
 def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -> str | None:
     """Abort a batch's uploads and remove the objects that they became; None, or what may be left.
 
-    `folder` is the prefix of the batch's keys. `files` is None while only tasks know of uploads.
+    `files` is None while only tasks know of uploads.
     """
     if files is None:
         return left_by_tasks(prefix, folder)
@@ -192,8 +186,7 @@ def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) ->
 
     A write whose answer was lost may have succeeded, and others may have changed the state since.
     Errors are passed on if the files are not committed, or that is unknown. Files that are surely
-    not committed are removed, but not after an UnknownWriteError: a write on its way may name
-    them.
+    not committed are removed, but not after an UnknownWriteError: a write to come may name them.
     """
     try:
         yield
@@ -210,7 +203,7 @@ def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
     """Remove objects as far as S3 allows; those that may still be there."""
 
     def one(key: str) -> str | None:
-        with contextlib.suppress(*AwsFailure):
+        with suppress(*AwsFailure):
             prefix.delete(key)
             return None
         return key

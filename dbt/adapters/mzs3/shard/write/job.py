@@ -19,10 +19,9 @@ from dbt.adapters.mzs3.events import CopyWarning, EventSink, ignore_event
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.config.options import ShardOptions, parse_shard_options, sort_problems
+from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
-from dbt.adapters.mzs3.shard.rows.changes import added, changed
-from dbt.adapters.mzs3.shard.rows.parts import parts_of_changes, sorted_inside
+from dbt.adapters.mzs3.shard.rows import added, changed, parts_of_changes, sorted_inside
 from dbt.adapters.mzs3.shard.state.evolve import evolved, given_columns
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
@@ -144,9 +143,17 @@ class _Run:
                 store.create(after)
             else:
                 store.replace(before, after)
-        self._tell_if_cancelled(batch)
+        changes = batch.additions + batch.retractions
+        if self.cancelled is not None and self.cancelled.is_set():
+            # dbt reports the model as cancelled nevertheless.
+            append = self.options.mode == "append"
+            self._warn(
+                "the run was cancelled too late: its batch is part of the shard, and stays: "
+                f"{counted(changes, 'change')}, {counted(len(batch.files), 'file')}"
+                + ("; to run it again adds its rows twice" if append else "")
+            )
         return PersistResult(
-            rows=batch.additions + batch.retractions,
+            rows=changes,
             location=prefix.uri,
             manifest=store.uri,
             files=len(batch.files),
@@ -214,27 +221,13 @@ class _Run:
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
         return sorted_inside(new, keys) if keys else new
 
-    def _tell_if_cancelled(self, batch: ShardBatch) -> None:
-        """Warn of a committed batch, as dbt reports a cancelled model nevertheless."""
-        if self.cancelled is None or not self.cancelled.is_set():
-            return
-        changes = counted(batch.additions + batch.retractions, "change")
-        again = "; to run it again adds its rows twice" if self.options.mode == "append" else ""
-        self._warn(
-            "the run was cancelled too late: its batch is part of the shard, and stays: "
-            f"{changes}, {counted(len(batch.files), 'file')}{again}"
-        )
-
     def _warn(self, text: str) -> None:
         uri = self.shard.location.uri
         self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {text}"))
 
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
-    """A warning if this host's clock, or that of the last batch's host, is ahead of S3's; or None.
-
-    All in ms since the epoch; `upper` is the first time that the shard has not reached.
-    """
+    """A warning if this host's clock, or that of the last batch's, is ahead of S3's; all in ms."""
     if s3_time is None:
         return None
     ahead, last_ahead = as_of - s3_time, upper - s3_time

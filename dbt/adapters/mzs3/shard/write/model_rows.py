@@ -14,11 +14,11 @@ from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.rows.wire import in_wire_type, wire_spark_type
+from dbt.adapters.mzs3.shard.rows import in_wire_type, wire_spark_type
 from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
-from dbt.adapters.mzs3.shard.types.kind import Column as ShardColumn
-from dbt.adapters.mzs3.shard.types.kind import Type
+from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.spark.failure import explain
 
 
@@ -68,7 +68,7 @@ def _datum(spark: SparkSession, expression: str, column: ModelColumn) -> bytes:
     value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)
     values = one.select(value).toArrow().column(0).combine_chunks()
     message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
-    return message if message is not None else b""
+    return message or b""
 
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:

@@ -25,15 +25,10 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, layout_of
+from dbt.adapters.mzs3.shard.executor.batch.write import layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
-from dbt.adapters.mzs3.shard.types.kind import Column, Type
-from dbt.adapters.mzs3.shard.types.storage import (
-    EXTENSION_KEY,
-    extension_name,
-    wire_type,
-)
+from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -58,17 +53,13 @@ def read_batch(
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
-    `source` is a seekable file. Structured columns are read if their version is trusted, and only
-    the wanted ones; else rows are decoded from messages. With `validate`, all columns of a file
-    that has both encodings are read from both and compared, and a last column COMPARED has the
-    number of compared values of each row. Memory holds what is wanted of one row group, as it is
-    in the file, and some rows. Raises BatchError.
+    Structured columns are read if their version is trusted, else messages. With `validate`, all
+    columns of a file with both encodings are compared, and a last column COMPARED has the number
+    of compared values of each row. Memory holds what is wanted of one row group. Raises
+    BatchError.
     """
     try:
-        with _opened(source) as file:
-            layout = layout_of(file.schema_arrow.metadata)
-            reader = _Reader(source, file, layout, wanted, validate=validate)
-        yield from reader.batches()
+        yield from _Reader(source, wanted, validate=validate).batches()
     except BatchError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -83,24 +74,17 @@ def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetF
 
 
 class _Reader:
-    def __init__(
-        self,
-        source: Any,
-        file: pq.ParquetFile,
-        layout: BatchLayout,
-        wanted: Sequence[Column],
-        *,
-        validate: bool,
-    ) -> None:
+    def __init__(self, source: Any, wanted: Sequence[Column], *, validate: bool) -> None:
         self._source = source
-        self._metadata = file.metadata
-        self._layout = layout
         self._wanted = wanted
+        with _opened(source) as file:
+            self._metadata, schema = file.metadata, file.schema_arrow
+        self._layout = layout = layout_of(schema.metadata)
         compares = validate and layout.is_trusted and layout.has_codec
         tags = {want.tag for want in wanted}
         self._columns = [c for c in layout.columns if compares or c.tag in tags]
         self._structure = layout.is_trusted and all(
-            _is_known(file.schema_arrow.field("k_s").type.field(str(column.tag)), column.kind)
+            _is_known(schema.field("k_s").type.field(str(column.tag)), column.kind)
             for column in self._columns
         )
         if not self._structure and not layout.has_codec:
@@ -120,14 +104,15 @@ class _Reader:
             names.append("k")
         if self._structure:
             names += [f"k_s.{column.tag}" for column in self._columns]
+        tags = [str(want.tag) for want in self._wanted]
+        if self._count is not None:
+            tags.append(COMPARED)
         for batch in self._read(names):
             found = self._decoded(batch)
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
-            tags = [str(want.tag) for want in self._wanted]
             if self._count is not None:
                 arrays.append(pa.repeat(self._count, batch.num_rows))
-                tags.append(COMPARED)
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
     def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -140,25 +125,21 @@ class _Reader:
 
     def _decoded(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """The columns that are in the file, by tag, in the types that they have there."""
-        structured = self._from_structure(batch) if self._structure else None
-        messages = self._from_codec(batch) if self._codec else None
-        if structured is not None and messages is not None:
+        structured, messages = [], []
+        if self._structure:
+            for column in self._columns:
+                with self._errors_of(column.tag):
+                    values = pc.struct_field(batch.column("k_s"), [str(column.tag)])
+                    structured.append(unstored(values, column.kind))
+        if self._codec:
+            columns = self._layout.columns
+            places = {place for place, column in enumerate(columns) if column in self._columns}
+            kinds = [column.kind for column in columns]
+            messages = decoded_rows(batch.column("k"), kinds, places)
+        if self._structure and self._codec:
             self._compare(structured, messages)
-        found = structured if structured is not None else messages or []
+        found = structured if self._structure else messages
         return dict(zip((column.tag for column in self._columns), found, strict=True))
-
-    def _from_structure(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        arrays = []
-        for column in self._columns:
-            with self._errors_of(column.tag):
-                values = pc.struct_field(batch.column("k_s"), [str(column.tag)])
-                arrays.append(unstored(values, column.kind))
-        return arrays
-
-    def _from_codec(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        columns = self._layout.columns
-        places = {place for place, column in enumerate(columns) if column in self._columns}
-        return decoded_rows(batch.column("k"), [column.kind for column in columns], places)
 
     def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
         for column, one, other in zip(self._columns, structured, messages, strict=True):
@@ -217,10 +198,9 @@ class ReadSpec:
 def read_files(
     spec: ReadSpec,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES_DDL: their `t`, `d` and the wanted columns c0, c1, ….
+    """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
 
-    With `validate`, COMPARED is the last column. Raises ExecutorError, which names the file and,
-    for a wrong value, the column.
+    Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -253,11 +233,7 @@ def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Recor
 
 
 def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccessFile:
-    """The object as a seekable file, read by ranges; its end is fetched once.
-
-    Reading raises ExecutorError, which names the object, if it is gone, was replaced, or can't be
-    fetched.
-    """
+    """The object as a file, read by ranges; ExecutorError if it is gone or can't be fetched."""
     uri = f"s3://{bucket}/{file.key}"
 
     def fetch(start: int, end: int) -> bytes:

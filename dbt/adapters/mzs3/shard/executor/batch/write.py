@@ -16,15 +16,17 @@ from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pie
 from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
-from dbt.adapters.mzs3.shard.types.kind import (
+from dbt.adapters.mzs3.shard.types import (
     LARGEST,
     LISTS,
     SCALARS,
+    TIME,
     Type,
     record_of,
+    storage_field,
     type_from_json,
+    wire_type,
 )
-from dbt.adapters.mzs3.shard.types.storage import TIME, storage_field, wire_type
 
 COMPRESSION = "zstd"
 
@@ -57,9 +59,8 @@ class BatchSpec:
 class BatchFormat:
     """A batch's files: Parquet, with the rows in each encoding of the layout.
 
-    `names` are used in errors only, never in files. Row groups are bounded in bytes of the written
-    columns, and files end as an export's do. Each page has a checksum. The same rows give the same
-    bytes, with the same version of pyarrow.
+    `names` are used in errors only. The same rows give the same bytes, with the same version of
+    pyarrow. Each page has a checksum.
     """
 
     def __init__(self, layout: BatchLayout, names: Sequence[str], max_file_size: int) -> None:
@@ -69,10 +70,7 @@ class BatchFormat:
         self._limits = limits_of(self._schema, max_file_size)
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
-        """Rows `t`, `d` and the columns, in types that Arrow casts to their wire form.
-
-        Raises ExecutorError, which names the column, for a value that its type does not have.
-        """
+        """The rows as files have them; ExecutorError, which names the column of a wrong value."""
         for piece in in_pieces(rows):
             columns = self._file_columns(piece)
             # In both encodings a row may be several times as large as it came.
@@ -84,22 +82,18 @@ class BatchFormat:
         return ParquetFile(sink, self._schema, COMPRESSION, self._limits, checksums=True)
 
     def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        numbers = [values.cast(pa.int64()) for values in rows.columns[:2]]
         values = self._of_each(rows.columns[2:], as_wire)
-        codec = self._codec(values, rows.num_rows) if self._layout.has_codec else []
-        structure = self._structure(values, rows.num_rows) if self._layout.has_structure else []
-        return [*codec, *numbers, *structure]
-
-    def _codec(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:
-        kinds = [column.kind for column in self._layout.columns]
-        with _errors_of(", ".join(self._names)):
-            keys = encoded_rows(values, kinds, rows)
-        return [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows)]
-
-    def _structure(self, values: Sequence[pa.Array], rows: int) -> list[pa.Array]:
-        arrays = self._of_each(values, stored)
-        fields = list(self._schema.field("k_s").type)
-        return [pa.StructArray.from_arrays(arrays, fields=fields), pa.repeat(True, rows)]
+        columns = [numbers.cast(pa.int64()) for numbers in rows.columns[:2]]
+        if self._layout.has_codec:
+            kinds = [column.kind for column in self._layout.columns]
+            with _errors_of(", ".join(self._names)):
+                keys = encoded_rows(values, kinds, rows.num_rows)
+            columns = [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows.num_rows), *columns]
+        if self._layout.has_structure:
+            fields = list(self._schema.field("k_s").type)
+            records = pa.StructArray.from_arrays(self._of_each(values, stored), fields=fields)
+            columns += [records, pa.repeat(True, rows.num_rows)]
+        return columns
 
     def _of_each(
         self, columns: Sequence[pa.Array], convert: Callable[[pa.Array, Type], pa.Array]
@@ -112,10 +106,7 @@ class BatchFormat:
 
 
 def as_wire(values: pa.Array, kind: Type) -> pa.Array:
-    """Values from Spark in wire form: fields are matched by place, whatever their names.
-
-    Raises ArrowInvalid for text that is not UTF-8, or a value that the type does not have.
-    """
+    """Values from Spark in wire form, fields by place; raises ArrowInvalid for wrong values."""
     target = wire_type(kind)
     if values.type != target:
         values = values.view(_by_place(values.type, kind)).cast(target)
@@ -141,7 +132,7 @@ def with_times(
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:
-    """Raise ArrowInvalid for a number that only the wire form of an unsigned type has.
+    """Raise ArrowInvalid for a number that an unsigned type has in its wire form only.
 
     The encodings would refuse different ones, and the shard's encoding could not be changed.
     """

@@ -17,8 +17,7 @@ from dbt.adapters.mzs3.arrow.arrays import (
     running_total,
 )
 from dbt.adapters.mzs3.shard.executor.codec import protobuf
-from dbt.adapters.mzs3.shard.types.kind import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type
-from dbt.adapters.mzs3.shard.types.storage import wire_type
+from dbt.adapters.mzs3.shard.types import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type, wire_type
 
 _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31
@@ -27,10 +26,9 @@ _MOST_BYTES = 5  # of a length below 2 ** 31
 def decoded_rows(
     rows: pa.Array, kinds: Sequence[Type], wanted: Collection[int] | None = None
 ) -> list[pa.Array]:
-    """The columns of messages `Row`, in wire form; `rows` is `binary` without NULLs.
+    """The columns of messages `Row`, in wire form: those at the places `wanted`, None for all.
 
-    `wanted` has the places of the columns to decode, in whose order they come; None is all. Raises
-    DamagedError for bytes that `encoded_rows` can't have made of such types.
+    Raises DamagedError for bytes that `encoded_rows` can't have made of such types.
     """
     cursor = Cursor(rows)
     columns = []
@@ -61,6 +59,7 @@ def _values(messages: pa.Array, kind: Type) -> pa.Array:
 
 
 def _given(messages: pa.Array, kind: Type) -> pa.Array:
+    """As `_values`, without NULLs."""
     field = protobuf.field_of(kind)
     cursor = Cursor(messages)
     cursor.expect(field.key)
@@ -70,32 +69,27 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
     else:
         content = cursor.rest()
     if kind.name in RECORDS:
-        return _record(content, kind)
+        columns = decoded_rows(content, kind.children)
+        if not columns:
+            return empty_records(pa.repeat(False, len(content)))
+        return pa.StructArray.from_arrays(columns, fields=list(wire_type(kind)))
     if kind.name == "map":
         return _map(content, kind)
     if kind.name in LISTS:
         offsets, elements = _list(content, kind.children[0])
         return pa.ListArray.from_arrays(offsets, elements, type=wire_type(kind))
     if kind.name == "numeric":
-        return _numeric(content, kind)
-    return _scalar(content, kind)
-
-
-def _scalar(content: pa.Array, kind: Type) -> pa.Array:
-    codec, data_type = SCALARS[kind.name].codec, wire_type(kind)
-    if codec == "interval":
+        cursor = Cursor(content)
+        cursor.expect(protobuf.numeric_start(kind.scale))
+        return _fixed(cursor.rest(), wire_type(kind))
+    if kind.name == "interval":
         return _interval(content)
+    codec, data_type = SCALARS[kind.name].codec, wire_type(kind)
     if kind.name == "uuid":
         return fixed_width(content, 16).cast(data_type)
     if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
     return _fixed(content, protobuf.NUMBERS.get(codec, data_type)).cast(data_type)
-
-
-def _numeric(content: pa.Array, kind: Type) -> pa.Array:
-    cursor = Cursor(content)
-    cursor.expect(protobuf.numeric_start(kind.scale))
-    return _fixed(cursor.rest(), wire_type(kind))
 
 
 def _interval(content: pa.Array) -> pa.Array:
@@ -107,13 +101,6 @@ def _interval(content: pa.Array) -> pa.Array:
         parts.append(_fixed(cursor.take(width), part.type))
     cursor.finish()
     return pa.StructArray.from_arrays(parts, fields=list(INTERVAL_PARTS))
-
-
-def _record(content: pa.Array, kind: Type) -> pa.Array:
-    columns = decoded_rows(content, kind.children)
-    if not columns:
-        return empty_records(pa.repeat(False, len(content)))
-    return pa.StructArray.from_arrays(columns, fields=list(wire_type(kind)))
 
 
 def _map(content: pa.Array, kind: Type) -> pa.Array:
@@ -171,10 +158,7 @@ class DamagedError(ValueError):
 
 
 class Cursor:
-    """A position in each of many `binary` values without NULLs; all move at once.
-
-    Every method raises DamagedError if a value does not go on as it says.
-    """
+    """A position in each of many `binary` values; DamagedError where one does not go on so."""
 
     def __init__(self, values: pa.Array) -> None:
         self._data = data_of(values)
@@ -196,7 +180,7 @@ class Cursor:
         number = pc.bit_wise_and(byte, 0x7F)
         for place in range(1, _MOST_BYTES):
             if not pc.any(more).as_py():
-                return self._number(number)
+                break
             byte = pc.if_else(more, self._peek(more), 0)
             self._at = pc.add(self._at, more.cast(pa.int32()))
             part = pc.shift_left(pc.bit_wise_and(byte, 0x7F), pa.scalar(7 * place, pa.int64()))
@@ -204,7 +188,9 @@ class Cursor:
             more = pc.greater_equal(byte, _MORE)
         if pc.any(more).as_py():
             raise DamagedError("a length has no end")
-        return self._number(number)
+        if not pc.all(pc.less(number, 1 << 31), min_count=0).as_py():
+            raise DamagedError("a length is larger than any message")
+        return number.cast(pa.int32())
 
     def take(self, sizes: pa.Array) -> pa.Array:
         """Pass so many bytes of each value and return them, `binary`."""
@@ -245,11 +231,6 @@ class Cursor:
             return pa.array([], pa.int64())
         at = self._at if where is None else pc.if_else(where, self._at, 0)
         return self._bytes.take(at).cast(pa.int64())
-
-    def _number(self, number: pa.Array) -> pa.Array:
-        if not pc.all(pc.less(number, 1 << 31), min_count=0).as_py():
-            raise DamagedError("a length is larger than any message")
-        return number.cast(pa.int32())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:
         """The bytes between the two: of slices that touch, every second one."""

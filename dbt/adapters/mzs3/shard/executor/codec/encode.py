@@ -23,14 +23,11 @@ from dbt.adapters.mzs3.arrow.arrays import (
 )
 from dbt.adapters.mzs3.shard.executor.codec import protobuf
 from dbt.adapters.mzs3.shard.executor.codec.protobuf import WireField, field_of, varint
-from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
+from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
 
 
 def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
-    """`length` messages `Row`, `binary`, of columns in wire form.
-
-    Raises ValueError, or ArrowInvalid, for a value that its type does not have.
-    """
+    """Messages `Row` of columns in wire form; ValueError for a value that its type lacks."""
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
     pieces: list[pa.Array | bytes] = []
@@ -78,19 +75,16 @@ def _heads(
 def _content(values: pa.Array, kind: Type) -> pa.Array:
     """The content of the field of `Datum`, without key and length; NULL stays NULL."""
     if kind.name in RECORDS:
-        return _record(values, kind)
+        columns = values.flatten() if kind.children else []
+        return null_where(encoded_rows(columns, kind.children, len(values)), values)
     if kind.name == "map":
         return _map(values, kind)
     if kind.name in LISTS:
         return _list(values, list_ends(values), values.flatten(), kind.children[0])
     if kind.name == "numeric":
-        return _numeric(values)
+        return joined(protobuf.numeric_start(values.type.scale), binary_of(values, 16))
     if kind.name == "interval":
         return _interval(values)
-    return _scalar(values, kind)
-
-
-def _scalar(values: pa.Array, kind: Type) -> pa.Array:
     codec = SCALARS[kind.name].codec
     if kind.name == "uuid":
         return fixed_width(values, 16).cast(pa.binary())
@@ -102,20 +96,11 @@ def _scalar(values: pa.Array, kind: Type) -> pa.Array:
     return binary_of(numbers, numbers.type.bit_width // 8)
 
 
-def _numeric(values: pa.Array) -> pa.Array:
-    return joined(protobuf.numeric_start(values.type.scale), binary_of(values, 16))
-
-
 def _interval(values: pa.Array) -> pa.Array:
     pieces: list[pa.Array | bytes] = []
     for key, part in zip(protobuf.INTERVAL_PARTS, values.flatten(), strict=True):
         pieces += [key, binary_of(part, part.type.bit_width // 8)]
     return joined(*pieces)
-
-
-def _record(values: pa.Array, kind: Type) -> pa.Array:
-    columns = values.flatten() if kind.children else []
-    return null_where(encoded_rows(columns, kind.children, len(values)), values)
 
 
 def _map(values: pa.Array, kind: Type) -> pa.Array:

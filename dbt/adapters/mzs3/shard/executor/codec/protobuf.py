@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.shard.types.kind import LISTS, RECORDS, SCALARS, Type
+from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
 
 _VARINT, _FIXED_64, _DELIMITED, _FIXED_32 = 0, 1, 2, 5
 

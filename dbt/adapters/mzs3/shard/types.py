@@ -1,8 +1,9 @@
-"""Columns of shards and their types."""
+"""Columns of shards, and their types: in texts, in files and on the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,9 @@ LISTS = ("list", "int2vector")
 LARGEST = {"uint4": 2**32 - 1, "uint8": 2**64 - 1, "mz_timestamp": 2**64 - 1}
 """Of the types without a sign, whose wire forms have more numbers than they do."""
 CONTAINERS = (*LISTS, "map", *RECORDS)
+# How many types are inside; a record has any number.
+_CHILDREN = {"map": 2, **dict.fromkeys(LISTS, 1)}
+_CHILDREN |= {name: len(fields) for name, fields in RECORDS.items() if fields is not None}
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,8 @@ class Type:
             raise ValueError(f"{self.name!r} is no type of shards")
         elif self.precision or self.scale:
             raise ValueError(f"{self.name} has no precision and no scale")
-        wanted = _children_of(self.name)
-        if wanted is not None and len(self.children) != wanted:
+        wanted = _CHILDREN.get(self.name, 0)
+        if self.name != "record" and len(self.children) != wanted:
             raise ValueError(f"{self.name} needs {wanted} types inside, not {len(self.children)}")
 
     def __str__(self) -> str:
@@ -131,14 +135,6 @@ def type_from_json(value: Any) -> Type:
         int(value.get("precision", 0)),
         int(value.get("scale", 0)),
     )
-
-
-def _children_of(name: str) -> int | None:
-    """The number of types inside; None for a record, which has any."""
-    if name in RECORDS:
-        fields = RECORDS[name]
-        return None if fields is None else len(fields)
-    return 2 if name == "map" else int(name in LISTS)
 
 
 BOOLEAN, SMALLINT, TEXT = Type("boolean"), Type("smallint"), Type("text")
@@ -188,10 +184,7 @@ _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 19}
 
 
 def is_wider(target: Type, kind: Type) -> bool:
-    """Whether `target` has every value of `kind`, exactly; each type is wider than itself.
-
-    A nested type is wider if the types inside are; keys of maps stay what they are.
-    """
+    """Whether `target` has every value of `kind`, exactly; keys of maps stay what they are."""
     if target == kind:
         return True
     if target.name == "numeric":
@@ -212,8 +205,8 @@ def is_wider(target: Type, kind: Type) -> bool:
 class Column:
     """A column as users see it, and the tag by which files know it.
 
-    `spark` is its type in Spark's DDL, to which values are cast when they are read. `default` is
-    its value in batches that were written before it was added, a message `Datum`; empty for NULL.
+    `spark` is the type, in DDL, in which it is read. `default` is its value in batches that are
+    older than it, a message `Datum`; empty for NULL.
     """
 
     tag: int
@@ -221,3 +214,109 @@ class Column:
     kind: Type
     spark: str
     default: bytes = b""
+
+
+EXTENSION_KEY = b"ARROW:extension:name"
+TIME = pa.time64("ns")
+"""Of times in the form that Spark takes from Python as its own."""
+
+
+def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
+    """The field of a file, with its extension name; so have the fields inside."""
+    metadata = {EXTENSION_KEY: extension_name(kind).encode()}
+    return pa.field(name, storage_type(kind), nullable=nullable, metadata=metadata)
+
+
+def extension_name(kind: Type) -> str:
+    """`materialize.persist.<version>.<name>`; no type's storage has had a second version yet."""
+    return f"materialize.persist.1.{kind.name}"
+
+
+def storage_type(kind: Type) -> pa.DataType:
+    """The Arrow type in which values are stored."""
+    if kind.name == "numeric":
+        return NUMERIC_STORAGE
+    if kind.name in SCALARS:
+        return SCALARS[kind.name].storage
+    if kind.name in RECORDS:
+        names = RECORDS[kind.name] or map(str, range(len(kind.children)))
+        fields = list(map(storage_field, names, kind.children))
+        return pa.struct(fields) if fields else pa.bool_()  # Parquet has no groups without fields
+    if kind.name == "map":
+        key, value = kind.children
+        return pa.map_(storage_field("key", key, nullable=False), storage_field("value", value))
+    (element,) = kind.children
+    return pa.list_(storage_field("item", element))
+
+
+def wire_type(kind: Type, time: pa.DataType | None = None) -> pa.DataType:
+    """The Arrow type in which values cross between Spark and Python; `time` is that of times.
+
+    A record is a struct whose fields are named by place; a map is a list of such structs.
+    """
+    if kind.name == "numeric":
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.name == "time" and time is not None:
+        return time
+    if kind.name in SCALARS:
+        return SCALARS[kind.name].wire
+    inside = [wire_type(child, time) for child in kind.children]
+    record = pa.struct([(str(place), child) for place, child in enumerate(inside)])
+    if kind.name in RECORDS:
+        return record
+    return pa.list_(record if kind.name == "map" else inside[0])
+
+
+NUMERIC_STORAGE = pa.struct(
+    [storage_field("lossy", Type("double")), storage_field("actual", Type("bytea"))]
+)
+"""Of a numeric: the double next to it, and its digits."""
+
+
+_NAME = re.compile(r"\s*(?:numeric\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|(\w+))")
+_WITHOUT_PARAMETERS = {"int2vector": INT2VECTOR, "acl_item": ACL_ITEM, "mz_acl_item": MZ_ACL_ITEM}
+_CONTAINERS: Mapping[str, Callable[..., Type]] = {
+    "list": list_of,
+    "array": array_of,
+    "range": range_of,
+    "map": map_of,
+    "record": record_of,
+}
+
+
+def parse_type(text: str) -> Type:
+    """The type that a text such as `range<numeric(10,2)>` names; raises ValueError."""
+    kind, end = _type_at(text, 0)
+    if text[end:].strip():
+        raise ValueError(f"has {text[end:].strip()!r} after a type, in {text!r}")
+    return kind
+
+
+def _type_at(text: str, place: int) -> tuple[Type, int]:
+    """The type that begins there, and where it ends."""
+    found = _NAME.match(text, place)
+    if found is None:
+        raise ValueError(f"has no type at {text[place:]!r}, in {text!r}")
+    precision, scale, name = found.groups()
+    if precision:
+        return Type("numeric", precision=int(precision), scale=int(scale)), found.end()
+    if name in SCALARS:
+        return Type(name), found.end()
+    if name in _WITHOUT_PARAMETERS:
+        return _WITHOUT_PARAMETERS[name], found.end()
+    if name not in _CONTAINERS:
+        known = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_CONTAINERS))
+        raise ValueError(f"has {name!r}, which is no type of shards; those are {known}")
+    mark = re.compile(r"\s*<").match(text, found.end())
+    if mark is None:
+        raise ValueError(f"lacks a <, in {text!r}")
+    inside = []
+    while mark is not None and ">" not in mark[0]:
+        kind, end = _type_at(text, mark.end())
+        inside.append(kind)
+        mark = re.compile(r"\s*[,>]").match(text, end)
+    if mark is None:
+        raise ValueError(f"lacks a >, in {text!r}")
+    if name != "record" and len(inside) != (2 if name == "map" else 1):
+        raise ValueError(f"has {name} with {len(inside)} types inside, in {text!r}")
+    return _CONTAINERS[name](*inside), mark.end()

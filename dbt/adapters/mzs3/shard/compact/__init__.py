@@ -1,1 +1,0 @@
-"""Compaction: one batch in the place of many, and garbage collection of their files."""

@@ -1,1 +1,0 @@
-"""The configuration of models and sources of shards."""

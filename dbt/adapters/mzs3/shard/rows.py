@@ -1,0 +1,294 @@
+"""A shard's rows in Spark: changes between them, their parts, and the form that Python gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+
+from dbt.adapters.mzs3.formats.format import PART_COLUMN
+from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, order_keys
+from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.shard.executor.batch.write import with_times
+from dbt.adapters.mzs3.shard.state.state import ShardBatch
+from dbt.adapters.mzs3.shard.types import LARGEST, TIME, Type, record_of, wire_type
+from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+
+DIFF = "d"
+# So many copies of a row are made at once, and so often.
+STEP = 1 << 10
+_ANY_PARTITIONS = 1 << 30
+
+# What SIGNED was given, from its result.
+_WITHOUT_SIGN = NestedTransform(
+    SIGNED.concerns,
+    lambda column, _: F.when(
+        column.getField("is_negative_zero"), -column.getField("value")
+    ).otherwise(column.getField("value")),
+)
+
+
+def added(rows: DataFrame) -> DataFrame:
+    """Each row as an addition."""
+    return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
+
+
+def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
+    """The changes from the rows that `before` adds up to, to `rows`: a multiset difference."""
+    names = rows.columns
+    taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
+    return consolidated(added(rows).unionByName(taken), names)
+
+
+def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Each distinct row of these columns with the sum of its `d`, if not 0; -0.0 is not 0.0."""
+    kinds = {field.name: field.dataType for field in changes.schema.fields}
+    keys = [SIGNED.of(F.col(name), kinds[name]).alias(name) for name in names]
+    summed = changes.select(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
+    grouped = summed.where(F.col(DIFF) != 0)
+    values = [_WITHOUT_SIGN.of(F.col(name), kinds[name]).alias(name) for name in names]
+    return grouped.select(*values, DIFF)
+
+
+def repeated(rows: DataFrame) -> DataFrame:
+    """Each row `d` times, without `d`; Spark holds some thousand copies of a row at a time.
+
+    The query fails if a row was retracted more often than it was added.
+    """
+    negative = F.concat(
+        F.lit("a row of the shard went more often than it came: its changes come to "),
+        F.col(DIFF).cast("string"),
+        F.lit(
+            "; a file of it was removed or written by something other than dbt-mzs3. Restore it, "
+            "or read the shard as of an earlier time"
+        ),
+    )
+    count = F.when(F.col(DIFF) < 0, F.raise_error(negative)).otherwise(F.col(DIFF))
+    rows = rows.withColumn(DIFF, count)
+    for size in (STEP * STEP, STEP):
+        # The generated code of a stage holds what it makes of one row until it takes the next.
+        # A stage ends where there are fewer partitions, even if there are none too many.
+        rows = _exploded(rows, _slices(size)).coalesce(_ANY_PARTITIONS)
+    return _exploded(rows, F.array_repeat(F.lit(0), F.col(DIFF).cast("int"))).drop(DIFF)
+
+
+def _slices(size: int) -> Column:
+    """Numbers that add up to `d`, each at most `size`: one of 0 if it is 0."""
+    last = F.greatest(F.col(DIFF) - 1, F.lit(0))
+    starts = F.sequence(F.lit(0).cast("bigint"), last, F.lit(size).cast("bigint"))
+    return F.transform(starts, lambda start: F.least(F.col(DIFF) - start, F.lit(size)))
+
+
+def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
+    """A row for each of the numbers, which is its `d`."""
+    others = [F.col(quote_identifier(name)) for name in rows.columns if name != DIFF]
+    return rows.select(*others, F.explode(numbers).alias(DIFF))
+
+
+# A task writes as much in seconds; smaller files cost readers more than they gain them.
+ROWS_OF_A_PART = 100_000
+BYTES_OF_A_PART = 32 << 20  # in files
+
+# The plan has a comparison for each part, and one row has a hundred keys for each.
+MOST_PARTS_OF_A_RUN = 256
+SAMPLES_OF_A_PART = 100
+_BOUNDS = "_mz_bounds"
+
+
+def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
+    """A number of parts, at most `most`, for rows as large as those of the batches."""
+    return max(1, min(most, rows // _rows_of_a_part(batches)))
+
+
+def _rows_of_a_part(batches: Sequence[ShardBatch]) -> int:
+    size = sum(batch.bytes for batch in batches)
+    fit = BYTES_OF_A_PART * sum(batch.rows for batch in batches) // max(1, size)
+    return max(1, min(ROWS_OF_A_PART, fit)) if size else ROWS_OF_A_PART
+
+
+def parts_of_changes(
+    changes: DataFrame, keys: Sequence[str], asked: int | None, batches: Sequence[ShardBatch]
+) -> DataFrame:
+    """Changes `t`, `d`, c0, c1, … in parts, as of `in_parts`, sorted by the keys and all columns.
+
+    So a row that was retracted is next to the one that replaced it, and what they share is
+    compressed. If no number of parts is asked for, Spark counts the changes first.
+    """
+    _, _, *columns = changes.columns
+    parts = in_parts(changes, asked) if asked else _in_counted_parts(changes, batches)
+    return sorted_inside(parts, [*keys, *columns])
+
+
+def _in_counted_parts(changes: DataFrame, batches: Sequence[ShardBatch]) -> DataFrame:
+    """As `in_parts`; the changes are counted and written by one query.
+
+    They are computed once, as both read the same shuffle (with spark.sql.exchange.reuse off,
+    twice). Spark could lose a part of what is cached, and recompute it beside the rest.
+    """
+    most = default_parallelism(changes.sparkSession)
+    keys = order_keys(changes.schema)
+    # By all columns: a count alone would not need them, and its shuffle would be another one.
+    shuffled = changes.repartition(most, *keys)
+    count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
+    parts = shuffled.agg(F.expr(count)).scalar()
+    # The hash of `in_parts`, so that the files are the same where their number is.
+    nulls = [F.expr(f"isnull({name})") for name in changes.columns]
+    part = F.pmod(F.xxhash64(*keys, *nulls), parts).cast("int")
+    spread = shuffled.select(part.alias(PART_COLUMN), "*")
+    return spread.repartitionById(most, F.col(PART_COLUMN))
+
+
+def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows of `in_parts`, each part sorted by these columns first."""
+    rows = parts.drop(PART_COLUMN)
+    return parts.sortWithinPartitions(*keys, *order_keys(rows.schema))
+
+
+def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
+    """The rows in at most `parts` partitions, as of `in_parts`, sorted from one to the next.
+
+    Rows of one key are in one part. The keys of the `sample` decide where the parts begin.
+    """
+    part = _part_of(F.struct(*keys), 0, parts - 1)
+    bounds = F.broadcast(_bounds(sample, keys, parts))
+    spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
+    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
+    return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
+
+
+def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
+    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first."""
+    found = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
+    size = F.size(_BOUNDS).cast("bigint")
+    if parts == 1:
+        return found.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
+    cuts = F.transform(
+        F.sequence(F.lit(1), F.lit(parts - 1)),
+        lambda i: F.get(_BOUNDS, F.call_function("div", i * size, F.lit(parts)).cast("int")),
+    )
+    return found.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
+
+
+def _part_of(key: Column, low: int, high: int) -> Column:
+    """The number of bounds up to the key, which is from `low` to `high`, by binary search."""
+    if low == high:
+        return F.lit(low)
+    middle = (low + high) // 2
+    # Where there are fewer bounds, those that lack are above every key.
+    is_below = F.coalesce(key < F.get(_BOUNDS, F.lit(middle)), F.lit(True))
+    return F.when(is_below, _part_of(key, low, middle)).otherwise(_part_of(key, middle + 1, high))
+
+
+_UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
+_SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds
+_SECONDS = "decimal(18, 6)"
+_NANOS = 1_000_000_000  # in a second
+
+
+def wire_spark_type(kind: Type) -> T.DataType:
+    """The Spark type of the type's wire form."""
+    return from_arrow_type(wire_type(kind), prefer_timestamp_ntz=True)
+
+
+def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
+    """Canonical values, now of `data_type`, in wire form; `name` is the column's to its users.
+
+    A text that is no UUID, or a number that an unsigned type does not have, fails the query.
+    """
+    if not kind.holds(("time", "uuid", *LARGEST)):
+        return column.cast(wire_spark_type(kind))
+    if isinstance(data_type, T.TimeType):
+        return (column.cast("decimal(20, 9)") * _NANOS).cast("bigint")
+    if kind.name in LARGEST:
+        return _in_range(column, kind, name)
+    if kind.name == "uuid":
+        return _uuid_bytes(column, name) if isinstance(data_type, T.StringType) else column
+    if isinstance(data_type, T.ArrayType):
+        inside = record_of(*kind.children) if kind.name == "map" else kind.children[0]
+        element = data_type.elementType
+        return F.transform(column, lambda item: in_wire_type(item, element, inside, name))
+    if not isinstance(data_type, T.StructType):
+        return column.cast(wire_spark_type(kind))
+    parts = [
+        in_wire_type(column.getField(field.name), field.dataType, child, name).alias(str(place))
+        for place, (field, child) in enumerate(zip(data_type.fields, kind.children, strict=True))
+    ]
+    return F.when(column.isNotNull(), F.struct(*parts))
+
+
+def _in_range(number: Column, kind: Type, name: str) -> Column:
+    largest = LARGEST[kind.name]
+    said = f" is no {kind.name}, which is from 0 to {largest}"
+    wrong = F.raise_error(F.concat(F.lit(f"column {name}: "), number.cast("string"), F.lit(said)))
+    is_one = number.isNull() | number.between(F.lit(Decimal(0)), F.lit(Decimal(largest)))
+    return F.when(is_one, number.cast(wire_spark_type(kind))).otherwise(wrong)
+
+
+def _uuid_bytes(text: Column, name: str) -> Column:
+    wrong = F.raise_error(F.concat(F.lit(f"column {name}: '"), text, F.lit("' is no UUID")))
+    found = F.unhex(F.replace(text, F.lit("-"), F.lit("")))
+    return F.when(text.isNull() | text.rlike(_UUID), found).otherwise(wrong)
+
+
+def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[str]) -> DataFrame:
+    """The columns, called `names` in `rows`, in the types and under the names of users."""
+    kinds = [column.kind for column in columns]
+    if any(kind.holds(("time",)) for kind in kinds):
+        # Spark's own functions make times only where `spark.sql.timeType.enabled` is set.
+        types = [wire_type(kind, TIME) for kind in kinds]
+        timed = pa.schema(list(zip(names, types, strict=True)))
+        schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
+        rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
+    restored = [
+        _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(column.name)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return rows.select(*restored)
+
+
+def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
+    if isinstance(data_type, T.MapType):
+        entry = T.StructType().add("key", data_type.keyType).add("value", data_type.valueType)
+        record = record_of(*kind.children)
+        return F.map_from_entries(F.transform(column, lambda item: _restored(item, entry, record)))
+    if isinstance(data_type, T.ArrayType):
+        element = data_type.elementType
+        return F.transform(column, lambda item: _restored(item, element, kind.children[0]))
+    if isinstance(data_type, T.StructType):
+        fields = [
+            _restored(column.getField(str(place)), field.dataType, child).alias(field.name)
+            for place, (field, child) in enumerate(zip(data_type, kind.children, strict=True))
+        ]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if isinstance(data_type, T.VariantType):
+        return F.parse_json(column)
+    if kind.name == "uuid" and isinstance(data_type, T.StringType):
+        digits = F.lower(F.hex(column))
+        return F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
+    if isinstance(data_type, INTERVALS):
+        return _interval(column, data_type)
+    return column if isinstance(data_type, T.TimeType) else column.cast(data_type)
+
+
+def _interval(parts: Column, data_type: T.DataType) -> Column:
+    months, days, micros = (parts.getField(name) for name in ("months", "days", "micros"))
+    if isinstance(data_type, T.YearMonthIntervalType):
+        return F.make_ym_interval(F.lit(0), months).cast(data_type)
+    whole_days = F.call_function("div", micros, F.lit(_DAY))
+    rest = micros - whole_days * _DAY
+    hours = F.call_function("div", rest, F.lit(_HOUR)).cast("int")
+    seconds = ((rest - hours * _HOUR).cast("decimal(20, 0)") / _SECOND).cast(_SECONDS)
+    if isinstance(data_type, T.DayTimeIntervalType):
+        days = (days + whole_days).cast("int")
+        return F.make_dt_interval(days, hours, F.lit(0), seconds).cast(data_type)
+    zero, half = F.lit(0), (whole_days * 12).cast("int")
+    # An int holds fewer hours than 64 bits of microseconds may come to, so they come in halves.
+    first = F.make_interval(zero, months, zero, days, hours + half, zero, seconds)
+    return first + F.make_interval(zero, zero, zero, zero, half)

@@ -1,1 +1,0 @@
-"""The types of columns in a shard; runs on the driver and on executors alike."""
