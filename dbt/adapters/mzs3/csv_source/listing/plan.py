@@ -19,8 +19,12 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     reconcile,
     waiting_notes,
 )
-from dbt.adapters.mzs3.csv_source.listing.scan import ObjectListing, listed_objects
-from dbt.adapters.mzs3.csv_source.listing.start import Start, listing_start
+from dbt.adapters.mzs3.csv_source.listing.scan import (
+    ObjectListing,
+    Start,
+    listed_objects,
+    listing_start,
+)
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.spark.settings import held, persisted
 
