@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder
 from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.project.together import run_together
+from dbt.adapters.mzs3.project.source_runs import run_together
 
 pytestmark = pytest.mark.spark
 

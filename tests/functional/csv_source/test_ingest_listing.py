@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.csv_source.executor import listing as executor_listing
 from dbt.adapters.mzs3.csv_source.freshness import read_pending
 from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing import scan, start
+from dbt.adapters.mzs3.csv_source.listing import scan
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 
 pytestmark = pytest.mark.spark
@@ -88,8 +88,8 @@ def growing(lake, watched):
 
 
 def later(monkeypatch, hours):
-    now = start.time.time() + hours * 3600
-    monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: now))
+    now = scan.time.time() + hours * 3600
+    monkeypatch.setattr(scan, "time", SimpleNamespace(time=lambda: now))
 
 
 def ids(lake):

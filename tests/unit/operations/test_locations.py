@@ -149,10 +149,10 @@ def test_a_compaction_names_all_that_is_wrong_before_spark_starts(adapter: Any) 
     assert adapter.connections.opened == 0
 
 
-def test_ctrl_c_lets_an_operation_clean_up_and_say_what_is_left(
-    monkeypatch: pytest.MonkeyPatch,
+def test_ctrl_c_lets_a_compaction_clean_up_and_say_what_is_left(
+    adapter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cancelled, waits = threading.Event(), []
+    waits = []
     result = Future.result
 
     def result_or_interrupt(self: Any, timeout: float | None = None) -> Any:
@@ -161,10 +161,11 @@ def test_ctrl_c_lets_an_operation_clean_up_and_say_what_is_left(
             raise KeyboardInterrupt
         return result(self, timeout)
 
-    def work() -> None:
+    def compact_shard(_: Any, __: Any, ___: Any, cancelled: threading.Event) -> None:
         assert cancelled.wait(60)
         raise ShardError("nothing is left")
 
     monkeypatch.setattr(Future, "result", result_or_interrupt)
-    with pytest.raises(ShardError, match="nothing is left"):
-        locations._to_its_end(work, cancelled)
+    monkeypatch.setattr(locations, "compact_shard", compact_shard)
+    with pytest.raises(DbtRuntimeError, match="nothing is left"):
+        run_operation(adapter, "compact_shard", "s3://lake/orders", "default", {})

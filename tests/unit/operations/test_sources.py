@@ -204,6 +204,6 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
     monkeypatch.setattr(sources, "_session_and_definition", lambda _, node: (node.name, None))
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
-    monkeypatch.setattr(sources, "_say", said.append)
+    monkeypatch.setattr(sources, "fire_event", lambda note: said.append(note.msg))
     assert error_of(adapter, "s3_source_status", None) == "lake.items: broken"
     assert said == ["orders"]

@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from dbt.adapters.mzs3.project.together import Attempts
+from dbt.adapters.mzs3.project.source_runs import Attempts
 
 
 def test_whoever_comes_later_gets_the_outcome_of_the_first():

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from dbt.adapters.mzs3.project import together
-from dbt.adapters.mzs3.project.together import run_together
+from dbt.adapters.mzs3.project import source_runs
+from dbt.adapters.mzs3.project.source_runs import run_together
 
 PATIENCE_S = 60  # for what must happen; nothing waits so long unless it is broken
 
@@ -82,7 +82,7 @@ def test_what_runs_is_interrupted_again_until_it_ends():
 
 def test_ctrl_c_in_the_waiting_thread_stops_what_runs_and_goes_on(monkeypatch):
     cancelled, ended = threading.Event(), threading.Event()
-    wait, waits = together.wait, []
+    wait, waits = source_runs.wait, []
 
     def wait_or_interrupt(*args, **options):
         waits.append(True)
@@ -90,7 +90,7 @@ def test_ctrl_c_in_the_waiting_thread_stops_what_runs_and_goes_on(monkeypatch):
             raise KeyboardInterrupt
         return wait(*args, **options)
 
-    monkeypatch.setattr(together, "wait", wait_or_interrupt)
+    monkeypatch.setattr(source_runs, "wait", wait_or_interrupt)
     with pytest.raises(KeyboardInterrupt):
         run([lambda: ended.wait(PATIENCE_S)], cancelled=cancelled, interrupt=ended.set)
     assert cancelled.is_set()

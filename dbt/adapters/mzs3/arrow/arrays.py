@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,12 +22,6 @@ def from_raw(data_type: pa.DataType, data: pa.Buffer, length: int) -> pa.Array:
     return pa.Array.from_buffers(data_type, length, [None, data])
 
 
-def reinterpreted(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The same bits as values of another type of the same width; NULLs stay NULL."""
-    width = data_type.bit_width // 8
-    return null_where(from_raw(data_type, raw_bytes(values, width), len(values)), values)
-
-
 def null_where(values: pa.Array, like: pa.Array) -> pa.Array:
     """The values, NULL where `like` is NULL."""
     if not like.null_count:
@@ -38,8 +31,7 @@ def null_where(values: pa.Array, like: pa.Array) -> pa.Array:
 
 def binary_of(values: pa.Array, width: int) -> pa.Array:
     """Each value's bytes in memory as a `binary` value; NULLs stay NULL."""
-    fixed = from_raw(pa.binary(width), raw_bytes(values, width), len(values))
-    return null_where(fixed, values).cast(pa.binary())
+    return values.view(pa.binary(width)).cast(pa.binary())
 
 
 def data_of(values: pa.Array) -> pa.Buffer:
@@ -67,7 +59,7 @@ def big_endian(words: pa.Array) -> pa.Array:
 
 def from_big_endian(values: pa.Array) -> pa.Array:
     """The `uint64` numbers of `big_endian`. Raises ValueError unless values have 8 bytes."""
-    return byte_swapped(reinterpreted(fixed_width(values, 8), pa.uint64()))
+    return byte_swapped(fixed_width(values, 8).view(pa.uint64()))
 
 
 def fixed_width(values: pa.Array, width: int) -> pa.Array:
@@ -81,11 +73,6 @@ def fixed_width(values: pa.Array, width: int) -> pa.Array:
 def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
     """The `binary` parts concatenated row by row; NULL where one of them is NULL."""
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
-
-
-def uint64_scalar(value: int) -> Any:
-    """The number as a scalar of `uint64`."""
-    return pa.scalar(value, pa.uint64())
 
 
 def is_string(data_type: pa.DataType) -> bool:
@@ -152,7 +139,7 @@ def float_bits(values: pa.Array) -> pa.Array:
         return values
     if pa.types.is_floating(data_type):
         integers = {32: pa.int32(), 64: pa.int64()}[data_type.bit_width]
-        return reinterpreted(with_one_nan(values), integers)
+        return with_one_nan(values).view(integers)
     if pa.types.is_list(data_type):
         return pa.ListArray.from_arrays(list_offsets(values), float_bits(values.flatten()))
     children = [float_bits(child) for child in values.flatten()]
@@ -161,7 +148,5 @@ def float_bits(values: pa.Array) -> pa.Array:
 
 
 def _has_floats(data_type: pa.DataType) -> bool:
-    if pa.types.is_floating(data_type):
-        return True
-    inside = [data_type.field(place) for place in range(data_type.num_fields)]
-    return any(_has_floats(field.type) for field in inside)
+    inside = (data_type.field(place).type for place in range(data_type.num_fields))
+    return bool(pa.types.is_floating(data_type)) or any(map(_has_floats, inside))

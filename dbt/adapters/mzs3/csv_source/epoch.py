@@ -28,8 +28,7 @@ from dbt.adapters.mzs3.csv_source.ledger.epochs import (
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
-from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
-from dbt.adapters.mzs3.csv_source.listing.start import listing_name
+from dbt.adapters.mzs3.csv_source.listing.scan import listing_name, object_frame
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun

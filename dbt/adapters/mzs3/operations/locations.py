@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
@@ -28,8 +26,6 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 logger = AdapterLogger("mzs3")
-
-_T = TypeVar("_T")
 
 
 def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
@@ -121,20 +117,15 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         session = adapter.connections.get_thread_connection().handle.session
         cancelled = threading.Event()
         shard = ShardLocation(connection, place)
-        done = _to_its_end(partial(compact_shard, session, shard, request, cancelled), cancelled)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(compact_shard, session, shard, request, cancelled)
+            try:
+                done = running.result()
+            except KeyboardInterrupt:
+                cancelled.set()  # it cleans up, and may have done all by then
+                done = running.result()
     for line in compaction(place.uri, done):
         logger.info(f"  {line}")
-
-
-def _to_its_end(work: Callable[[], _T], cancelled: threading.Event) -> _T:
-    """What the work returns or raises, also after Ctrl-C: `cancelled` is set, and it cleans up."""
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(work)
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            cancelled.set()
-            return running.result()
 
 
 def _require_texts(operation: str, **arguments: Any) -> None:

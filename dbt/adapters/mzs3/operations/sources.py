@@ -55,7 +55,7 @@ def show_status(adapter: Any, select: Any) -> None:
     finally:
         # One source that is broken does not hide how the others are.
         for line in status_table(statuses) if statuses else ():
-            _say(line)
+            fire_event(Note(msg=line))
 
 
 def show_purified(adapter: Any, select: Any) -> None:
@@ -66,7 +66,7 @@ def show_purified(adapter: Any, select: Any) -> None:
         connection = adapter.config.credentials.connections[definition.aws_connection]
         purified = read_purified(session, definition, connection)
         for line in purified_lines(purified, declared_external(node)):
-            _say(line)
+            fire_event(Note(msg=line))
 
     _each(adapter, "purify_s3_sources", select, show)
 
@@ -81,7 +81,7 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
         problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
     node = _one_source(adapter, action.value, source, problems)
     acted = act(*_session_and_definition(adapter, node), action, list(names))
-    _say(acted.line())
+    fire_event(Note(msg=acted.line()))
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
@@ -98,7 +98,7 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
     session = source_session(credentials, name, TYPE)
     with changing(session, definition) as lock:
         reset_source(session, definition, lock)
-    _say(f"{name}: reset; the next run ingests {then}")
+    fire_event(Note(msg=f"{name}: reset; the next run ingests {then}"))
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
@@ -106,7 +106,7 @@ def unlock_source(adapter: Any, source: Any) -> None:
     node = _one_source(adapter, "unlock_s3_source", source)
     owner = unlock(*_session_and_definition(adapter, node))
     had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
-    _say(f"{source}: unlocked; {had} had the lock")
+    fire_event(Note(msg=f"{source}: unlocked; {had} had the lock"))
 
 
 def _selection(operation: str, select: Any) -> list[str] | None:
@@ -163,7 +163,3 @@ def _each(adapter: Any, operation: str, select: Any, action: Callable[[Any], Non
             errors.append(str(exc))
     if errors:
         raise DbtRuntimeError("\n".join(errors))
-
-
-def _say(line: str) -> None:
-    fire_event(Note(msg=line))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -16,10 +16,6 @@ from dbt.adapters.mzs3.shard.config import parse_shard_options
 
 logger = AdapterLogger("mzs3")
 
-# Commands that run nothing: all that is wrong with the project is their business.
-_READ_ONLY = ("parse", "compile")
-_RUN = ("run", "build")
-
 
 def check_declarations(command: str | None, manifest: Any, connections: Collection[str]) -> None:
     """Reports every wrong option of the project's exports, shards and sources.
@@ -27,21 +23,19 @@ def check_declarations(command: str | None, manifest: Any, connections: Collecti
     `dbt parse` and `dbt compile` fail with one CompilationError. `dbt run` and `dbt build` warn:
     nodes that don't need what is wrong still run, and the others fail by themselves.
     """
-    if command not in (*_READ_ONLY, *_RUN):
+    if command not in ("parse", "compile", "run", "build"):
         return
-    errors = [str(error) for error in _errors(manifest, connections)]
-    if errors and command in _READ_ONLY:
-        raise CompilationError("\n".join(errors))
-    for error in errors:
-        logger.warning(error)
-
-
-def _errors(manifest: Any, connections: Collection[str]) -> Iterator[ConfigError]:
+    errors: list[str] = []
     for node in [*manifest.nodes.values(), *manifest.sources.values()]:
         try:
             _check(node, connections)
         except ConfigError as exc:
-            yield ConfigError(f"{exc.subject} ({node.original_file_path})", exc.problems)
+            subject = f"{exc.subject} ({node.original_file_path})"
+            errors.append(str(ConfigError(subject, exc.problems)))
+    if errors and command in ("parse", "compile"):
+        raise CompilationError("\n".join(errors))
+    for error in errors:
+        logger.warning(error)
 
 
 def _check(node: Any, connections: Collection[str]) -> None:
@@ -59,11 +53,7 @@ def _check(node: Any, connections: Collection[str]) -> None:
 
 
 def shard_options(node: Any) -> dict[str, Any]:
-    """The options in a model's config.
-
-    `on_schema_change` and `column_types` are among them only if they are given, as dbt has
-    defaults of its own for them.
-    """
+    """The options in a model's config, without dbt's defaults for those that are not given."""
     given = dict(node.config.extra)
     if "on_schema_change" in node.unrendered_config:
         given["on_schema_change"] = node.config.on_schema_change

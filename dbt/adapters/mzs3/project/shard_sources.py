@@ -36,8 +36,7 @@ _locks_guard = threading.Lock()
 def read_shards_for_node(adapter: Any, node: Any) -> None:
     """Reads the shards that are sources of the node, unless this run has done so already.
 
-    As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of all of
-    its sources.
+    Raises DbtRuntimeError with the errors of all of its sources.
     """
     how = _How.EMPTY if is_empty_run(adapter) else _How.WHOLE
     _read_all(adapter, sources_of_node(adapter, node, is_shard), how)
@@ -68,7 +67,7 @@ def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
 
 
 class _How(Enum):
-    """How to make the source's table: with the shard's rows, empty, or empty if missing."""
+    """How to make the source's table."""
 
     WHOLE = "whole"
     EMPTY = "empty"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,13 @@ from dbt_common.invocation import get_invocation_id
 from dbt.adapters.mzs3.connections import INTERRUPTED
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import needed_sources, source_name, source_session
-from dbt.adapters.mzs3.project.together import Attempts, run_together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = AdapterLogger("mzs3")
 
-_attempts = Attempts()
+_POLL_S = 0.2
 
 
 def sources_of_node(adapter: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
@@ -42,13 +42,39 @@ def is_empty_run(adapter: Any) -> bool:
     return bool(getattr(adapter.config.args, "EMPTY", False))
 
 
+class Attempts:
+    """What was tried in the running invocation; earlier invocations are forgotten."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._invocation = ""
+        self._of: dict[Hashable, Future[str | None]] = {}
+
+    def once(self, invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
+        """What the first call of this invocation with this key got from its action: an error or
+        None. Calls that come while it runs wait for it."""
+        with self._guard:
+            if invocation != self._invocation:
+                self._invocation, self._of = invocation, {}
+            is_first = key not in self._of
+            attempt = self._of.setdefault(key, Future())
+        if is_first:
+            try:
+                attempt.set_result(action())
+            except BaseException as exc:  # noqa: BLE001 - all who wait for it get it
+                attempt.set_exception(exc)
+        return attempt.result()
+
+
+_attempts = Attempts()
+
+
 class SourcesOfNode:
     """Works on sources, each in a session of its own, until the node's connection is cancelled."""
 
     def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
         self.credentials = adapter.config.credentials
-        self._threads = adapter.config.threads
-        self._connections = adapter.connections
         self._sessions: list[SparkSession] = []
         self.cancelled = threading.Event()
         if self.credentials.method == "session":
@@ -57,7 +83,8 @@ class SourcesOfNode:
     def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
         """Does the action for every source, unless this run of dbt has done it with this `how`.
 
-        Raises DbtRuntimeError with the errors of all sources, those of earlier nodes included.
+        As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of
+        all sources, those of earlier nodes included.
         What the action raises beside Mzs3Error is reported as a defect.
         """
         errors: list[str] = []
@@ -71,7 +98,7 @@ class SourcesOfNode:
         try:
             run_together(
                 [partial(once, source) for source in sources],
-                threads=self._threads,
+                threads=self._adapter.config.threads,
                 cancelled=self.cancelled,
                 interrupt=self._interrupt,
             )
@@ -80,7 +107,7 @@ class SourcesOfNode:
         if errors:
             text = "\n".join(sorted(errors))
             if self.cancelled.is_set():
-                self._connections.remains.say(text)
+                self._adapter.connections.remains.say(text)
             raise DbtRuntimeError(text)
 
     def session(self, source: str, kind: str) -> SparkSession:
@@ -106,3 +133,38 @@ def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:
             "it with the log of dbt"
         )
     return None
+
+
+def run_together(
+    tasks: Sequence[Callable[[], None]],
+    *,
+    threads: int,
+    cancelled: threading.Event,
+    interrupt: Callable[[], None],
+) -> None:
+    """Runs every task, at most `threads` of them at a time.
+
+    Once `cancelled` is set, by whomever, or by an interrupt of this thread such as Ctrl-C,
+    `interrupt` is called again and again until no task runs: one may just be on its way from one
+    Spark job to the next. Raises what a task raises, or the interrupt, after all have ended.
+    """
+    with ThreadPoolExecutor(max_workers=max(1, min(threads, len(tasks)))) as pool:
+        runs = [pool.submit(task) for task in tasks]
+        try:
+            _wait(runs, cancelled, interrupt)
+        except BaseException:
+            cancelled.set()
+            _wait(runs, cancelled, interrupt)
+            raise
+    for run in runs:
+        run.result()
+
+
+def _wait(
+    runs: Sequence[Future[None]], cancelled: threading.Event, interrupt: Callable[[], None]
+) -> None:
+    running = set(runs)
+    while running:
+        if cancelled.is_set():
+            interrupt()
+        _, running = wait(running, timeout=_POLL_S, return_when=FIRST_EXCEPTION)

@@ -52,7 +52,11 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
             name: node for name, node in by_name.items() if wanted in (name, node.source_name)
         }
         if not matching:
-            unknown.append(_unknown_text(wanted, by_name))
+            known = ", ".join(sorted(by_name)) or "none"
+            unknown.append(
+                f"{wanted} is not an S3 CSV source (type: {TYPE}); "
+                f"{did_you_mean(wanted, by_name)}known are {known}"
+            )
         chosen |= matching
     if unknown:
         raise DbtRuntimeError("\n".join(unknown))
@@ -87,17 +91,13 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
 
 
 def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
-    """A Spark session of its own for a source of this type.
-
-    Raises SparkJobError unless the profile has `method: session`.
-    """
+    """A Spark session of its own for a source of this type. Raises SparkJobError without one."""
     require_session(credentials, f"{source}: a source of type {kind}")
     return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
 
 
 def variable(config: Any, name: str) -> Any:
-    """The variable's value, or None. The command line comes first, then the project's own
-    variables, then those of all projects, as in dbt."""
+    """The variable's value, or None; looked for where dbt looks, in the same order."""
     declared = config.vars.to_dict()
     of_project = declared.get(config.project_name) or {}
     for values in (config.cli_vars, of_project, declared):
@@ -107,10 +107,7 @@ def variable(config: Any, name: str) -> Any:
 
 
 def is_set(config: Any, name: str) -> bool:
-    """Whether the variable is true; without a value it is false.
-
-    Raises DbtRuntimeError for any other value.
-    """
+    """Whether the variable is true. Raises DbtRuntimeError if it is given as no boolean."""
     value = variable(config, name)
     if value is None or isinstance(value, bool):
         return bool(value)
@@ -154,14 +151,5 @@ def is_or_resembles(node: Any, kind: str) -> bool:
 
 
 def declared_external(node: Any) -> Mapping[str, Any]:
-    """The keys under `external` of the node."""
-    if node.external is None:
-        return {}
-    external: Mapping[str, Any] = node.external.to_dict(omit_none=True)
-    return external
-
-
-def _unknown_text(wanted: str, by_name: Mapping[str, Any]) -> str:
-    known = ", ".join(sorted(by_name)) or "none"
-    hint = did_you_mean(wanted, by_name)
-    return f"{wanted} is not an S3 CSV source (type: {TYPE}); {hint}known are {known}"
+    """What stands under `external` of the node."""
+    return {} if node.external is None else dict(node.external.to_dict(omit_none=True))

@@ -13,7 +13,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.report import SourceLog
@@ -31,14 +31,12 @@ logger = AdapterLogger("mzs3")
 
 _REFRESH_VARIABLE = "mzs3_full_refresh_sources"
 _LISTING_VARIABLE = "mzs3_full_listing"
-_NOTHING_READ = "{}: no object is read, as --empty says; a run without it ingests what waits"
 
 
 def stage_for_node(adapter: Any, node: Any) -> None:
     """Ingests every S3 CSV source that the node reads, unless this run has done so already.
 
-    As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of all of
-    its sources.
+    Raises DbtRuntimeError with the errors of all of its sources.
     """
     _stage_all(adapter, sources_of_node(adapter, node, is_csv_source))
 
@@ -57,10 +55,7 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
 
 
 def ingest_sources(adapter: Any, select: Iterable[str] | None) -> None:
-    """Ingests the selected sources, or all, as many at a time as the profile has threads.
-
-    Raises DbtRuntimeError with the errors of all that failed.
-    """
+    """Ingests the selected sources, or all. Raises DbtRuntimeError with the errors of all."""
     _stage_all(adapter, selected_sources(adapter.get_macro_resolver(), select))
 
 
@@ -83,7 +78,13 @@ def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fals
         session = run.session(definition.name, TYPE)
         afresh = not create_only and source.unique_id in to_refresh
         if full_refresh and not afresh:
-            fire_event(Note(msg=_kept_text(definition)))
+            then = ingested_after_reset(definition.discovery)
+            kept = (
+                f"{definition.name}: --full-refresh leaves what is ingested as it is; to drop it "
+                f"and ingest {then}, set the variable too: --vars "
+                f"'{{{_REFRESH_VARIABLE}: [{definition.name}]}}'"
+            )
+            fire_event(Note(msg=kept))
         report = ingest(
             session,
             definition,
@@ -93,7 +94,13 @@ def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fals
             cancelled=run.cancelled,
             log=SourceLog(warn=logger.warning, say=logger.info),
         )
-        fire_event(Note(msg=_NOTHING_READ.format(report.source) if is_empty else report.line()))
+        done = report.line()
+        if is_empty:
+            done = (
+                f"{report.source}: no object is read, as --empty says; a run without it ingests "
+                "what waits"
+            )
+        fire_event(Note(msg=done))
 
     run.each(sources, create_only, stage)
 
@@ -113,18 +120,10 @@ def who_ingests(adapter: Any, sql: str) -> str:
             if re.search(rf"(?<![\w`.]){re.escape(source.relation_name)}(?![\w`.])", sql)
             and adapter.get_relation(source.database, source.schema, source.identifier) is None
         ]
+    if not missing:
+        return ""
     listed = ", ".join(missing)
     return (
         f"\nnever ingested: {listed}. To do so: dbt run-operation ingest_s3_sources --args "
         f"'{{select: [{listed}]}}'"
-        if missing
-        else ""
-    )
-
-
-def _kept_text(definition: SourceDefinition) -> str:
-    source, then = definition.name, ingested_after_reset(definition.discovery)
-    return (
-        f"{source}: --full-refresh leaves what is ingested as it is; to drop it and ingest "
-        f"{then}, set the variable too: --vars '{{{_REFRESH_VARIABLE}: [{source}]}}'"
     )

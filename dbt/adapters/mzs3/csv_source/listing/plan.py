@@ -19,8 +19,12 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     reconcile,
     waiting_notes,
 )
-from dbt.adapters.mzs3.csv_source.listing.scan import ObjectListing, listed_objects
-from dbt.adapters.mzs3.csv_source.listing.start import Start, listing_start
+from dbt.adapters.mzs3.csv_source.listing.scan import (
+    ObjectListing,
+    Start,
+    listed_objects,
+    listing_start,
+)
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.spark.settings import held, persisted
 
@@ -75,10 +79,8 @@ def new_objects(
 ) -> Iterator[EpochPlan]:
     """The matching objects that a run is to take; listed once, a page at most by the driver.
 
-    The listing is compared by object and ETag with what the ledger knows of the keys that it
-    covers: all, unless the source says that keys only grow. `announced` are objects that a queue
-    told of, with the columns of the listing; they come beside it, or in its place where the source
-    does not list.
+    `announced` are objects that a queue told of, with the columns of the listing; they come beside
+    it, or in its place where the source does not list.
     """
     definition = run.definition
     start = listing_start(ledger, definition)

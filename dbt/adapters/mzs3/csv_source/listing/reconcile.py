@@ -45,10 +45,6 @@ _OVERWRITTEN = {
     OnOverwrite.APPEND: TAKE,
     OnOverwrite.REPLACE: TAKE,
 }
-_KEPT = (
-    "it was overwritten: its ETag was {previous} and is {now}; on_overwrite: ignore keeps the "
-    "rows there are"
-)
 _GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
 
 
@@ -95,28 +91,10 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
     size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
     but for its error.
     """
-    for facts in _facts(complete=complete):
-        objects = objects.selectExpr("*", *_named(facts))
-    return objects
-
-
-def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
-    """The columns of `with_facts`, each mapping by those before it.
-
-    As texts: an expression that is built call by call costs Spark's driver more than it does to
-    run.
-    """
     last, first = ("known", "shown") if complete else ("shown", "known")
-
-    def last_seen(name: str) -> str:
-        # What was to be taken again and is gone has the rows it had, under their ETag.
-        return (
-            f"CASE WHEN found THEN now.{name} "
-            f"WHEN NOT wanted AND visible AND NOT was_settled THEN taken.{name} "
-            f"ELSE coalesce({last}.{name}, {first}.{name}) END"
-        )
-
-    return (
+    # As texts: an expression that is built call by call costs Spark's driver more than it does
+    # to run. Each mapping is by the columns of those before it.
+    facts: tuple[Mapping[str, str], ...] = (
         {
             "waits": is_any_sql("known.state", State.WAITING),
             "retried": is_any_sql("known.state", (State.RETRIED,)),
@@ -126,7 +104,14 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
         },
         # A queue does not tell again of what failed, nor of what was planned with it.
         {"wanted": "found" if complete else "found OR is_open"},
-        {name: last_seen(name) for name in OBJECT_COLUMNS[1:]},
+        # What was to be taken again and is gone has the rows it had, under their ETag.
+        {
+            name: f"""CASE
+                WHEN found THEN now.{name}
+                WHEN NOT wanted AND visible AND NOT was_settled THEN taken.{name}
+                ELSE coalesce({last}.{name}, {first}.{name}) END"""
+            for name in OBJECT_COLUMNS[1:]
+        },
         {
             "settled": "was_settled AND known.etag = etag",
             "same": "visible AND taken.etag = etag",
@@ -147,13 +132,15 @@ def _facts(*, complete: bool) -> tuple[Mapping[str, str], ...]:
             for name in TAKEN_COLUMNS
         },
     )
+    for columns in facts:
+        objects = objects.selectExpr("*", *_named(columns))
+    return objects
 
 
 def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
     """The columns of `reconcile`, by the facts."""
     settles = f"CASE WHEN is_open THEN '{NOTE}' END"
     refused = "overwritten" if mode is OnOverwrite.FAIL else "false"
-    kept = _KEPT.format(previous="', taken.etag, '", now="', etag, '")
     replaced = "true" if mode is OnOverwrite.REPLACE else "false"
     return {
         **{name: f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)},
@@ -170,7 +157,8 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
         "remembered": "waits_so OR (is_open AND shown_so)",
         "waits_as": f"CASE WHEN retried THEN '{State.RETRIED}' ELSE '{State.LISTED}' END",
         "error": f"""CASE
-            WHEN overwritten THEN concat('{kept}')
+            WHEN overwritten THEN concat('it was overwritten: its ETag was ', taken.etag,
+                ' and is ', etag, '; on_overwrite: ignore keeps the rows there are')
             WHEN stays THEN known.error WHEN NOT found THEN '{_GONE}' END""",
         "previous": "taken.etag",
     }

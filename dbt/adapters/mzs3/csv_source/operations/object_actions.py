@@ -30,14 +30,11 @@ from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 _MAX_TOLD = 10
-
-_SPECIAL = frozenset("*?[{")
-_NEAR = 3
 
 
 class ObjectAction(Enum):
@@ -66,7 +63,7 @@ _FITS = {
 
 @dataclass(frozen=True)
 class ActionResult:
-    """What was decided: of how many objects; `rows` that are no longer visible."""
+    """Of how many objects something was decided, and how many rows are no longer visible."""
 
     source: str
     action: ObjectAction
@@ -179,32 +176,28 @@ def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> l
     `external.pattern` is, or against the whole key where it starts with `s3://bucket/`. Raises
     ConfigError with all problems.
     """
+    bucket = f"{SCHEME}{location.bucket}/"
     problems: list[str] = []
-    wanted = [_wanted(name, location, problems) for name in names]
+    wanted: list[NamedObject] = []
+    for name in names:
+        base, pattern = location.uri, name
+        uris = tuple(dict.fromkeys((bucket + name, location.uri + name)))
+        if name.startswith(SCHEME):
+            base, pattern, uris = bucket, name.removeprefix(bucket), (name,)
+            if not name.startswith(bucket):
+                problems.append(f"{name} is not in the source's bucket, {location.bucket}")
+        elif not name:
+            problems.append("the name of an object is empty")
+        expression = None
+        if set("*?[{") & set(pattern):
+            try:
+                expression = rf"\A{re.escape(base)}{Pattern(pattern).expression}\z"
+            except ValueError as exc:
+                problems.append(f"{name!r} {exc}")
+        wanted.append(NamedObject(name, uris, expression))
     if problems:
         raise ConfigError(operation, problems)
     return wanted
-
-
-def _wanted(name: str, location: S3Location, problems: list[str]) -> NamedObject:
-    bucket = f"{SCHEME}{location.bucket}/"
-    uris: tuple[str, ...]
-    if name.startswith(SCHEME):
-        if not name.startswith(bucket):
-            problems.append(f"{name} is not in the source's bucket, {location.bucket}")
-        base, pattern, uris = bucket, name.removeprefix(bucket), (name,)
-    else:
-        base, pattern = location.uri, name
-        uris = tuple(dict.fromkeys((bucket + name, location.uri + name)))
-    if not name:
-        problems.append("the name of an object is empty")
-    expression = None
-    if _SPECIAL & set(pattern):
-        try:
-            expression = rf"\A{re.escape(base)}{Pattern(pattern).expression}\z"
-        except ValueError as exc:
-            problems.append(f"{name!r} {exc}")
-    return NamedObject(name, uris, expression)
 
 
 def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject]) -> DataFrame:
@@ -216,25 +209,16 @@ def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject
     there = objects.where(F.col("object").isin(spellings)).select("object").collect()
     named = {row["object"] for row in there}
     left = [one for one in wanted if named.isdisjoint(one.uris)]
+    unknown = [one for one in left if one.expression is None]
     patterns = [one for one in left if one.expression is not None]
-    unknown = [one for one in left if one.expression is None] + _unmatched(objects, patterns)
+    matches = [F.col("object").rlike(str(one.expression)) for one in patterns]
+    if matches:
+        counts = objects.agg(*map(F.count_if, matches)).first()
+        unknown += [one for one, count in zip(patterns, counts, strict=True) if not count]
     if unknown:
         raise SourceError("\n".join(_unknown_lines(source, objects, unknown)))
     by_name = F.col("object").isin(sorted(named))
-    conditions = [by_name, *(_matches(one) for one in patterns)]
-    return objects.where(reduce(or_, conditions)).withColumn("named", by_name)
-
-
-def _matches(wanted: NamedObject) -> Column:
-    return F.col("object").rlike(str(wanted.expression))
-
-
-def _unmatched(objects: DataFrame, patterns: Sequence[NamedObject]) -> list[NamedObject]:
-    if not patterns:
-        return []
-    counts = [F.count_if(_matches(one)).alias(str(n)) for n, one in enumerate(patterns)]
-    found = objects.agg(*counts).first()
-    return [one for n, one in enumerate(patterns) if not found[str(n)]]
+    return objects.where(reduce(or_, matches, by_name)).withColumn("named", by_name)
 
 
 def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObject]) -> list[str]:
@@ -246,7 +230,7 @@ def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObjec
         distances = [F.levenshtein(F.col("object"), F.lit(uri)) for uri in one.uris]
         distance = F.array_min(F.array(*distances)).alias("far")
         near = objects.select("object", distance).orderBy("far", "object")
-        names = [row["object"] for row in near.limit(_NEAR).collect()]
+        names = [row["object"] for row in near.limit(3).collect()]
         hint = f"; near are {', '.join(names)}" if names else ", which has none"
         lines.append(f"{source}: {one.text} is no object of the ledger{hint}")
     more = len(unknown) - _MAX_TOLD

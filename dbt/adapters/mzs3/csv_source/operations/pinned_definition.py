@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,21 +61,19 @@ def purified_sql(purified: Purified) -> str:
     (Materialize's design "S3 Sources with Headers", section CSV format examples.)
     """
     definition, pinned = purified.definition, purified.pinned
+    discovery = definition.discovery
+    ways = []
+    if discovery.bucket_scan:
+        ways.append(f"BUCKET SCAN {_sql_text(definition.location.bucket)}")
+    if discovery.queue is not None:
+        ways.append(f"SQS NOTIFICATIONS {_sql_text(queue_name(discovery.queue))}")
     pattern = definition.location.prefix + definition.pattern
     table = definition.name.partition(".")[2]
     head = " ".join(part for part in (sql_name(table), pinned.aliases_sql()) if part)
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
-        f"USING {', '.join(_ways(definition))} {pinned.format_sql()};"
+        f"USING {', '.join(ways)} {pinned.format_sql()};"
     )
-
-
-def _ways(definition: SourceDefinition) -> Iterator[str]:
-    """How the source learns of its objects."""
-    if definition.discovery.bucket_scan:
-        yield f"BUCKET SCAN {_sql_text(definition.location.bucket)}"
-    if definition.discovery.queue is not None:
-        yield f"SQS NOTIFICATIONS {_sql_text(queue_name(definition.discovery.queue))}"
 
 
 def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
@@ -119,12 +117,8 @@ def _sql_text(text: str) -> str:
 def read_purified(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
 ) -> Purified:
-    """The purified definition; nothing is made or changed. Raises an Mzs3Error.
-
-    Messages of the source's queue that it looks at stay in the queue.
-    """
-    name = definition.name
-    with reading(spark, name):
+    """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
+    with reading(spark, definition.name):
         stored = read_pinned(spark, definition)
     if stored is not None:
         pinned = PinnedDefinition.from_json(stored)
@@ -134,5 +128,5 @@ def read_purified(
         with open_inbox(run) as inbox:
             found = purify_now(run, inbox)
     except S3Error as exc:
-        raise SourceError(f"{name}: {exc}") from exc
+        raise SourceError(f"{definition.name}: {exc}") from exc
     return Purified(definition, found, False)

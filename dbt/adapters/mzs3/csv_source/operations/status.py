@@ -25,17 +25,16 @@ WAITING = "waiting"
 IN_ERROR = "in error"
 NEVER = "never ingested"
 
-_HEADINGS = (
-    "source",
-    "state",
-    "objects",
-    "waiting",
-    "bytes waiting",
-    "lag",
-    "epochs",
-    "last event",
-)
-_NUMBERS = frozenset({2, 3, 4, 5, 6})
+_ALIGNED = {
+    "source": str.ljust,
+    "state": str.ljust,
+    "objects": str.rjust,
+    "waiting": str.rjust,
+    "bytes waiting": str.rjust,
+    "lag": str.rjust,
+    "epochs": str.rjust,
+    "last event": str.ljust,
+}
 
 
 @dataclass(frozen=True)
@@ -124,28 +123,22 @@ def _summary(objects: DataFrame) -> dict[str, Any]:
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
     """The lines of a table of the sources, in order of their names, errors below it."""
     ordered = sorted(statuses, key=lambda status: status.source)
-    rows = [_HEADINGS, *(status.cells() for status in ordered)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    rows = [tuple(_ALIGNED), *(status.cells() for status in ordered)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(_ALIGNED.values(), row, widths, strict=True)
+        lines.append("  ".join(align(cell, width) for align, cell, width in cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return lines + [_error_line(status) for status in ordered if status.last_error is not None]
-
-
-def _error_line(status: SourceStatus) -> str:
-    """The last error, and the command by which the source goes on without its object."""
-    # An error that names its source already does not name it twice.
-    error = (status.last_error or "").removeprefix(f"{status.source}: ")
-    hint = ""
-    if status.failed is not None:
-        skip = objects_hint("skip_s3_objects", status.source, [status.failed])
-        hint = f"\n  to go on without it: {skip}"
-    return f"{status.source}: {error}{hint}"
+    for status in ordered:
+        if status.last_error is None:
+            continue
+        # An error that names its source already does not name it twice.
+        lines.append(f"{status.source}: {status.last_error.removeprefix(f'{status.source}: ')}")
+        if status.failed is not None:
+            skip = objects_hint("skip_s3_objects", status.source, [status.failed])
+            lines[-1] += f"\n  to go on without it: {skip}"
+    return lines
 
 
 def lag_text(lag: timedelta) -> str:

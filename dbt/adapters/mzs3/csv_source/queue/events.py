@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -25,13 +25,10 @@ _MAX_SHOWN = 64
 # S3 answers a HEAD of a longer one with an error, so that it is no key (Amazon S3, Object keys).
 _MAX_KEY_BYTES = 1024
 _HEX = re.compile(r"[0-9A-Fa-f]{1,128}")
-_TEST_EVENT = "s3:TestEvent"
-_REMOVED = ("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")
-_CREATED = ("ObjectCreated:", "Object Created")
 
 
 class Kind(Enum):
-    """What happened to an object; TEST is S3's message that notifications were set up."""
+    """What happened to an object; with TEST, notifications were set up."""
 
     CREATED = "created"
     REMOVED = "removed"
@@ -61,9 +58,21 @@ UNREADABLE = ObjectEvent(Kind.OTHER, "", "")
 def parse_message(body: str) -> tuple[ObjectEvent, ...]:
     """The events of a message; empty if it tells of none. Never raises."""
     try:
-        return tuple(_events(_unwrapped(body)))
+        message: Any = json.loads(body)
+        for _ in range(_MAX_ENVELOPES):
+            match message:
+                case {"Type": "Notification", "Message": str(enclosed)}:
+                    message = json.loads(enclosed)
     except (ValueError, RecursionError):
         return ()
+    match message:
+        case {"Records": list(records)}:
+            return tuple(_record(record) for record in records)
+        case {"Event": "s3:TestEvent", "Bucket": str(bucket)}:
+            return (ObjectEvent(Kind.TEST, bucket, "", "s3:TestEvent"),)
+        case {"source": "aws.s3"}:
+            return (_bridged(message),)
+    return ()
 
 
 def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
@@ -72,79 +81,54 @@ def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
     It is the one with the greatest sequencer. Where one of a key's events has none, a creation
     counts before a removal: whether the object is there is then for S3 to say.
     """
-    found: dict[str, list[ObjectEvent]] = {}
+    events_of: dict[str, list[ObjectEvent]] = {}
     for event in events:
-        found.setdefault(event.key, []).append(event)
-    return {key: _newest(of_key) for key, of_key in found.items()}
-
-
-def _newest(events: list[ObjectEvent]) -> ObjectEvent:
-    in_order = all(event.sequencer is not None for event in events)
-
-    def rank(event: ObjectEvent) -> tuple[int, bool]:
-        return (event.sequencer or 0) if in_order else 0, event.kind is Kind.CREATED
-
-    return max(events, key=rank)
-
-
-def _unwrapped(body: str) -> Any:
-    """The message without the envelopes that SNS puts around it."""
-    message: Any = json.loads(body)
-    for _ in range(_MAX_ENVELOPES):
-        if not isinstance(message, Mapping) or not _is_envelope(message):
-            break
-        message = json.loads(message["Message"])
-    return message
-
-
-def _is_envelope(message: Mapping[str, Any]) -> bool:
-    return message.get("Type") == "Notification" and isinstance(message.get("Message"), str)
-
-
-def _events(message: Any) -> Iterator[ObjectEvent]:
-    if not isinstance(message, Mapping):
-        return
-    if isinstance(message.get("Records"), list):
-        yield from map(_record, message["Records"])
-    elif message.get("Event") == _TEST_EVENT:
-        yield ObjectEvent(Kind.TEST, _text(message.get("Bucket")), "", _TEST_EVENT)
-    elif message.get("source") == "aws.s3":
-        yield _bridged(message)
+        events_of.setdefault(event.key, []).append(event)
+    newest: dict[str, ObjectEvent] = {}
+    for key, found in events_of.items():
+        created_first = sorted(found, key=lambda event: event.kind is not Kind.CREATED)
+        newest[key] = created_first[0]
+        if all(event.sequencer is not None for event in found):
+            newest[key] = max(created_first, key=lambda event: event.sequencer or 0)
+    return newest
 
 
 def _record(record: Any) -> ObjectEvent:
     """One of the `Records` that S3 sends; the keys in them are encoded as in a URL's query."""
-    try:
-        if record["eventSource"].rpartition(":")[2] != "s3":
-            return UNREADABLE
-        name = _text(record["eventName"]).removeprefix("s3:")
-        found = record["s3"]["object"]
-        key = unquote_plus(_text(found["key"]), errors="strict")
-        bucket = _text(record["s3"]["bucket"]["name"])
-        return _event(name, bucket, key, found, record.get("eventTime"))
-    except (KeyError, TypeError, AttributeError, ValueError):
-        return UNREADABLE
+    match record:
+        case {
+            "eventSource": str(source),
+            "eventName": str(name),
+            "s3": {"bucket": {"name": str(bucket)}, "object": {"key": str(encoded)} as found},
+        } if source.rpartition(":")[2] == "s3":
+            # What is no UTF-8 becomes a text that can't be encoded, and so no key.
+            key = unquote_plus(encoded, errors="surrogateescape")
+            return _event(name.removeprefix("s3:"), bucket, key, found, record.get("eventTime"))
+    return UNREADABLE
 
 
 def _bridged(message: Mapping[str, Any]) -> ObjectEvent:
     """EventBridge's form of an event, in which the key is written as it is."""
-    try:
-        detail = message["detail"]
-        found = detail["object"]
-        key, bucket = _text(found["key"]), _text(detail["bucket"]["name"])
-        return _event(_text(message["detail-type"]), bucket, key, found, message.get("time"))
-    except (KeyError, TypeError, AttributeError, ValueError):
-        return UNREADABLE
+    match message:
+        case {
+            "detail-type": str(name),
+            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as found},
+        }:
+            return _event(name, bucket, key, found, message.get("time"))
+    return UNREADABLE
 
 
 def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any) -> ObjectEvent:
-    length = len(key.encode())  # raises ValueError for what is no Unicode, and so no key
+    try:
+        length = len(key.encode())
+    except UnicodeEncodeError:
+        return UNREADABLE
     if not 0 < length <= _MAX_KEY_BYTES or not bucket:
         return UNREADABLE
     kind = Kind.OTHER
-    if name.startswith(_CREATED):
+    if name.startswith(("ObjectCreated:", "Object Created")):
         kind = Kind.CREATED
-    elif name.startswith(_REMOVED):
+    elif name.startswith(("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")):
         kind = Kind.REMOVED
     sequencer = found.get("sequencer")
     # Shorter ones count as if zeros were before them, which is how numbers compare.
@@ -157,12 +141,6 @@ def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any
         time[:_MAX_SHOWN] if isinstance(time, str) else "",
         int(str(sequencer), 16) if known else None,
     )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("not a text")
-    return value
 
 
 class Scope:
@@ -185,12 +163,11 @@ class Scope:
         below = key.removeprefix(self._location.prefix)
         return key.startswith(self._location.prefix) and self._matcher.matches(below)
 
-    def foreign(self, events: Iterable[ObjectEvent]) -> str | None:
+    def foreign(self, events: Sequence[ObjectEvent]) -> str | None:
         """None if a message of these events is the source's alone, else what it is instead."""
-        reasons = [self._foreign(event) for event in events]
-        if not reasons:
+        if not events:
             return "that are no S3 events"
-        return next((reason for reason in reasons if reason is not None), None)
+        return next(filter(None, map(self._foreign, events)), None)
 
     def _foreign(self, event: ObjectEvent) -> str | None:
         if not event.bucket:

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -64,7 +64,6 @@ class Inbox:
         self._queue = queue
         self._held = Held(run.definition.name, queue, run.log)
         self._ours: set[str] = set()
-        self._events: list[ObjectEvent] = []
         self._received = False
         self.queue_name = queue.name
         self.empty = True
@@ -75,17 +74,16 @@ class Inbox:
     def close(self) -> None:
         """Gives back what was not deleted."""
         self._held.stop()
-        self._held.give_back(self._held)
+        self._held.give_back([*self._held.handles])
 
     def receive(self) -> None:
         """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only."""
         if self._received:
             return
         self._received = True
-        foreign = self._receive_all()
-        self.empty = not self._held
-        newest = newest_of_each_key(self._events)
-        self._events = []
+        events, foreign = self._receive_all()
+        self.empty = not self._held.handles
+        newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
             if found is not None:
@@ -96,7 +94,14 @@ class Inbox:
                 self.removed.append(newest[key])
             else:
                 self.gone.append(newest[key])
-        self._leave_alone(foreign)
+        if foreign:
+            self._held.give_back([one for one in self._held.handles if one not in self._ours])
+            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
+            self._run.log.warn(
+                f"{self._run.definition.name}: messages of the queue {self.queue_name} were left "
+                f"in it, as they are not this source's: {reasons}. They come again with every "
+                "run: give the source a queue of its own"
+            )
 
     def look_again(self, keys: Iterable[str]) -> None:
         """Looks these keys up in S3 too, though no message told of them.
@@ -119,62 +124,40 @@ class Inbox:
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""
         self._held.stop()
-        self._held.delete([message for message in self._held if message in self._ours])
+        self._held.delete([one for one in self._held.handles if one in self._ours])
 
-    def _receive_all(self) -> Counter[str]:
-        """Receives the messages; counts those that are not the source's, by what they are."""
-        left_alone: Counter[str] = Counter()
+    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str]]:
+        """The source's events; and how many messages are not the source's, by what they are."""
+        events: list[ObjectEvent] = []
+        foreign: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
-        while max(len(self._held), len(self._events)) < MAX_MESSAGES:
+        while max(len(self._held.handles), len(events)) < MAX_MESSAGES:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
-                return left_alone
+                return events, foreign
             for message in messages:
-                if (reason := self._take(message)) is not None:
-                    left_alone[reason] += 1
+                known = message.message_id in self._held.handles
+                self._held.take(message)
+                if known:
+                    continue
+                told = parse_message(message.body)
+                events += filter(self._scope.is_object, told)
+                if (reason := self._scope.foreign(told)) is None:
+                    self._ours.add(message.message_id)
+                else:
+                    foreign[reason] += 1
         self._run.log.warn(
-            f"{self._run.definition.name}: this run takes the first {len(self._held)} messages of "
-            f"the queue {self.queue_name}; run again for the rest"
+            f"{self._run.definition.name}: this run takes the first {len(self._held.handles)} "
+            f"messages of the queue {self.queue_name}; run again for the rest"
         )
-        return left_alone
-
-    def _take(self, message: Message) -> str | None:
-        """None if the whole message is the source's, else what it is instead."""
-        known = message.message_id in self._held
-        self._held.take(message)
-        if known:
-            return None
-        events = parse_message(message.body)
-        self._events += [event for event in events if self._scope.is_object(event)]
-        reason = self._scope.foreign(events)
-        if reason is None:
-            self._ours.add(message.message_id)
-        return reason
-
-    def _leave_alone(self, foreign: Counter[str]) -> None:
-        if not foreign:
-            return
-        self._held.give_back([message for message in self._held if message not in self._ours])
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
-        self._run.log.warn(
-            f"{self._run.definition.name}: messages of the queue {self.queue_name} were left in "
-            f"it, as they are not this source's: {reasons}. They come again with every run: give "
-            "the source a queue of its own"
-        )
+        return events, foreign
 
 
-@contextmanager
-def open_inbox(run: SourceRun) -> Iterator[Inbox | None]:
-    """The inbox of the source's queue, None for a source without one. Raises S3Error."""
-    if run.definition.discovery.queue is None:
-        yield None
-        return
-    inbox = Inbox(run, Queue(run.connection, run.definition.discovery.queue))
-    try:
-        yield inbox
-    finally:
-        inbox.close()
+def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
+    """The inbox of the source's queue, None for a source without one."""
+    queue = run.definition.discovery.queue
+    return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
 
 
 class Held:
@@ -188,32 +171,23 @@ class Held:
         self._source = source
         self._queue = queue
         self._log = log
-        self._handles: dict[str, str] = {}
+        self.handles: dict[str, str] = {}
         self._done = threading.Event()
         self._hiding = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def __len__(self) -> int:
-        return len(self._handles)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._handles))
-
-    def __contains__(self, message_id: object) -> bool:
-        return message_id in self._handles
-
     def take(self, message: Message) -> None:
         """Holds the message; of one that came before, its new handle counts."""
-        self._handles[message.message_id] = message.handle
+        self.handles[message.message_id] = message.handle
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
             self._thread.start()
 
     def delete(self, messages: Sequence[str]) -> None:
         """Deletes these for good; the thread must have been stopped."""
-        undone = _tried(self._queue.delete, [self._handles[message] for message in messages])
+        undone = _tried(self._queue.delete, [self.handles[message] for message in messages])
         for message in messages:
-            del self._handles[message]
+            del self.handles[message]
         if undone.count:
             self._log.warn(
                 f"{self._of_queue(undone.count)} could not be deleted ({undone.reason}). They "
@@ -223,7 +197,7 @@ class Held:
     def give_back(self, messages: Iterable[str]) -> None:
         """Makes these visible to others at once."""
         with self._hiding:
-            handles = [self._handles.pop(message) for message in messages]
+            handles = [self.handles.pop(message) for message in messages]
         undone = _tried(partial(self._queue.hide, seconds=0), handles)
         if undone.count:
             self._log.warn(
@@ -254,12 +228,12 @@ class Held:
     def _hide_all(self) -> Undone:
         """How many messages could not be hidden for longer, and why the last of them."""
         failed = Undone()
-        messages = list(self._handles.copy())
+        messages = list(self.handles.copy())
         for start in range(0, len(messages), BATCH):
             # What is given back meanwhile must not be hidden again.
             with self._hiding:
                 batch = messages[start : start + BATCH]
-                some = [self._handles[m] for m in batch if m in self._handles]
+                some = [self.handles[m] for m in batch if m in self.handles]
                 if self._done.is_set():
                     break
                 try:

@@ -6,7 +6,8 @@ Bodies of messages are never repeated, in errors or elsewhere: anybody may have 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -66,10 +67,8 @@ class Queue:
     def look_up(self) -> str:
         """The queue's URL; asks SQS for it if the queue is given by its name."""
         if self._url is None:
-            try:
+            with self._failures("looking up", "sqs:GetQueueUrl"):
                 found = self._client.get_queue_url(QueueName=self.name)
-            except AwsFailure as exc:
-                raise self._failure(exc, "looking up", "sqs:GetQueueUrl") from exc
             self._url = str(found["QueueUrl"])
         return self._url
 
@@ -78,14 +77,13 @@ class Queue:
 
         It asks all of SQS's servers, unless `wait_s` is 0, so none means that there is none.
         """
-        answer = self._ask(
-            self._client.receive_message,
-            "receiving from",
-            "sqs:ReceiveMessage",
-            MaxNumberOfMessages=at_most,
-            WaitTimeSeconds=wait_s,
-            VisibilityTimeout=visibility_s,
-        )
+        with self._failures("receiving from", "sqs:ReceiveMessage"):
+            answer = self._client.receive_message(
+                QueueUrl=self.look_up(),
+                MaxNumberOfMessages=at_most,
+                WaitTimeSeconds=wait_s,
+                VisibilityTimeout=visibility_s,
+            )
         return [
             Message(one["MessageId"], one["ReceiptHandle"], one["Body"])
             for one in answer.get("Messages", [])
@@ -124,7 +122,8 @@ class Queue:
             waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
             for _ in range(TRIES):
                 entries = [{"Id": n, "ReceiptHandle": waiting[n], **of_each} for n in waiting]
-                answer = self._ask(request, doing, permission, Entries=entries)
+                with self._failures(doing, permission):
+                    answer = request(QueueUrl=self.look_up(), Entries=entries)
                 failed = answer.get("Failed", [])
                 waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
                 if not waiting:
@@ -135,17 +134,13 @@ class Queue:
                 undone = Undone(undone.count + len(waiting), reason)
         return undone
 
-    def _ask(
-        self, request: Callable[..., dict[str, Any]], doing: str, permission: str, **arguments: Any
-    ) -> dict[str, Any]:
-        url = self.look_up()
+    @contextmanager
+    def _failures(self, doing: str, permission: str) -> Iterator[None]:
         try:
-            return request(QueueUrl=url, **arguments)
+            yield
         except AwsFailure as exc:
-            raise self._failure(exc, doing, permission) from exc
-
-    def _failure(self, exc: Exception, doing: str, permission: str) -> S3Error:
-        return S3Error(describe(exc, f"{doing} the queue {self.name}", permission) + _advice(exc))
+            text = describe(exc, f"{doing} the queue {self.name}", permission)
+            raise S3Error(text + _advice(exc)) from exc
 
 
 def _advice(exc: Exception) -> str:

@@ -21,8 +21,6 @@ from dbt.adapters.mzs3.arrow.arrays import (
     list_offsets,
     null_where,
     raw_bytes,
-    reinterpreted,
-    uint64_scalar,
     with_one_nan,
 )
 from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
@@ -144,7 +142,7 @@ def stored_interval(intervals: pa.Array) -> pa.Array:
     """Structs of months, days and microseconds, in the order of the three."""
     months, days, micros = intervals.flatten()
     high = _two_of_32(_flipped_32(months), _flipped_32(days))
-    low = _flipped_64(reinterpreted(micros, pa.uint64()))
+    low = _flipped_64(micros.view(pa.uint64()))
     stored = fixed_width(joined(big_endian(high), big_endian(low)), 16)
     return null_where(stored, intervals)
 
@@ -154,7 +152,7 @@ def interval_of(stored: pa.Array) -> pa.Array:
     high = from_big_endian(pc.binary_slice(stored, 0, 8))
     low = from_big_endian(pc.binary_slice(stored, 8, 16))
     months, days = (pc.subtract(half, _SIGN_OF_32).cast(pa.int32()) for half in _halves(high))
-    micros = reinterpreted(_flipped_64(low), pa.int64())
+    micros = _flipped_64(low).view(pa.int64())
     return pa.StructArray.from_arrays(
         [months, days, micros], fields=list(INTERVAL_PARTS), mask=stored.is_null()
     )
@@ -167,8 +165,8 @@ def _two_of_32(high: pa.Array, low: pa.Array) -> pa.Array:
 
 def _halves(words: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The upper and the lower 32 bits, as `int64`."""
-    high = pc.shift_right(words, uint64_scalar(32))
-    low = pc.bit_wise_and(words, uint64_scalar(_LOW))
+    high = pc.shift_right(words, pa.scalar(32, pa.uint64()))
+    low = pc.bit_wise_and(words, pa.scalar(_LOW, pa.uint64()))
     return high.cast(pa.int64()), low.cast(pa.int64())
 
 
@@ -177,7 +175,7 @@ def _flipped_32(values: pa.Array) -> pa.Array:
 
 
 def _flipped_64(words: pa.Array) -> pa.Array:
-    return pc.bit_wise_xor(words, uint64_scalar(_SIGN))
+    return pc.bit_wise_xor(words, pa.scalar(_SIGN, pa.uint64()))
 
 
 def stored_numeric(numbers: pa.Array) -> pa.Array:
@@ -208,7 +206,7 @@ def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
         negative = pc.binary_slice(negative, 0, -1)
         _require(pc.not_equal(negative, _HEADS[0]))  # there is no negative zero
         actual = pc.replace_with_mask(actual, opposites, negative)
-    heads = reinterpreted(fixed_width(pc.binary_slice(actual, 0, 1), 1), pa.uint8())
+    heads = fixed_width(pc.binary_slice(actual, 0, 1), 1).view(pa.uint8())
     # Without an end, `binary_slice` of pyarrow 26 fails.
     digits = pc.binary_slice(actual, 1, 2 + DIGITS)
     whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
@@ -228,14 +226,14 @@ def nearest_doubles(numbers: pa.Array) -> pa.Array:
     if data_type.precision > _EXACT_DIGITS:
         return numbers.cast(pa.string()).cast(pa.float64())
     # Both are exact as doubles, so their quotient is rounded once.
-    unscaled = reinterpreted(numbers, pa.decimal128(data_type.precision, 0))
+    unscaled = numbers.view(pa.decimal128(data_type.precision, 0))
     return pc.divide(unscaled.cast(pa.int64()).cast(pa.float64()), 10.0**data_type.scale)
 
 
 def _digits(numbers: pa.Array) -> pa.Array:
     """The bytes of numbers that are not negative."""
     precision, scale = numbers.type.precision, numbers.type.scale
-    unscaled = reinterpreted(numbers, pa.decimal128(precision, 0)).cast(pa.string())
+    unscaled = numbers.view(pa.decimal128(precision, 0)).cast(pa.string())
     padded = pc.ascii_lpad(unscaled, scale, "0")
     whole = pc.ascii_ltrim(pc.utf8_slice_codeunits(padded, 0, -scale) if scale else padded, "0")
     heads = _HEADS.take(pc.binary_length(whole))

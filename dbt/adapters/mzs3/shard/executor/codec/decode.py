@@ -12,8 +12,6 @@ from dbt.adapters.mzs3.arrow.arrays import (
     empty_records,
     fixed_width,
     from_raw,
-    raw_bytes,
-    reinterpreted,
     running_total,
 )
 from dbt.adapters.mzs3.shard.executor.codec import protobuf
@@ -148,9 +146,7 @@ def _fixed(content: pa.Array, data_type: pa.DataType) -> pa.Array:
         fixed = fixed_width(content, width)
     except ValueError as error:
         raise DamagedError(str(error)) from error
-    if pa.types.is_decimal(data_type):
-        return from_raw(data_type, raw_bytes(fixed, width), len(fixed))
-    return reinterpreted(fixed, data_type)
+    return fixed.view(data_type)
 
 
 class DamagedError(ValueError):
