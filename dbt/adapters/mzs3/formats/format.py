@@ -6,7 +6,7 @@ import io
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -52,7 +52,7 @@ class ExportedColumn:
     """A column of the query: its name, and what its values mean."""
 
     name: str
-    logical_type: LogicalType = field(default_factory=LogicalType)
+    logical_type: LogicalType = PLAIN
 
 
 class Sink(Protocol):
