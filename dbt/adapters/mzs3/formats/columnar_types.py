@@ -29,8 +29,7 @@ _DECIMAL_DIGITS = 38
 def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: str) -> pa.Schema:
     """The schema of the files; ExecutorError with every column that the format has no type for.
 
-    All fields may be NULL, as in Spark's own files, but for the keys of maps. A name that an
-    earlier column has gets a number: `a`, `a2`, `a3`.
+    All fields may be NULL, as in Spark's own files, but for the keys of maps.
     """
     fields, problems = [], []
     for name, column, logical_type in zip(
@@ -58,7 +57,7 @@ def file_field(
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, each second one with the least number from 2 that makes a name of its own."""
+    """The names, repeated ones with the least number that makes them distinct: a, a2, a3."""
     taken = set(names)
     found: dict[str, None] = {}
     for name in names:

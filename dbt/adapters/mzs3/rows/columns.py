@@ -135,8 +135,7 @@ class NestedTransform:
 def order_keys(schema: T.StructType) -> list[Column | str]:
     """Sort keys of `canonical_columns`, under which only rows tie that are the same in a file.
 
-    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart. Other
-    columns are given by name.
+    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart.
     """
     return [
         SIGNED.of(F.col(field.name), field.dataType)

@@ -150,10 +150,9 @@ def check_count(written: int, counted: int) -> None:
 
 
 def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
-    """Uploads the rows of `parts`, as `in_parts` makes them.
+    """Uploads the rows of `parts`, as `in_parts` makes them; raises what Spark raises.
 
-    While it runs, Spark fails the job if it computes other rows than before. Raises what Spark
-    raises for other failures.
+    While it runs, Spark fails the job if it computes other rows than before.
     """
     spark = parts.sparkSession
     # What a task knows of itself is pyspark's, which workers have.

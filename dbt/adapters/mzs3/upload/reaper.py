@@ -108,10 +108,7 @@ class UploadReaper:
         return self.abort_stale()
 
     def abort_until_idle(self) -> str | None:
-        """As `abort_stale`, until no new upload has appeared for some seconds.
-
-        A task that has just been cancelled may still be opening one.
-        """
+        """As `abort_stale`, until tasks that were just cancelled have opened none for seconds."""
         return self._abort_for(_QUIET_S)
 
     def _abort_for(self, quiet_s: float | None, keep: Collection[str] = ()) -> str | None:

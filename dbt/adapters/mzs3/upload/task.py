@@ -89,10 +89,9 @@ def _written(spec: WriteSpec, batches: Batches) -> Batches:
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The report of the one file of an export without rows, as `write_parts` gives them.
+    """The report of the one file of an export without rows, which is in no folder.
 
-    The file has a header, a schema, or nothing at all, and is in no folder; `schema` is that of
-    the query's columns.
+    The file has a header, a schema, or nothing at all; `schema` is that of the query's columns.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     run = Run(part=0, folder=(), rows=pa.RecordBatch.from_pylist([], schema=pa.schema(content)))
@@ -242,17 +241,16 @@ def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if batch.nbytes >= _GATHERED_BYTES:
+        is_large = batch.nbytes >= _GATHERED_BYTES
+        if not is_large:
+            held.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+        if is_large or rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
             yield from _joined(held)
+            rows = size = 0
+        if is_large:
             yield batch
-            rows = size = 0
-            continue
-        held.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
-            yield from _joined(held)
-            rows = size = 0
     yield from _joined(held)
 
 

@@ -30,11 +30,10 @@ END_OF_DATA = "\\."
 
 @dataclass(frozen=True)
 class CsvEncoder:
-    """Encodes batches of one schema as PostgreSQL does, byte for byte.
+    """Encodes batches of one schema as PostgreSQL does, byte for byte; can be pickled.
 
     `force_quote` holds the names of columns whose values are always quoted, or `*` for all; NULL
-    never is quoted. `logical_types` are the columns' meanings, in order; without them, they are
-    what their types say. Can be pickled; has no state.
+    never is. Without `logical_types`, all columns are what their types say.
     """
 
     schema: pa.Schema

@@ -87,7 +87,7 @@ def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
 
 
 def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """A list array as `large_string`; the one formatter is that of what is in the lists.
+    """Lists as `large_string`.
 
     PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
     are written by the same rules, `{{1},{2,3},NULL}`.
@@ -138,10 +138,7 @@ def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
 
 
 def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """A struct array as `large_string`; `formatters` are those of the fields, in order.
-
-    A NULL field is nothing at all between its commas, an empty text is `""`.
-    """
+    """Structs as `large_string`; a NULL field is nothing at all, an empty text is `""`."""
     if not formatters:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
