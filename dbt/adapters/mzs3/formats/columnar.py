@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_list, is_string, running_total
-from dbt.adapters.mzs3.formats.columnar_types import file_columns
-from dbt.adapters.mzs3.formats.format import (
-    LogicalType,
-    Sink,
-    SinkFile,
-    rows_within,
-)
+from dbt.adapters.mzs3.formats.format import Sink, SinkFile, rows_within
 
 # A group is this share of a file, as Materialize's row groups are, but no more than a worker can
 # hold twice over: as rows, and as the columns that are written.
@@ -39,13 +32,6 @@ class RowBlock:
 
     def __len__(self) -> int:
         return len(self.ends) - 1
-
-
-def row_block(
-    rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType], title: str
-) -> RowBlock:
-    """The rows in the types of `schema`, which `file_schema` has made for them."""
-    return RowBlock(file_columns(rows, schema, logical_types, title), row_ends(rows))
 
 
 @dataclass(frozen=True)
@@ -124,20 +110,17 @@ class GroupedFile(ABC):
 
     def _write_held(self) -> None:
         before = self._sink.bytes
-        self._write(pa.Table.from_arrays(self._held(), schema=self._schema))
+        columns = []
+        for chunks in self._columns:
+            # Each in one array: how its pages are cut depends on chunks.
+            columns.append(pa.concat_arrays(chunks))
+            chunks.clear()
+        self._write(pa.Table.from_arrays(columns, schema=self._schema))
         self._rows = self._bytes = 0
         self._largest = max(self._largest, self._sink.bytes - before)
         self._footer += self._limits.footer_of_group
         with_another = self._sink.bytes + self._largest + self._footer
         self._full = with_another > self._limits.file
-
-    def _held(self) -> list[pa.Array]:
-        """The columns, each in one array: how its pages are cut depends on chunks."""
-        columns = []
-        for chunks in self._columns:
-            columns.append(pa.concat_arrays(chunks))
-            chunks.clear()
-        return columns
 
 
 def row_ends(rows: pa.RecordBatch) -> memoryview:

@@ -6,7 +6,7 @@ lacks, is for structs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,16 +23,13 @@ from dbt.adapters.mzs3.formats.csv.scalars import interval_text, require_utf8, u
 from dbt.adapters.mzs3.formats.format import LogicalType
 
 EXTENSION_KEY = "ARROW:extension:name"
-_NAMESPACE = "materialize.v1."
 _DECIMAL_DIGITS = 38
-_UTC = "+00:00"
 
 
 def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: str) -> pa.Schema:
     """The schema of the files; ExecutorError with every column that the format has no type for.
 
-    All fields may be NULL, as in Spark's own files, but for the keys of maps. A name that an
-    earlier column has gets a number: `a`, `a2`, `a3`.
+    All fields may be NULL, as in Spark's own files, but for the keys of maps.
     """
     fields, problems = [], []
     for name, column, logical_type in zip(
@@ -55,24 +52,21 @@ def file_field(
 ) -> pa.Field:
     """The field for values of a wire type and a meaning; TypeError where there is none."""
     extension, file_type = _named_type(data_type, logical_type)
-    metadata = {EXTENSION_KEY: _NAMESPACE + extension}
+    metadata = {EXTENSION_KEY: f"materialize.v1.{extension}"}
     return pa.field(name, file_type, nullable=nullable, metadata=metadata)
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """The names, each second one with the least number from 2 that makes a name of its own."""
-    given = list(names)
-    taken = set(given)
-    seen: set[str] = set()
-    result = []
-    for name in given:
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, repeated ones with the least number that makes them distinct: a, a2, a3."""
+    taken = set(names)
+    found: dict[str, None] = {}
+    for name in names:
         unique, number = name, 1
-        while unique in seen or (number > 1 and unique in taken):
+        while unique in found or (number > 1 and unique in taken):
             number += 1
             unique = f"{name}{number}"
-        seen.add(unique)
-        result.append(unique)
-    return result
+        found[unique] = None
+    return list(found)
 
 
 def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str, pa.DataType]:
@@ -91,33 +85,27 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
         (element,) = logical_type.of_children(1)
         return "list", pa.list_(file_field("item", data_type.value_type, element))
     if pa.types.is_struct(data_type):
-        return "record", _struct_type(data_type, logical_type)
+        fields = list(data_type)
+        if not fields:
+            raise TypeError("structs without fields")
+        children = logical_type.of_children(len(fields))
+        names = distinct([field.name for field in fields])
+        described = zip(names, fields, children, strict=True)
+        return "record", pa.struct([file_field(n, f.type, child) for n, f, child in described])
     if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _DECIMAL_DIGITS:
         return "numeric", pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
     if pa.types.is_timestamp(data_type) and data_type.tz is not None:
-        return "timestamptz", pa.timestamp("us", _UTC)
+        return "timestamptz", pa.timestamp("us", "+00:00")
     for matches, extension, file_type in _SCALARS:
         if matches(data_type):
             return extension, file_type
     raise TypeError(f"values of type {data_type}")
 
 
-def _struct_type(data_type: pa.DataType, logical_type: LogicalType) -> pa.DataType:
-    fields = list(data_type)
-    if not fields:
-        raise TypeError("structs without fields")
-    names = distinct(field.name for field in fields)
-    described = zip(names, fields, logical_type.of_children(len(fields)), strict=True)
-    return pa.struct([file_field(name, field.type, child) for name, field, child in described])
-
-
-def _is_small(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_int8(data_type) or pa.types.is_int16(data_type))
-
-
 _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType], ...] = (
     (pa.types.is_boolean, "boolean", pa.bool_()),
-    (_is_small, "smallint", pa.int16()),
+    (pa.types.is_int8, "smallint", pa.int16()),
+    (pa.types.is_int16, "smallint", pa.int16()),
     (pa.types.is_int32, "integer", pa.int32()),
     (pa.types.is_int64, "bigint", pa.int64()),
     (pa.types.is_float32, "real", pa.float32()),

@@ -6,7 +6,7 @@ import io
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -28,19 +28,18 @@ Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
 
 @dataclass(frozen=True)
 class LogicalType:
-    """One column's, or one nested value's, meaning; the wire is what Spark sends.
+    """The meaning of a column, or of a nested value, as Spark sends it.
 
-    plain: as the Arrow type says. list: a list, `children` is its element. struct: a struct,
-    `children` are its fields. map: a list of structs `(key, value)`, sorted by key, `children`
-    are key and value. interval: a struct `(months int32, days int32, micros int64)`. variant: a
-    string that holds JSON.
+    plain: as the Arrow type says. list, struct: `children` are the element, the fields. map: a
+    list of structs `(key, value)`, sorted by key, `children` are key and value. interval: a
+    struct `(months int32, days int32, micros int64)`. variant: a string that holds JSON.
     """
 
     kind: Kind = "plain"
     children: tuple[LogicalType, ...] = ()
 
     def of_children(self, count: int) -> tuple[LogicalType, ...]:
-        """The meanings of so many nested values, which are plain where nothing else is said."""
+        """The meanings of so many nested values; plain where nothing else is said."""
         return self.children or (PLAIN,) * count
 
 
@@ -52,7 +51,7 @@ class ExportedColumn:
     """A column of the query: its name, and what its values mean."""
 
     name: str
-    logical_type: LogicalType = field(default_factory=LogicalType)
+    logical_type: LogicalType = PLAIN
 
 
 class Sink(Protocol):
@@ -96,8 +95,7 @@ class OpenFile(Protocol):
     def take(self, piece: Any, start: int) -> int:
         """Write the piece's rows from `start` on, as many as fit; where the rows left begin.
 
-        An end short of the piece's length means that the file is full. A file without rows takes
-        at least one, whatever its size.
+        If there are any, the file is full. A file without rows takes at least one.
         """
 
     def close(self) -> None:
@@ -105,10 +103,7 @@ class OpenFile(Protocol):
 
 
 class FileWriter(Protocol):
-    """Writes rows of one schema to files, whose bytes depend on the rows alone.
-
-    In particular they do not depend on how the rows were cut into batches.
-    """
+    """Writes rows of one schema to files, whose bytes do not depend on how batches were cut."""
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
         """The rows, prepared, in pieces small enough for a worker's memory; each has a length."""
@@ -245,7 +240,7 @@ class ExportFormat(Format):
 
     @abstractmethod
     def count_rows(self, file: pa.NativeFile) -> int:
-        """How many rows a file has, which can be read from any byte on, in bounded memory.
+        """How many rows a file has, in bounded memory.
 
         Raises OSError, ArrowException or ValueError if it is no file of the format. To read it in
         order is cheapest: `verify_copy` fetches what was not read that way once more.

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.formats.columnar import GroupedFile, Limits, row_block
-from dbt.adapters.mzs3.formats.columnar_types import file_schema
+from dbt.adapters.mzs3.formats.columnar import GroupedFile, Limits, RowBlock, row_ends
+from dbt.adapters.mzs3.formats.columnar_types import file_columns, file_schema
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
     FileWriter,
@@ -60,9 +60,12 @@ class ParquetFormat(ExportFormat):
         """What writes the rows in the types of `columnar_types`."""
         types = file_schema(schema, logical_types, self.title)
         limits = limits_of(types, max_file_size)
+
+        def prepare(rows: pa.RecordBatch) -> RowBlock:
+            return RowBlock(file_columns(rows, types, logical_types, self.title), row_ends(rows))
+
         return SlicingWriter(
-            lambda rows: row_block(rows, types, logical_types, self.title),
-            lambda sink: ParquetFile(sink, types, self.compression, limits),
+            prepare, lambda sink: ParquetFile(sink, types, self.compression, limits)
         )
 
     def count_rows(self, file: pa.NativeFile) -> int:

@@ -9,10 +9,7 @@ from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.parquet import ParquetFormat
 
 FORMATS: Mapping[str, type[ExportFormat]] = {
-    each.name: each
-    for each in (
-        CsvFormat,
-        ParquetFormat,
-    )
+    CsvFormat.name: CsvFormat,
+    ParquetFormat.name: ParquetFormat,
 }
 """By the value of the option `format`, the default first."""

@@ -17,26 +17,32 @@ INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalT
 _MICROS_IN_A_DAY = 86_400_000_000
 _SECONDS = "decimal(19, 6)"  # of any bigint of microseconds
 
-_SCALARS = (
-    T.NullType,
+# Of which each value has one text, that can name a folder.
+FOLDER_TYPES = (
     T.BooleanType,
     T.ByteType,
     T.ShortType,
     T.IntegerType,
     T.LongType,
-    T.FloatType,
-    T.DoubleType,
     T.DecimalType,
     T.StringType,
     T.CharType,
     T.VarcharType,
-    T.BinaryType,
     T.DateType,
-    T.TimeType,
     T.TimestampType,
     T.TimestampNTZType,
-    T.VariantType,
+)
+_EXPORTED_TYPES = (
+    *FOLDER_TYPES,
     *INTERVALS,
+    T.NullType,
+    T.FloatType,
+    T.DoubleType,
+    T.BinaryType,
+    T.TimeType,
+    T.VariantType,
+    T.ArrayType,
+    T.MapType,
 )
 # Of a second's fraction, in PostgreSQL's times.
 _TIME_DIGITS = 6
@@ -129,8 +135,7 @@ class NestedTransform:
 def order_keys(schema: T.StructType) -> list[Column | str]:
     """Sort keys of `canonical_columns`, under which only rows tie that are the same in a file.
 
-    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart. Other
-    columns are given by name.
+    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart.
     """
     return [
         SIGNED.of(F.col(field.name), field.dataType)
@@ -241,7 +246,7 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
             "the digits behind the microsecond; select it as a string, or as "
             f"time({_TIME_DIGITS})"
         )
-    elif not isinstance(kind, (*_SCALARS, T.ArrayType, T.MapType)):
+    elif not isinstance(kind, _EXPORTED_TYPES):
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"

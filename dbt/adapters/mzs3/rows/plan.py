@@ -11,26 +11,11 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
-from dbt.adapters.mzs3.rows.columns import order_keys
+from dbt.adapters.mzs3.rows.columns import FOLDER_TYPES, order_keys
 
 MAX_PARTS = 10_000
 _FIRST = "_mz_first"
 _SPREAD = "_mz_spread"
-
-_FOLDER_TYPES = (
-    T.BooleanType,
-    T.ByteType,
-    T.ShortType,
-    T.IntegerType,
-    T.LongType,
-    T.DecimalType,
-    T.StringType,
-    T.CharType,
-    T.VarcharType,
-    T.DateType,
-    T.TimestampType,
-    T.TimestampNTZType,
-)
 
 
 def in_parts(
@@ -124,7 +109,7 @@ def partition_problems(schema: T.StructType, partition_by: Sequence[str]) -> lis
             f"partition_by names {', '.join(unknown)}, but the columns are {', '.join(names)}"
         )
     for field in schema.fields:
-        if field.name in partition_by and not isinstance(field.dataType, _FOLDER_TYPES):
+        if field.name in partition_by and not isinstance(field.dataType, FOLDER_TYPES):
             problems.append(
                 f"partition_by names {field.name}, whose type {field.dataType.simpleString()} has "
                 "no one text for a folder; cast it, to string for example"

@@ -37,7 +37,8 @@ def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
     part, *columns = batch.columns
     keys = [columns[i] for i in partition_by]
     content = [i + 1 for i in range(len(columns)) if i not in partition_by]
-    starts = _starts([part, *keys])
+    changes = [pc.run_end_encode(key).run_ends.to_pylist() for key in (part, *keys)]
+    starts = sorted({0}.union(*changes) - {batch.num_rows})
     at = pa.array(starts, pa.int64())
     parts = part.take(at).to_pylist()
     texts = [_folder_text(key.take(at)).to_pylist() for key in keys]
@@ -67,12 +68,6 @@ def _value(name: str, text: str | None) -> str:
             f"Select nullif({name}, '{text}')"
         )
     return escaped(text)
-
-
-def _starts(keys: Sequence[pa.Array]) -> list[int]:
-    """The indexes of rows that differ from the row before in any key, from 0 on."""
-    ends = (pc.run_end_encode(key).run_ends.to_pylist() for key in keys)
-    return sorted({0}.union(*ends) - {len(keys[0])})
 
 
 def _folder_text(values: pa.Array) -> pa.Array:

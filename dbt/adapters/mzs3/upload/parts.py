@@ -70,15 +70,19 @@ COMPUTED_TWICE = (
 
 @dataclass(frozen=True)
 class Uploads:
-    """The open uploads of all files; `check` tells whether they have the query's rows."""
+    """The open uploads of files; `refuted` says why they can't be used, if so.
+
+    Of a job that failed there are none, and its tasks may have uploads open that nobody knows.
+    `counted` is the number of rows that Spark observed, if it was asked.
+    """
 
     files: list[PendingFile]
-    counted: int
-    computed_twice: bool
+    refuted: RestartReason | None = None
+    counted: int = 0
 
     def check(self) -> None:
         """Raises CopyError if rows may be missing or doubled."""
-        if self.computed_twice:
+        if self.refuted is not None:
             raise CopyError(COMPUTED_TWICE)
         check_count(sum(file.rows for file in self.files), self.counted)
 
@@ -103,36 +107,23 @@ def upload_parts(
     assumed = assumptions_for(rows.schema, spec.partition_by)
     found: set[RestartReason] = set()
     while True:
-        attempt = _attempt(rows, spec, parts, assumed)
-        reason, reports = attempt.refuted, attempt.files
+        uploads = _attempt(rows, spec, parts, assumed)
+        reason = uploads.refuted
         if reason is None or reason in found:
             break
         found.add(reason)
-        before_again(reason, [(report["key"], report["upload_id"]) for report in reports])
+        before_again(reason, [(file.key, file.upload_id) for file in uploads.files])
         assumed = assumed.without(reason)
         if reason != "wide rows":
             # The uploads of an interrupted run may be among them.
             spec = replace(spec, reusable={})
-    if not reports and empty_file and reason is None:
-        reports = _of_files(write_empty_part(spec, rows.limit(0).toArrow().schema))
-    files = [PendingFile.from_dict(report) for report in reports]
-    return Uploads(files, attempt.counted, computed_twice=reason is not None)
+    if not uploads.files and empty_file and reason is None:
+        reports = write_empty_part(spec, rows.limit(0).toArrow().schema)
+        return replace(uploads, files=_files(reports))
+    return uploads
 
 
-@dataclass(frozen=True)
-class Reports:
-    """A report of each file that was uploaded; `refuted` says why they can't be used, if so.
-
-    Of a job that failed there are none, and its tasks may have uploads open that nobody knows.
-    `counted` is the number of rows that Spark observed, if it was asked.
-    """
-
-    files: list[dict[str, Any]]
-    refuted: RestartReason | None = None
-    counted: int = 0
-
-
-def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> Reports:
+def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> Uploads:
     counted = Observation()
     ordered = in_parts(rows, parts, spec.partition_by, assumed)
     ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
@@ -142,7 +133,7 @@ def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions)
             found = reported(ordered, replace(spec, sorted_by_hash=assumed.distinct_hashes))
     except SPARK_FAILURES as exc:
         if assumed.narrow_rows and WIDE_ROW in str(exc):
-            return Reports([], "wide rows")
+            return Uploads([], "wide rows")
         raise
     if found.refuted is not None:
         return found
@@ -158,11 +149,10 @@ def check_count(written: int, counted: int) -> None:
         )
 
 
-def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
-    """Uploads the rows of `parts`, as `in_parts` makes them; a report of each file.
+def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
+    """Uploads the rows of `parts`, as `in_parts` makes them; raises what Spark raises.
 
-    While it runs, Spark fails the job if it computes other rows than before. Raises what Spark
-    raises for other failures.
+    While it runs, Spark fails the job if it computes other rows than before.
     """
     spark = parts.sparkSession
     # What a task knows of itself is pyspark's, which workers have.
@@ -172,21 +162,20 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Reports:
             found = [row.asDict() for row in parts.mapInArrow(write, REPORT_DDL).collect()]
     except SPARK_FAILURES as exc:
         if has_computed_other_rows(exc):
-            return Reports([], "rows computed anew")
+            return Uploads([], "rows computed anew")
         raise
     tasks = [report for report in found if report["key"] is None]
-    files = _of_files(found)
+    files = _files(found)
     if any(task["tied"] for task in tasks):
-        return Reports(files, "equal hashes")
+        return Uploads(files, "equal hashes")
     if not written_at_once(spark, {task["stage"] for task in tasks}, len(tasks)):
-        return Reports(files, "rows computed anew")
-    return Reports(files)
+        return Uploads(files, "rows computed anew")
+    return Uploads(files)
 
 
-def _of_files(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The reports of files, without the columns that tell of tasks."""
+def _files(reports: Iterable[Mapping[str, Any]]) -> list[PendingFile]:
     return [
-        {name: value for name, value in report.items() if name not in _OF_TASK}
+        PendingFile.from_dict({key: report[key] for key in report if key not in _OF_TASK})
         for report in reports
         if report["key"] is not None
     ]

@@ -32,11 +32,6 @@ class UnknownClaimError(Exception):
     """There is a claim, but which uploads it names can't be told."""
 
 
-def nothing_claimed(_: Prefix, __: Collection[str]) -> frozenset[str]:
-    """For prefixes where no commit claims uploads."""
-    return frozenset()
-
-
 class UploadReaper:
     """Aborts open uploads of an export's files, but not those that others had open before it.
 
@@ -58,7 +53,7 @@ class UploadReaper:
         single_file: str | None = None,
         partition_by: Sequence[str] = (),
         take_over: bool = False,
-        claimed: Claimed = nothing_claimed,
+        claimed: Claimed | None = None,
     ) -> None:
         self._prefix = prefix
         self._claimed = claimed
@@ -113,10 +108,7 @@ class UploadReaper:
         return self.abort_stale()
 
     def abort_until_idle(self) -> str | None:
-        """As `abort_stale`, until no new upload has appeared for some seconds.
-
-        A task that has just been cancelled may still be opening one.
-        """
+        """As `abort_stale`, until tasks that were just cancelled have opened none for seconds."""
         return self._abort_for(_QUIET_S)
 
     def _abort_for(self, quiet_s: float | None, keep: Collection[str] = ()) -> str | None:
@@ -148,8 +140,9 @@ class UploadReaper:
             if self.is_ours(key) or upload_id in self._probes
         ]
         # Read after listing: what is claimed in between is among it, what is released is done.
-        claimed = self._claimed(self._prefix, keep) if found else frozenset()
-        found = [upload for upload in found if upload[1] not in claimed]
+        if found and self._claimed is not None:
+            claimed = self._claimed(self._prefix, keep)
+            found = [upload for upload in found if upload[1] not in claimed]
         before = {upload_id for _, upload_id in self.found}
         self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
         map_concurrently(found, self._abort)

@@ -89,10 +89,9 @@ def _written(spec: WriteSpec, batches: Batches) -> Batches:
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The report of the one file of an export without rows, as `write_parts` gives them.
+    """The report of the one file of an export without rows, which is in no folder.
 
-    The file has a header, a schema, or nothing at all, and is in no folder; `schema` is that of
-    the query's columns.
+    The file has a header, a schema, or nothing at all; `schema` is that of the query's columns.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     run = Run(part=0, folder=(), rows=pa.RecordBatch.from_pylist([], schema=pa.schema(content)))
@@ -118,7 +117,7 @@ class _Writer:
         )
         self._reporter = ProgressReporter(spec.progress, first.part)
         self._open: _NumberedFile | None = None
-        self._closed: deque[_NumberedFile] = deque()
+        self._closed: deque[tuple[dict[str, object], FileUpload]] = deque()
 
     def write(self, run: Run) -> None:
         """Append a run of rows; where the part or the folder changes, a new file begins."""
@@ -129,7 +128,8 @@ class _Writer:
             row = 0
             while row < len(piece):
                 before = file.upload.bytes
-                end = file.take(piece, row)
+                end = file.content.take(piece, row)
+                file.rows += end - row
                 self._reporter.add(end - row, file.upload.bytes - before)
                 row = end
                 if row < len(piece):
@@ -141,10 +141,11 @@ class _Writer:
         self._reporter.finish()
 
     def reports(self, keep: int) -> Batches:
-        """Reports of closed files, but for the `keep` newest, which S3 may still be taking."""
+        """Reports of closed files, but for the `keep` newest; waits until S3 has all of a file."""
         ready = []
         while len(self._closed) > keep:
-            ready.append(self._closed.popleft().report())
+            told, upload = self._closed.popleft()
+            ready.append({**told, **upload.report()})
         if ready:
             yield pa.RecordBatch.from_pylist(ready, schema=_REPORT_SCHEMA)
 
@@ -168,9 +169,17 @@ class _Writer:
         if self._open is not None:
             file, self._open = self._open, None
             before = file.upload.bytes
-            file.close()
+            file.content.close()
+            file.upload.finish()
             self._reporter.add(0, file.upload.bytes - before)
-            self._closed.append(file)
+            told: dict[str, object] = {
+                "part": file.part,
+                "number": file.number,
+                "folder": file.folder,
+                "rows": file.rows,
+            }
+            # Not the content: many closed files may wait for S3, and a compressor takes memory.
+            self._closed.append((told, file.upload))
 
 
 @dataclass
@@ -179,28 +188,8 @@ class _NumberedFile:
     number: int
     folder: str
     upload: FileUpload
-    content: OpenFile | None
+    content: OpenFile
     rows: int = 0
-
-    def take(self, piece: Any, start: int) -> int:
-        """As `OpenFile.take`; counts the rows."""
-        if self.content is None:
-            raise RuntimeError("the file is closed")
-        end = self.content.take(piece, start)
-        self.rows += end - start
-        return end
-
-    def close(self) -> None:
-        """End the file; frees what a compressor holds, as many closed files may wait for S3."""
-        if self.content is not None:
-            self.content.close()
-            self.content = None
-            self.upload.finish()
-
-    def report(self) -> dict[str, object]:
-        """The file's report; waits until S3 has all of it."""
-        place = {"part": self.part, "number": self.number, "folder": self.folder}
-        return {**place, **self.upload.report(), "rows": self.rows}
 
 
 class TiedRowsError(Exception):
@@ -233,16 +222,11 @@ def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
     """Raises TiedRowsError if a row has the hash of the one on the right, but differs."""
-    if left.column(_HASH).equals(right.column(_HASH)) and not _all_alike(left, right):
-        raise TiedRowsError
-
-
-def _all_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
-    """Whether all values have the same bits, but for NaNs, which are alike, as in files."""
-    return all(
-        float_bits(mine).equals(float_bits(other))
-        for mine, other in zip(left.columns, right.columns, strict=True)
-    )
+    if not left.column(_HASH).equals(right.column(_HASH)):
+        return
+    for mine, other in zip(left.columns, right.columns, strict=True):
+        if not float_bits(mine).equals(float_bits(other)):
+            raise TiedRowsError
 
 
 _GATHERED_ROWS = 8_192
@@ -257,17 +241,16 @@ def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if batch.nbytes >= _GATHERED_BYTES:
+        is_large = batch.nbytes >= _GATHERED_BYTES
+        if not is_large:
+            held.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+        if is_large or rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
             yield from _joined(held)
+            rows = size = 0
+        if is_large:
             yield batch
-            rows = size = 0
-            continue
-        held.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
-            yield from _joined(held)
-            rows = size = 0
     yield from _joined(held)
 
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """Delimiter, quote, escape and NULL text; each character one byte, as in PostgreSQL.
-
-    Shared by the driver and the executors. `problems()` is empty for a usable dialect.
-    """
+    """Delimiter, quote, escape and NULL text; each character one byte, as in PostgreSQL."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -18,7 +15,7 @@ class CsvDialect:
     null: str = ""
 
     def problems(self) -> list[str]:
-        """All that PostgreSQL's COPY would refuse, in words like its own."""
+        """All that PostgreSQL's COPY would refuse, in words like its own; none if it is usable."""
         found = [
             f"{name} must be a single one-byte character"
             for name in ("delimiter", "quote", "escape")

@@ -19,23 +19,21 @@ from dbt.adapters.mzs3.formats.csv.quoting import (
     quoted,
     text_scalar,
 )
-from dbt.adapters.mzs3.formats.csv.scalars import Formatter, require_utf8
+from dbt.adapters.mzs3.formats.csv.scalars import require_utf8
 from dbt.adapters.mzs3.formats.csv.values import formatter_of
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 EVERY_COLUMN = "*"
 # PostgreSQL before 18 takes a line of only this for the end of the data.
 END_OF_DATA = "\\."
-ANY_TEXT = Formatter(lambda values: values, None)
 
 
 @dataclass(frozen=True)
 class CsvEncoder:
-    """Encodes batches of one schema as PostgreSQL does, byte for byte.
+    """Encodes batches of one schema as PostgreSQL does, byte for byte; can be pickled.
 
     `force_quote` holds the names of columns whose values are always quoted, or `*` for all; NULL
-    never is quoted. `logical_types` are the columns' meanings, in order; without them, they are
-    what their types say. Can be pickled; has no state.
+    never is. Without `logical_types`, all columns are what their types say.
     """
 
     schema: pa.Schema
@@ -64,7 +62,7 @@ class CsvEncoder:
     def header(self) -> bytes:
         """The line of column names with its newline; quoted where needed, never by force."""
         names = pa.array(self.schema.names, pa.large_string())
-        texts = self._quoted_where_needed(names, ANY_TEXT).to_pylist()
+        texts = self._quoted_where_needed(names).to_pylist()
         return (self.dialect.delimiter.join(texts) + "\n").encode()
 
     def _field(self, name: str, values: pa.Array, logical_type: LogicalType) -> pa.Array:
@@ -76,18 +74,19 @@ class CsvEncoder:
             )
         with require_utf8(name, "CSV"):
             text = formatter.write(values)
+        dialect = self.dialect
         if EVERY_COLUMN in self.force_quote or name in self.force_quote:
             return self._quoted(text, text.is_valid())
-        return self._quoted_where_needed(text, formatter)
-
-    def _quoted_where_needed(self, text: pa.Array, formatter: Formatter) -> pa.Array:
-        dialect = self.dialect
-        if not (
+        if (
             formatter.may_hold(dialect.delimiter)
             or formatter.may_hold(dialect.quote)
             or formatter.may_be(dialect.null)
         ):
-            return text
+            return self._quoted_where_needed(text)
+        return text
+
+    def _quoted_where_needed(self, text: pa.Array) -> pa.Array:
+        dialect = self.dialect
         known = TextBytes(text)
         mask = either(
             known.holding(dialect.delimiter + dialect.quote + "\n\r"),
@@ -95,8 +94,8 @@ class CsvEncoder:
         )
         if len(self.schema) == 1:
             mask = either(mask, known.equal_to(END_OF_DATA))
-        return text if mask is None else self._quoted(text, mask)
+        return self._quoted(text, mask)
 
-    def _quoted(self, text: pa.Array, mask: pa.Array) -> pa.Array:
+    def _quoted(self, text: pa.Array, mask: pa.Array | None) -> pa.Array:
         quote = self.dialect.quote
         return quoted(text, mask, quote, escapes(quote, self.dialect.escape))

@@ -59,7 +59,7 @@ class CsvFile:
         return end
 
     def close(self) -> None:
-        """Nothing: a CSV file ends with its last line."""
+        """Nothing; a CSV file ends with its last line."""
 
 
 class CompressedCsvFile:
@@ -76,7 +76,11 @@ class CompressedCsvFile:
     def __init__(self, sink: Sink, compression: str, header: bytes, max_file_size: int) -> None:
         self._sink = sink
         self._output = SinkFile(sink)
-        self._stream = _Gzip(self._output) if compression == "gzip" else _zstd(self._output)
+        self._stream: Any
+        if compression == "gzip":
+            self._stream = _Gzip(self._output)
+        else:  # at the one level that Arrow's streams have
+            self._stream = pa.CompressedOutputStream(pa.PythonFile(self._output, "w"), compression)
         self._max_file_size = max_file_size
         self._empty = True
         self._chunk = bytearray(header)
@@ -121,11 +125,6 @@ class CompressedCsvFile:
         """How much text is sure to fit into what the file has left."""
         left = self._max_file_size - self._sink.bytes - _END - _OVERHEAD
         return max(0, left) * _EXPANSION // (_EXPANSION + 1)
-
-
-def _zstd(output: SinkFile) -> Any:
-    """Arrow's zstd, at the one level its streams have."""
-    return pa.CompressedOutputStream(pa.PythonFile(output, mode="w"), "zstd")
 
 
 class _Gzip:

@@ -143,17 +143,15 @@ def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Arra
     for exponent in layout.rewritten:
         mask = _between(size, exponent, exponent + 1)
         if pc.any(mask).as_py():
-            positional = 0 <= exponent < layout.scientific_from
-            write = _positional if positional else _scientific
-            result = pc.replace_with_mask(result, mask, write(result.filter(mask), exponent))
-    return without_midpoints(values, _named(values, result), layout)
-
-
-def _named(values: pa.Array, text: pa.Array) -> pa.Array:
-    """The text with PostgreSQL's names of what is not a finite number."""
-    text = pc.if_else(pc.is_nan(values), text_scalar("NaN"), text)
-    text = pc.if_else(pc.equal(values, float("inf")), text_scalar("Infinity"), text)
-    return pc.if_else(pc.equal(values, float("-inf")), text_scalar("-Infinity"), text)
+            if 0 <= exponent < layout.scientific_from:
+                other = _with_point(result.filter(mask), exponent + 1)
+            else:
+                other = concatenated(_with_point(result.filter(mask), 1), f"e{exponent:+03d}")
+            result = pc.replace_with_mask(result, mask, other)
+    result = pc.if_else(pc.is_nan(values), text_scalar("NaN"), result)
+    result = pc.if_else(pc.equal(values, float("inf")), text_scalar("Infinity"), result)
+    result = pc.if_else(pc.equal(values, float("-inf")), text_scalar("-Infinity"), result)
+    return without_midpoints(values, result, layout)
 
 
 def _between(size: pa.Array, low: int, high: int) -> pa.Array:
@@ -166,27 +164,15 @@ def _between(size: pa.Array, low: int, high: int) -> pa.Array:
     return pc.and_(pc.greater_equal(size, lowest), pc.less(size, end))
 
 
-def _digits(text: pa.Array) -> pa.Array:
-    """The significant digits alone, of either notation."""
+def _with_point(text: pa.Array, places: int) -> pa.Array:
+    """The significant digits of either notation, so many of them before the point, if it has one.
+
+    `-1234567890.5` for digits 12345678905 and 10 places, `-1.5` for digits 15 and 1 place.
+    """
+    sign = pc.if_else(pc.starts_with(text, "-"), text_scalar("-"), text_scalar(""))
     digits = pc.replace_substring_regex(text, "^-|e.*$", "")
-    return pc.ascii_trim(pc.replace_substring(digits, ".", ""), "0")
-
-
-def _signs(text: pa.Array) -> pa.Array:
-    return pc.if_else(pc.starts_with(text, "-"), text_scalar("-"), text_scalar(""))
-
-
-def _positional(text: pa.Array, exponent: int) -> pa.Array:
-    """`-1234567890.5` for digits 12345678905 and exponent 9."""
-    digits = pc.ascii_rpad(_digits(text), exponent + 1, "0")
-    whole = pc.utf8_slice_codeunits(digits, 0, exponent + 1)
-    number = concatenated(_signs(text), whole, ".", pc.utf8_slice_codeunits(digits, exponent + 1))
+    digits = pc.ascii_trim(pc.replace_substring(digits, ".", ""), "0")
+    digits = pc.ascii_rpad(digits, places, "0")
+    whole = pc.utf8_slice_codeunits(digits, 0, places)
+    number = concatenated(sign, whole, ".", pc.utf8_slice_codeunits(digits, places))
     return pc.ascii_rtrim(number, ".")
-
-
-def _scientific(text: pa.Array, exponent: int) -> pa.Array:
-    """`-1.5e-05` for digits 15 and exponent -5."""
-    digits = _digits(text)
-    first = pc.utf8_slice_codeunits(digits, 0, 1)
-    number = concatenated(_signs(text), first, ".", pc.utf8_slice_codeunits(digits, 1))
-    return concatenated(pc.ascii_rtrim(number, "."), f"e{exponent:+03d}")

@@ -63,24 +63,20 @@ def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
 class TextBytes:
     """The bytes of a `large_string` or `large_binary` array, for cheap questions about all values.
 
-    `values` is the array, in buffers of its own.
+    `values` is the array, in buffers of its own; `data` is the text of all values, one after the
+    other.
     """
 
     def __init__(self, values: pa.Array) -> None:
         self.values = _starting_at_zero(values)
-        self.data = _data(self.values)
-
-    def is_ascii(self) -> bool:
-        """Whether every value is plain ASCII."""
-        return self.data.isascii()
+        self.data = b""
+        buffer = self.values.buffers()[2]
+        if len(values) and buffer is not None:
+            self.data = bytes(buffer.slice(0, _offset(self.values, len(values))).to_pybytes())
 
     def has_text(self, text: str) -> bool:
         """False only if no value contains `text`."""
         return text.encode() in self.data
-
-    def has_text_in_any_case(self, lower_case: str) -> bool:
-        """False only if no value contains the ASCII text `lower_case`, in any mix of cases."""
-        return lower_case.encode() in self.data.lower()
 
     def holding(self, characters: str) -> pa.Array | None:
         """Mask of the values that hold one of these one-byte characters; None: no value does.
@@ -109,12 +105,14 @@ class TextBytes:
 
 
 def quoted(
-    values: pa.Array, mask: pa.Array, quote: str, replacements: Mapping[str, str]
+    values: pa.Array, mask: pa.Array | None, quote: str, replacements: Mapping[str, str]
 ) -> pa.Array:
     """The values under `mask` between quotes, with all `replacements` made in them, in order.
 
-    Values not under the mask, NULLs included, stay as they are.
+    Values not under the mask, NULLs included, stay as they are; None is the mask of no row.
     """
+    if mask is None:
+        return values
     mask = pc.fill_null(mask, False)
     # To quote all and choose costs less than to take most out and put them in again.
     most = 2 * mask.true_count > len(values)
@@ -144,14 +142,6 @@ def _starting_at_zero(values: pa.Array) -> pa.Array:
     if len(values) == 0 or (values.offset == 0 and _offset(values, 0) == 0):
         return values
     return pa.concat_arrays([values.slice(0, 0), values])
-
-
-def _data(values: pa.Array) -> bytes:
-    """The text of all values, one after the other, from the start of the data buffer."""
-    data = values.buffers()[2]
-    if len(values) == 0 or data is None:
-        return b""
-    return bytes(data.slice(0, _offset(values, len(values))).to_pybytes())
 
 
 def _offset(values: pa.Array, index: int) -> int:

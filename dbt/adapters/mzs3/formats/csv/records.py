@@ -13,24 +13,20 @@ BLOCK_BYTES = 256 << 10
 class RecordCounter:
     """Counts the newlines outside of quotes, as PostgreSQL tells them, in text fed in pieces.
 
-    Exact for what exports write: a quote opens a field or is in quotes. Memory: a block.
+    Exact for what exports write: a quote opens a field or is in quotes. `is_inside` says whether
+    the text so far ends within quotes. Memory: a block.
     """
 
     def __init__(self, dialect: CsvDialect) -> None:
         self.records = 0
         self._quote = dialect.quote.encode()
         self._escape = dialect.escape.encode()
-        self._inside = False
+        self.is_inside = False
         self._held = b""
         self._others = bytes(byte for byte in range(256) if byte not in self._quote + b"\n")
         # Then an escape in front of a quote may be one that ends a field or a record.
         self._ambiguous = dialect.escape in (dialect.delimiter, "\n")
         self._special = re.compile(b"[" + re.escape(self._quote + self._escape) + b"]")
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether the text so far ends within quotes."""
-        return self._inside
 
     def feed(self, text: bytes) -> None:
         """Count the records that end in this piece."""
@@ -46,13 +42,13 @@ class RecordCounter:
     def _count(self, block: bytes) -> None:
         """The newlines of every second stretch between quotes."""
         if self._quote not in block:
-            self.records += 0 if self._inside else block.count(b"\n")
+            self.records += 0 if self.is_inside else block.count(b"\n")
             return
         # Two quotes without a newline between them change nothing, and are most of them.
         marks = block.translate(None, self._others).replace(self._quote * 2, b"")
         stretches = marks.split(self._quote)
-        self.records += b"".join(stretches[int(self._inside) :: 2]).count(b"\n")
-        self._inside ^= len(stretches) % 2 == 0
+        self.records += b"".join(stretches[int(self.is_inside) :: 2]).count(b"\n")
+        self.is_inside ^= len(stretches) % 2 == 0
 
     def _unescaped(self, block: bytes) -> bytes:
         """The block without escaped characters.
@@ -74,18 +70,18 @@ class RecordCounter:
         text, at = self._held + block, 0
         self._held = b""
         while at < len(text):
-            if not self._inside:
+            if not self.is_inside:
                 end = text.find(self._quote, at)
                 end = len(text) if end < 0 else end
                 self.records += text.count(b"\n", at, end)
-                self._inside, at = end < len(text), end + 1
+                self.is_inside, at = end < len(text), end + 1
                 continue
             found = self._special.search(text, at)
             if found is None:
                 return
             at = found.end()
             if found.group() == self._quote:
-                self._inside = False
+                self.is_inside = False
             elif at == len(text):
                 self._held = self._escape
             else:

@@ -58,11 +58,13 @@ def timestamp_text(timestamps: pa.Array) -> pa.Array:
     offset = "" if timestamps.type.tz is None else "+00"
     micros = timestamps.view(pa.int64())
     far = _outside(micros, FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1)
+    text = _near_timestamps(micros if far is None else pc.if_else(far, 0, micros))
+    if offset:
+        text = appended(text, offset)
     if far is None:
-        return _with_offset(_near_timestamps(micros), offset)
-    near_text = _with_offset(_near_timestamps(pc.if_else(far, 0, micros)), offset)
+        return text
     far_text = _far_timestamps(micros.filter(far), offset)
-    return pc.replace_with_mask(near_text, pc.fill_null(far, False), far_text)
+    return pc.replace_with_mask(text, pc.fill_null(far, False), far_text)
 
 
 def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
@@ -87,10 +89,6 @@ def _near_timestamps(micros: pa.Array) -> pa.Array:
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:
     """Texts that all have a fraction, without what is zero of it."""
     return pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
-
-
-def _with_offset(text: pa.Array, offset: str) -> pa.Array:
-    return appended(text, offset) if offset else text
 
 
 def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:
@@ -143,7 +141,7 @@ def require_utf8(name: str, carrier: str) -> Iterator[None]:
 def utf8_text(values: pa.Array) -> pa.Array:
     """Text of either offset width as `large_string`; raises NotUtf8."""
     known = TextBytes(pc.cast(values, pa.large_string()))
-    if not known.is_ascii():
+    if not known.data.isascii():
         try:
             known.values.validate(full=True)
         except pa.ArrowInvalid as error:

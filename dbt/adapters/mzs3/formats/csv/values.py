@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import is_list, running_total
+from dbt.adapters.mzs3.arrow.arrays import is_list, null_where, running_total
 from dbt.adapters.mzs3.formats.csv.quoting import (
     WHITESPACE,
     TextBytes,
@@ -87,7 +87,7 @@ def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
 
 
 def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """A list array as `large_string`; the one formatter is that of what is in the lists.
+    """Lists as `large_string`.
 
     PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
     are written by the same rules, `{{1},{2,3},NULL}`.
@@ -105,7 +105,11 @@ def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Arr
     """
     texts = formatter.write(values)
     if not formatter.nests:
-        texts = _quoted_elements(texts, special)
+        known = TextBytes(texts)
+        mask = either(known.holding(special), known.equal_to(""))
+        if b"null" in known.data.lower():
+            mask = either(mask, pc.equal(pc.ascii_upper(known.values), text_scalar("NULL")))
+        texts = quoted(texts, mask, '"', escapes('"', "\\"))
     return pc.fill_null(texts, text_scalar("NULL"))
 
 
@@ -116,17 +120,7 @@ def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
         pa.LargeListArray.from_arrays(running_total(lengths), texts), text_scalar(",")
     )
     # A NULL list became an empty one.
-    return pc.if_else(
-        lists.is_valid(), concatenated("{", joined, "}"), pa.scalar(None, joined.type)
-    )
-
-
-def _quoted_elements(texts: pa.Array, special: str) -> pa.Array:
-    known = TextBytes(texts)
-    mask = either(known.holding(special), known.equal_to(""))
-    if known.has_text_in_any_case("null"):
-        mask = either(mask, pc.equal(pc.ascii_upper(known.values), text_scalar("NULL")))
-    return texts if mask is None else quoted(texts, mask, '"', escapes('"', "\\"))
+    return null_where(concatenated("{", joined, "}"), lists)
 
 
 def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
@@ -144,10 +138,7 @@ def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
 
 
 def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """A struct array as `large_string`; `formatters` are those of the fields, in order.
-
-    A NULL field is nothing at all between its commas, an empty text is `""`.
-    """
+    """Structs as `large_string`; a NULL field is nothing at all, an empty text is `""`."""
     if not formatters:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
@@ -157,12 +148,10 @@ def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
         fields = pc.binary_join_element_wise(
             *texts, text_scalar(","), null_handling="replace", null_replacement=""
         )
-    return pc.if_else(
-        structs.is_valid(), concatenated("(", fields, ")"), pa.scalar(None, pa.large_string())
-    )
+    return null_where(concatenated("(", fields, ")"), structs)
 
 
 def _quoted_field(texts: pa.Array) -> pa.Array:
     known = TextBytes(texts)
     mask = either(known.holding(RECORD_SPECIAL), known.equal_to(""))
-    return texts if mask is None else quoted(texts, mask, '"', {'"': '""', "\\": "\\\\"})
+    return quoted(texts, mask, '"', {'"': '""', "\\": "\\\\"})

@@ -115,13 +115,13 @@ def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
             F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("additions"),
             F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
         )
-        reports = reported(rows, spec)
-        if reports.refuted is None:
-            files = tuple(map(PendingFile.from_dict, reports.files))
+        uploads = reported(rows, spec)
+        files = tuple(uploads.files)
+        if uploads.refuted is None:
             found = observed(counted)
             check_count(sum(file.rows for file in files), int(found["rows"]))
             return Uploaded(files, int(found["additions"] or 0), int(found["retractions"] or 0))
-        abort_all(prefix, [(report["key"], report["upload_id"]) for report in reports.files])
+        abort_all(prefix, [(file.key, file.upload_id) for file in files])
         left_by_tasks(prefix, spec.prefix)  # what is still there costs storage, and no more
     raise ShardError(COMPUTED_TWICE)
 
