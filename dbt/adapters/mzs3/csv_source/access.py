@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.tables import is_there
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.settings import settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 
 OWN_SETTINGS = {
     # Names of columns come out of objects: SQL must hold them as they are.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -18,16 +17,12 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
 from dbt.adapters.mzs3.csv_source.ledger.epochs import epochs_due
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
-
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""

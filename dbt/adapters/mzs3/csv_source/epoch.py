@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_conditional_delete
@@ -31,15 +32,11 @@ from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
 from dbt.adapters.mzs3.csv_source.listing.start import listing_name
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
+from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
 from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
@@ -23,11 +23,6 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.settings import FEW, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 BYTES_PER_TASK = 128 * 1024 * 1024
 

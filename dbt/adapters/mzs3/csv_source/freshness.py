@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.access import reading
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -23,12 +25,6 @@ from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import is_there, require_ledger
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

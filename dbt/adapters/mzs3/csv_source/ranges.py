@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -36,9 +36,6 @@ from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
 from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 RANGE_BYTES = 32 * 1024 * 1024
 

@@ -6,16 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, SourceLog
 from dbt.adapters.mzs3.errors import SourceError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 OnStep = Callable[[str], None]
 """Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     LEDGER_COLUMNS,
@@ -24,11 +25,6 @@ from dbt.adapters.mzs3.spark.table_properties import (
     properties_sql,
     read_properties,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 # Epochs are text: not every metastore can filter partitions by a number.
 _PARTITIONS = "epoch string, phase string"

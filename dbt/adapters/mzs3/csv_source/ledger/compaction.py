@@ -23,21 +23,15 @@ counts for nothing, and goes with the rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, Phase
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.tables import show_since
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 COMPACT_AFTER = 16
 """Epochs since the last snapshot, those of run-operations included, that make one due."""

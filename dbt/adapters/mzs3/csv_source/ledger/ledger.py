@@ -27,8 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import starmap
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, latest, next_epoch
@@ -41,19 +41,13 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     objects_sql,
     valid_events_sql,
 )
-from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED
+from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED, SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
 from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
-    from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
 """What a run says that loses its lock after its commit, before it has recorded its listing."""

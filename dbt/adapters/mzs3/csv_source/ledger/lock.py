@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, LockTable
 from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
@@ -33,8 +32,7 @@ try:
 except ImportError:  # not on Windows, where a lock of a dead run is waited for
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 WAIT_S = 600.0
 POLL_S = 1.0

@@ -8,7 +8,8 @@ with its events, or an empty one that another run has put in its place: then the
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     drop_partitions,
@@ -16,13 +17,9 @@ from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     location_of,
     partition_sql,
 )
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 _EMPTY = "nothing-"
 
