@@ -124,10 +124,9 @@ class HeaderMode(Enum):
 class SourceDefinition:
     """A source as declared: valid by itself; what was left open is for `purify` to fill in.
 
-    `name` is `source.table`, as dbt shows it; `schema` and `identifier` are where it is in
-    Spark. `columns` is empty if none were declared; in formats other than CSV, one without a
-    type has the empty text as its type. `header_names` is set in mode NAMES only, `column_count`
-    in mode NONE only.
+    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `columns` is
+    empty if none were declared; in formats other than CSV, one without a type has the empty text
+    as its type. `header_names` is set in mode NAMES only, `column_count` in mode NONE only.
     """
 
     name: str

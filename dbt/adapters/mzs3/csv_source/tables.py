@@ -169,14 +169,14 @@ def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> N
         spark.sql(f"ALTER VIEW {name} AS {text}")
 
 
-def _view_texts(relations: SourceRelations, *since: str) -> dict[str, str]:
+def _view_texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
     ledger, rows = relations.ledger, relations.rows
     committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
     is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
     return {
-        relations.objects: states_sql(ledger, *since),
-        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, *since),
-        relations.source: visible_rows_sql(rows, ledger, committed, is_row, *since),
+        relations.objects: states_sql(ledger, since),
+        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since),
+        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since),
     }
 
 
