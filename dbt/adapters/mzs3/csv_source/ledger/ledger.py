@@ -50,15 +50,14 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
-"""What a run says that loses its lock after its commit, before it has recorded its listing."""
 
 
 class Ledger:
     """The ledger of one source, as it is when this is made, and with what is written through it.
 
-    Only the holder of the source's lock writes to it, so nobody else's writes are missed. Without
-    the lock, it is the ledger of that moment. To write what counts, or a failure, raises
-    SourceError once the lock is lost; what else is written then does not matter to anybody.
+    Only the holder of the source's lock writes to it; without the lock, it is the ledger of that
+    moment. To write what counts, or a failure, raises SourceError once the lock is lost; what
+    else is written then does not matter to anybody.
     """
 
     def __init__(
@@ -102,8 +101,7 @@ class Ledger:
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
-        events = self.spark.sql(f"SELECT object FROM {self._valid()}")
-        events = events.where(F.col("object").isNotNull())
+        events = self.spark.sql(f"SELECT object FROM {self._valid()} WHERE object IS NOT NULL")
         few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
         return [row["object"] for row in few.distinct().collect()]
 
@@ -117,18 +115,17 @@ class Ledger:
         return found
 
     def write_listing(self, listed: str, at: int) -> None:
-        """Records that all of this location and pattern was listed at that time, and that what was
-        found then is committed, or waits in the ledger."""
+        """Records that all of this location and pattern was listed at that time; to be called
+        once what was found then is committed, or waits in the ledger."""
         nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
         event = self.spark.range(1).select(F.lit(listed).alias("object"), *nothing)
         given = {"state": F.lit(Phase.LISTING), "at": F.timestamp_seconds(F.lit(at))}
         self._publish(next_epoch(self._epochs), Phase.LISTING, event, LISTING_IS_LOST, **given)
 
     def write_note(self, events: DataFrame) -> None:
-        """Records events that count from here on, in an epoch of their own.
+        """Records events that count from here on, in an epoch of their own; NULL in `at` is now.
 
-        They have the columns of objects, `state`, and any of `rows`, `rejects`, `error`, `hides`
-        and `at`, which is now where it is NULL.
+        They have the columns of objects, `state`, and any of the others.
         """
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
@@ -144,8 +141,8 @@ class Ledger:
     def write_commit(self, epoch: str, objects: DataFrame) -> None:
         """Commits the epoch: its rows are visible from here on, and what they replace is not.
 
-        `objects` has the columns of the plan, `rows`, `rejects`, and `error`: why an object was
-        skipped, which then replaces nothing, or NULL.
+        `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, which
+        then replaces nothing, or NULL.
         """
         taken = F.col("error").isNull()
         self._publish(
@@ -181,8 +178,7 @@ class Ledger:
         self._write(epoch, Phase.VOID, self.plan(epoch).limit(1), state=F.lit(Phase.VOID))
 
     def _add_rows(self, epoch: str) -> None:
-        """Makes what was written of an epoch's rows a partition, which nobody reads: so that a
-        compaction finds and drops it."""
+        """Makes an epoch's rows, which nobody reads, a partition that a compaction finds."""
         add_partition(self.spark, self.relations.rows, {EPOCH_COLUMN: epoch})
 
     def write_due(self, epoch: str) -> None:
@@ -194,8 +190,7 @@ class Ledger:
         self._write(epoch, Phase.DONE, objects)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
-        """Records the events, with all columns, to which those of the epochs up to this one come;
-        older epochs may go."""
+        """Records what the events of the epochs up to this one come to; older epochs may go."""
         self._publish(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
@@ -211,7 +206,7 @@ class Ledger:
         return self.spark.table(self.relations.ledger).where(place)
 
     def _valid(self) -> str:
-        """The ledger without void epochs and what a snapshot has taken the place of; in SQL.
+        """The ledger in SQL, without void epochs and what a snapshot has taken the place of.
 
         A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
@@ -220,10 +215,7 @@ class Ledger:
         return self._in([e for e in current if Phase.VOID not in self._epochs[e] or e == snapshot])
 
     def _in(self, epochs: list[str]) -> str:
-        """These epochs of the ledger, in parentheses; of the latest snapshot's only that.
-
-        By name, so that no file of another one is so much as listed.
-        """
+        """These epochs of the ledger, by name, so that no file of another one is listed."""
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
         conditions = [f"epoch IN ({listed})"] if listed else []
@@ -247,10 +239,7 @@ class Ledger:
         outcome: str = NOTHING_COMMITTED,
         **given: Column,
     ) -> None:
-        """As `_write`, as a compare-and-set, which is the last step.
-
-        `outcome` is what is said of the run if the lock is lost.
-        """
+        """As `_write`, with a compare-and-set as its last step; `outcome` is for the error."""
         self._epochs.setdefault(epoch, set()).add(phase)
         folder = self._table.stage(epoch, _framed(events, given))
         self.require_lock(outcome)
@@ -262,10 +251,7 @@ class Ledger:
 
 
 def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
-    """The events with all columns of the table, in its order.
-
-    In one file, as every query on the source opens those of all epochs that count.
-    """
+    """The events with all columns of the table; in one file, as queries open all epochs' files."""
     given = {"at": F.current_timestamp(), **given}
     there = {*events.columns}
 

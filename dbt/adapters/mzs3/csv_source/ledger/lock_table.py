@@ -56,7 +56,7 @@ class LockTable:
         )
 
     def holder(self) -> Holder | None:
-        """Who has the lock, None if nobody has; what is no lock of ours has an unknown holder."""
+        """Who has the lock; None if nobody has, UNKNOWN for what is no lock of ours."""
         found = read_properties(self._spark, self._relations.lock, _PROPERTY)
         if found is None:
             return None

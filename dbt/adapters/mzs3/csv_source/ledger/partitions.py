@@ -20,16 +20,15 @@ def write_partition(
 ) -> int:
     """Writes the frame's rows as a partition that only this run writes; how many they are.
 
-    Columns go by position. Readers see the partition once the metastore lists it, which is one
-    step, after all of its files are in place. The frame may read the same table.
+    Columns go by position. Readers see the partition once the metastore lists it, in one step
+    after all of its files are in place. The frame may read the same table.
 
     It is no INSERT: those stage what they write in one folder of the table, which the first one
-    to end removes, with what the others have in it. Of two runs, one that has lost the source's
-    lock would so take rows from the other, which Spark does not notice.
+    to end removes, with what the others have in it. So a run that has lost the source's lock would
+    take rows from another, which Spark does not notice.
 
-    `require_lock` raises if the lock is no longer held: then the table may have been made anew
-    since, and no partition is added to it. Nor is one if Spark does not report how many rows it
-    has written, for which SparkJobError is raised.
+    No partition is added if `require_lock` raises, as the table may have been made anew, nor if
+    Spark does not report how many rows it has written, for which SparkJobError is raised.
     """
     spark = frame.sparkSession
     schema = spark.table(table).drop(*partition).schema
