@@ -1,8 +1,7 @@
 """How fresh a source is, from S3's own timestamps, and what of it is yet to be ingested.
 
-They are read from S3 where the source lists its location; Spark has no part in it. A source that
-learns of its objects from a queue alone is as fresh as what it has ingested; one whose objects
-leave the location once they are ingested, as the newest of what it lists and what it has ingested.
+Where the source lists its location, Spark has no part in it. A source that learns of its objects
+from a queue alone is as fresh as what it has ingested.
 """
 
 from __future__ import annotations
@@ -52,18 +51,16 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
 
 
 def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
-    """The freshness of what is ingested, from the ledger; of nothing before the first run.
+    """The freshness of the objects of which rows are visible; of nothing before the first run.
 
-    Of objects of which rows are visible: those that were retracted are not among them. Raises
-    SourceError if the ledger can't be read.
+    Raises SourceError if the ledger can't be read.
     """
-    relations = definition.relations
     with reading(spark, definition.name):
         if not is_there(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
         found = (
-            Ledger(spark, relations)
+            Ledger(spark, definition.relations)
             .objects()
             .where(IS_VISIBLE)
             .agg(
