@@ -174,7 +174,9 @@ def parse_definition(
     form, read = read_format(ConfigReader(given, problems, "external."))
     declared = _columns(columns, problems, default="string" if form == CSV else "")
     mode, names = _header(read, declared, form)
-    location = _location(read)
+    if "location" not in given:
+        read.note("location is required, such as s3://bucket/prefix/")
+    location = read("location", lambda value: parse_location(str(value))) or S3Location("", "")
     discovery = read_discovery(read, location)
     definition = SourceDefinition(
         name=name,
@@ -255,12 +257,6 @@ def _header(
     elif len(columns) != len(names):
         read.note(f"header has {len(names)} names but {len(columns)} columns are declared")
     return HeaderMode.NAMES, names
-
-
-def _location(read: ConfigReader) -> S3Location:
-    if "location" not in read.given:
-        read.note("location is required, such as s3://bucket/prefix/")
-    return read("location", lambda value: parse_location(str(value))) or S3Location("", "")
 
 
 def _pattern(value: Any) -> str:

@@ -19,8 +19,7 @@ from dbt.adapters.mzs3.csv_source.ledger.epochs import (
     unfinished_epochs,
 )
 from dbt.adapters.mzs3.csv_source.ledger.events import states_sql, visible_rows_sql
-from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.table import close, publish
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger, close, publish
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 

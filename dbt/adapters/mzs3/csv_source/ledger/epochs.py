@@ -49,14 +49,13 @@ def current_epochs(epochs: Epochs) -> list[str]:
 def unfinished_epochs(epochs: Epochs) -> list[str]:
     """The current epochs that planned and neither ended nor are void, in order."""
 
-    def has_ended(phases: set[str]) -> bool:
+    def is_unfinished(phases: set[str]) -> bool:
         # What closes an epoch puts an empty commit there, and its own run may still fail late:
         # with neither is it settled, until it is void.
         own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
-        return not phases.isdisjoint({*own, Phase.VOID})
+        return Phase.PLAN in phases and phases.isdisjoint({*own, Phase.VOID})
 
-    current = current_epochs(epochs)
-    return [e for e in current if Phase.PLAN in epochs[e] and not has_ended(epochs[e])]
+    return [epoch for epoch in current_epochs(epochs) if is_unfinished(epochs[epoch])]
 
 
 def epochs_due(epochs: Epochs) -> list[str]:

@@ -20,10 +20,13 @@ An epoch is one pass over new objects. Its phases are partitions:
 What counts is written to a folder that nobody reads, the lock is checked, and only then is the
 folder made a partition, in one step. A run that loses its lock in between has its plan on record:
 so who takes the lock after that check sees the plan, and closes its commit, or finds it committed.
+To add a partition is strict: of two runs that add the same one, the second is refused, and can see
+which files the first one's has. So a commit is that of its own run, or an empty one.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import starmap
@@ -42,14 +45,20 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     valid_events_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
-from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
+from dbt.adapters.mzs3.csv_source.ledger.partitions import (
+    add_partition,
+    drop_partitions,
+    list_partitions,
+    location_of,
+    partition_sql,
+)
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
+_EMPTY = "nothing-"
 
 
 class Ledger:
@@ -260,3 +269,72 @@ def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
         return given.get(name, value).cast(data_type).alias(name)
 
     return events.select(*starmap(column, LEDGER_COLUMNS.items())).coalesce(1)
+
+
+class LedgerTable:
+    """The partitions of a ledger, each of an epoch and a phase."""
+
+    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
+        self._spark = spark
+        self._name = relations.ledger
+
+    def epochs(self) -> dict[str, set[str]]:
+        """Every epoch with its phases, from the metastore alone: no file is read."""
+        found: dict[str, set[str]] = {}
+        for epoch, phase in list_partitions(self._spark, self._name):
+            found.setdefault(epoch, set()).add(phase)
+        return found
+
+    def insert(self, epoch: str, phase: str, events: DataFrame) -> None:
+        """Writes the events as this partition, unless it is there already."""
+        publish(self, epoch, phase, self.stage(epoch, events))
+
+    def stage(self, epoch: str, events: DataFrame) -> str:
+        """Writes the events to a folder of their own, which nobody reads; its name."""
+        folder = f"events-{uuid.uuid4().hex}"
+        events.write.parquet(self._path(epoch, folder))
+        return folder
+
+    def add(self, epoch: str, phase: str, folder: str) -> None:
+        """Adds the partition with what is in the folder. Raises if it is there already."""
+        partition = partition_sql({"epoch": epoch, "phase": phase})
+        place = quote_literal(self._path(epoch, folder))
+        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
+
+    def folder(self, epoch: str, phase: str) -> str | None:
+        """The folder of a partition; None if there is no such partition."""
+        if phase not in self.epochs().get(epoch, ()):
+            return None
+        partition = {"epoch": epoch, "phase": phase}
+        return location_of(self._spark, self._name, partition).rpartition("/")[2]
+
+    def drop(self, partitions: list[tuple[str, str]]) -> None:
+        """Drops these pairs of epoch and phase, files and all; safe to repeat."""
+        named = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
+        drop_partitions(self._spark, self._name, named)
+
+    def _path(self, epoch: str, folder: str) -> str:
+        return f"{location_of(self._spark, self._name)}/epoch={epoch}/{folder}"
+
+
+def publish(table: LedgerTable, epoch: str, phase: str, folder: str) -> bool:
+    """Adds the partition with what is in this folder; False if another was there before."""
+    return _added(table, epoch, phase, folder) == folder
+
+
+def close(table: LedgerTable, epoch: str, phase: str) -> bool:
+    """Adds the partition as one that stays empty; False if it was published before."""
+    return _added(table, epoch, phase, f"{_EMPTY}{uuid.uuid4().hex}").startswith(_EMPTY)
+
+
+def _added(table: LedgerTable, epoch: str, phase: str, folder: str) -> str:
+    """The folder of the partition, which is this one unless the partition was there before."""
+    try:
+        table.add(epoch, phase, folder)
+    except SPARK_FAILURES:
+        # Refused; or it took effect, and the answer was lost.
+        there = table.folder(epoch, phase)
+        if there is None:
+            raise
+        return there
+    return folder

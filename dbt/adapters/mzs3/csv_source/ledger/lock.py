@@ -3,7 +3,7 @@
 Its holder renews it again and again; who waits for it measures by its own clock how long it was
 not renewed, and takes over after `LEASE_S`. So no clocks are compared. A holder that was only slow
 finds out at its next `require`, which the ledger calls before anything that counts; and what it
-had planned is closed by who took over (see `table`). So the lock decides who gets on, never what
+had planned is closed by who took over (see `ledger`). So the lock decides who gets on, never what
 is right.
 """
 
