@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -47,9 +46,6 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 def ingest(
@@ -163,19 +159,16 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
     Raises SourceError where a queue is all there is, and tells of none.
     """
     definition = run.definition
-    client = s3_client(run.connection)
     form = open_format(
         definition.format,
         dialect=definition.dialect,
         compression=definition.compression,
         reading=definition.reading,
     )
-    for found in _objects(definition, client, inbox):
+    for stored in _stored_objects(run, inbox):
         run.cancellation.check()
-        if found.size == 0:
+        if stored.size == 0:
             continue
-        bucket = definition.location.bucket
-        stored = StoredObject(client, bucket, found.key, found.etag, found.size)
         header = read_fields(form, stored, definition.name)
         if header is not None:
             return header
@@ -190,15 +183,19 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
     return None
 
 
-def _objects(
-    definition: SourceDefinition, client: S3Client, inbox: Inbox | None
-) -> Iterator[ObjectInfo]:
+def _stored_objects(run: SourceRun, inbox: Inbox | None) -> Iterator[StoredObject]:
+    definition, client = run.definition, s3_client(run.connection)
+
+    def stored(found: Sequence[ObjectInfo]) -> Iterator[StoredObject]:
+        for one in found:
+            yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)
+
     if definition.discovery.bucket_scan:
         for page in iter_pages(client, definition.location, definition.pattern):
-            yield from page
+            yield from stored(page)
     if inbox is not None:
         inbox.receive()
-        yield from inbox.found
+        yield from stored(inbox.found)
 
 
 def _fetch_spec(run: SourceRun, pinned: PinnedDefinition) -> FetchSpec:

@@ -63,16 +63,10 @@ class PinnedDefinition:
     def from_json(cls, text: str) -> PinnedDefinition:
         """The definition that `to_json` wrote."""
         value = json.loads(text)
-        header = value["header"]
-        return cls(
-            header=None if header is None else tuple(header),
-            columns=tuple(Column(**column) for column in value["columns"]),
-            location=value["location"],
-            dialect=CsvDialect(**value["dialect"]),
-            compression=value["compression"],
-            encoding=value["encoding"],
-            format=value.get("format", CSV),
-        )
+        value["header"] = None if value["header"] is None else tuple(value["header"])
+        value["columns"] = tuple(Column(**column) for column in value["columns"])
+        value["dialect"] = CsvDialect(**value["dialect"])
+        return cls(**value)
 
 
 def purify(
