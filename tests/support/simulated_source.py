@@ -15,7 +15,6 @@ import pytest
 from dbt.adapters.mzs3.csv_source import epoch
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock
-from dbt.adapters.mzs3.csv_source.ledger import table as ledger_table
 from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -273,7 +272,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(ledger, "add_partition", lambda *_: None)  # of rows that nobody sees
     patch(ledger, "F", Anything())
     patch(epochs.time, "time_ns", lambda: CLOCK.now * 1_000_000)
-    patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
+    patch(ledger, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
     patch(Ledger, "plan", lambda made, number: Events(planned(made, number)))
     patch(lock, "LockTable", SimulatedLockTable)
     patch(lock, "_host_guard", lambda name: nullcontext(False))

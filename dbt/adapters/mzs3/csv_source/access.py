@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.tables import is_there
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.settings import settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 
 OWN_SETTINGS = {
     # Names of columns come out of objects: SQL must hold them as they are.
@@ -41,29 +38,28 @@ def reading(spark: SparkSession, source: str) -> Iterator[None]:
 @contextmanager
 def changing(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
     """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
-    name, relations = definition.name, definition.relations
+    name = definition.name
     with reading(spark, name):
         if not is_there(spark, definition):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
-        with SourceLock(spark, relations, name) as lock:
+        with SourceLock(spark, definition.relations, name) as lock:
             yield lock
 
 
 def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
-    """Takes the source's lock away; from which process, or None. It commits nothing more.
+    """Takes the source's lock away, so that whoever had it commits nothing more; from whom.
 
     Raises SourceError for what is no lock.
     """
-    name, relations = definition.name, definition.relations
-    table = LockTable(spark, relations)
-    with reading(spark, name):
+    table = LockTable(spark, definition.relations)
+    with reading(spark, definition.name):
         holder = table.holder()
         if holder is None:
             return None
         if holder == UNKNOWN:
             raise SourceError(
-                f"{name}: {relations.shown('__lock')} is no lock that a run has taken. Drop it, "
-                "or give the source another schema or identifier"
+                f"{definition.name}: {definition.relations.shown('__lock')} is no lock that a run "
+                "has taken. Drop it, or give the source another schema or identifier"
             )
         table.take_away(holder.token)
     return holder.owner

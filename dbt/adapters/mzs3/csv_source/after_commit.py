@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -18,16 +17,12 @@ from dbt.adapters.mzs3.csv_source.executor.after import (
 from dbt.adapters.mzs3.csv_source.ledger.epochs import epochs_due
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
-
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 EPOCHS_IN_VAIN = 3
 """After so many epochs of which no object could be done, a run leaves the others to the next."""
@@ -36,8 +31,7 @@ EPOCHS_IN_VAIN = 3
 def require_conditional_delete(run: SourceRun) -> None:
     """Raises SourceError where to move or delete an object could destroy what came in its place.
 
-    To be called before anything is ingested: between the last look at an object and its deletion
-    only the store itself can see that it was overwritten.
+    Between the last look at an object and its deletion only the store can see an overwrite.
     """
     definition, location = run.definition, run.definition.location
     if not heeds_conditional_delete(Prefix(s3_client(run.connection), location)):
@@ -53,9 +47,8 @@ def require_conditional_delete(run: SourceRun) -> None:
 def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     """Tags, moves or deletes the objects of every committed epoch that is due.
 
-    Those that a dead run left are among them. What fails is a warning, stays due, and is tried
-    again by the next run; what was overwritten since is left alone. Raises SourceError once the
-    lock is lost: who took it over decides by then what becomes of the objects.
+    What fails is a warning, and stays due; what was overwritten since is left alone. Raises
+    SourceError once the lock is lost: who took it over decides what becomes of the objects.
     """
     waiting = left = in_vain = 0
     why_waiting = why_left = None
@@ -82,9 +75,23 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     """How many objects of the epoch there are, wait and were left, and why the first did."""
+    after, location = run.definition.discovery.after_commit, run.definition.location
+    spec = AfterSpec(
+        connection=run.connection,
+        bucket=location.bucket,
+        prefix=location.prefix,
+        action=after.action.value,
+        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in after.tags),
+        target_bucket=after.target.bucket if after.target else "",
+        target_prefix=after.target.prefix if after.target else "",
+    )
+    # Not those of which something is wanted: what is to be taken again has to be there for that.
+    came_in = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
+    done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
+    objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
     tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
-    objects = _fetched(ledger, epoch).repartition(tasks)
-    with persisted(objects.mapInArrow(act_on(_spec(run, epoch)), OUTCOME_DDL)) as outcomes:
+    acted = objects.repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL)
+    with persisted(acted) as outcomes:
         found = outcomes.agg(
             F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
         ).first()
@@ -92,16 +99,6 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
             nothing = {name: F.lit(None) for name in ("size", "last_modified")}
             ledger.write_done(epoch, outcomes.withColumns(nothing))
     return found
-
-
-def _fetched(ledger: Ledger, epoch: str) -> DataFrame:
-    """The objects whose rows came in with the epoch, and are visible still.
-
-    None of which something is wanted yet: what is to be taken again has to be there for that.
-    """
-    came = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
-    done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
-    return ledger.objects().where(f"{came} AND {done_with}").select("object", "taken.etag")
 
 
 def _counted(state: str) -> list[F.Column]:
@@ -112,16 +109,3 @@ def _counted(state: str) -> list[F.Column]:
         F.count_if(is_so).alias(state),
         F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),
     ]
-
-
-def _spec(run: SourceRun, epoch: str) -> AfterSpec:
-    after, location = run.definition.discovery.after_commit, run.definition.location
-    return AfterSpec(
-        connection=run.connection,
-        bucket=location.bucket,
-        prefix=location.prefix,
-        action=after.action.value,
-        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in after.tags),
-        target_bucket=after.target.bucket if after.target else "",
-        target_prefix=after.target.prefix if after.target else "",
-    )

@@ -124,10 +124,9 @@ class HeaderMode(Enum):
 class SourceDefinition:
     """A source as declared: valid by itself; what was left open is for `purify` to fill in.
 
-    `name` is `source.table`, as dbt shows it; `schema` and `identifier` are where it is in
-    Spark. `columns` is empty if none were declared; in formats other than CSV, one without a
-    type has the empty text as its type. `header_names` is set in mode NAMES only, `column_count`
-    in mode NONE only.
+    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `columns` is
+    empty if none were declared; in formats other than CSV, one without a type has the empty text
+    as its type. `header_names` is set in mode NAMES only, `column_count` in mode NONE only.
     """
 
     name: str
@@ -175,7 +174,9 @@ def parse_definition(
     form, read = read_format(ConfigReader(given, problems, "external."))
     declared = _columns(columns, problems, default="string" if form == CSV else "")
     mode, names = _header(read, declared, form)
-    location = _location(read)
+    if "location" not in given:
+        read.note("location is required, such as s3://bucket/prefix/")
+    location = read("location", lambda value: parse_location(str(value))) or S3Location("", "")
     discovery = read_discovery(read, location)
     definition = SourceDefinition(
         name=name,
@@ -256,12 +257,6 @@ def _header(
     elif len(columns) != len(names):
         read.note(f"header has {len(names)} names but {len(columns)} columns are declared")
     return HeaderMode.NAMES, names
-
-
-def _location(read: ConfigReader) -> S3Location:
-    if "location" not in read.given:
-        read.note("location is required, such as s3://bucket/prefix/")
-    return read("location", lambda value: parse_location(str(value))) or S3Location("", "")
 
 
 def _pattern(value: Any) -> str:

@@ -1,16 +1,17 @@
 """One pass over a source's new objects: plan, fetch, commit, in steps that can each be the last.
 
-Killed at any point and run again, no row is lost and none is doubled: rows are visible only
-through the commit record of their epoch, which is written in one step after all of them; and an
-epoch without one is declared void before a new listing takes its objects under a new number.
+Killed at any point and run again, no row is lost or doubled: rows are visible only through the
+commit record of their epoch, written in one step after all of them; and an epoch without one is
+declared void before a new listing takes its objects under a new number.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_conditional_delete
@@ -30,15 +31,11 @@ from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listing_name, object_frame
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
+from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 
 
 @dataclass(frozen=True)
@@ -131,8 +128,13 @@ class Pass:
             error = executor_error(exc)
             if error is None:
                 raise
-            named = self._record_failure(rows, error.message)
-            raise SourceError(f"{error.message}{self._way_out(named, error.cause)}") from exc
+            text = error.message
+            named = self._record_failure(rows, text)
+            # What is gone, or was replaced, the next run sees for itself.
+            if named is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
+                hint = objects_hint("skip_s3_objects", run.definition.name, [named])
+                text += f"; or go on without it after: {hint}"
+            raise SourceError(text) from exc
         with run.step("commit"):
             return self._commit(rows, written)
 
@@ -180,13 +182,6 @@ class Pass:
             failed = rows.plan.where(F.col("object") == name)
         self.ledger.write_failed(rows.epoch, failed, F.lit(message))
         return name
-
-    def _way_out(self, name: str | None, cause: str) -> str:
-        # What is gone, or was replaced, the next run sees for itself.
-        if name is None or cause in (NOT_READ, OF_RUN, GONE):
-            return ""
-        hint = objects_hint("skip_s3_objects", self.run.definition.name, [name])
-        return f"; or go on without it after: {hint}"
 
     def _after_commit(self) -> None:
         run = self.run

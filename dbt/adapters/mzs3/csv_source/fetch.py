@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
 from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
 from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
@@ -23,11 +23,6 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
 from dbt.adapters.mzs3.spark.settings import FEW, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 BYTES_PER_TASK = 128 * 1024 * 1024
 
@@ -58,9 +53,8 @@ _TOTALS = (
 class EpochRows:
     """The rows of the objects that an epoch has planned; invisible until it is committed.
 
-    `objects` and `size` are how many were to be planned, and their bytes. What is in the plan may
-    differ, where Spark has listed again since: they say how to share the plan among tasks, and
-    never what is fetched.
+    `objects` and `size` are how many were to be planned, and their bytes. Where Spark has listed
+    again since, the plan may differ: so they only say how to share it among tasks.
     """
 
     ledger: Ledger
@@ -73,11 +67,9 @@ class EpochRows:
     def write(self) -> int:
         """Fetches every object of the plan into the epoch's partition, each once; how many rows.
 
-        An object that would keep one core busy for long is read by several tasks, in ranges;
-        unless that can't be done, of which a task that reads all of it tells.
-
-        Raises SourceError, without such a partition, once the lock is lost, and if Spark does not
-        report how many rows it wrote.
+        An object that would keep one core busy for long is read by several tasks, in ranges, if
+        that can be done. Raises SourceError, without such a partition, once the lock is lost, and
+        if Spark does not report how many rows it wrote.
         """
         start = len(f"s3://{self.spec.bucket}/") + 1
         plan = self.plan.selectExpr(
@@ -118,11 +110,9 @@ class EpochRows:
             yield rows.unionAll(self._whole(others, objects, size))
 
     def _whole(self, plan: DataFrame, objects: int, size: int) -> DataFrame:
-        """The objects' rows, each read by one task; the largest first, so that none comes last.
-
-        One task for each object, unless that makes more small ones than the cluster works on.
-        """
+        """The objects' rows, each read by one task; the largest first, so that none comes last."""
         parallelism = int(plan.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        # One for each object, unless that makes more small ones than the cluster works on.
         tasks = max(1, min(objects, max(parallelism, -(-size // BYTES_PER_TASK))))
         # A plan is one file.
         shared = plan.coalesce(1)
@@ -135,13 +125,12 @@ class EpochRows:
 
     @contextmanager
     def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:
-        """The plan with `rows`, `rejects` and the `error` of each object, counted once; and all of
-        them together.
+        """The plan with `rows`, `rejects` and the `error` of each object, and all together.
 
-        Raises SourceError if there are not as many rows as were written; if so many, yet records
-        of an object are there twice, or missing before its last one there: its records, rejected
-        ones too, are numbered from 1, so the highest number is their count; an object that was
-        skipped has one row, without a number. Raises it for more rejects than the source allows.
+        Raises SourceError if there are not as many rows as were written; if records of an object
+        are there twice, or missing before its last one: they are numbered from 1, rejected ones
+        too, so the highest number is their count, and an object that was skipped has one row
+        without a number; and for more rejects than the source allows.
         """
         table = self.ledger.spark.table(self.ledger.relations.rows)
         stored = table.where(f"{EPOCH_COLUMN} = {quote_literal(self.epoch)}")

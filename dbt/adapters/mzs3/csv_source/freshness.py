@@ -1,20 +1,21 @@
 """How fresh a source is, from S3's own timestamps, and what of it is yet to be ingested.
 
-They are read from S3 where the source lists its location; Spark has no part in it. A source that
-learns of its objects from a queue alone is as fresh as what it has ingested; one whose objects
-leave the location once they are ingested, as the newest of what it lists and what it has ingested.
+Where the source lists its location, Spark has no part in it. A source that learns of its objects
+from a queue alone is as fresh as what it has ingested.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.access import reading
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -23,12 +24,6 @@ from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import is_there, require_ledger
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -56,18 +51,16 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
 
 
 def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
-    """The freshness of what is ingested, from the ledger; of nothing before the first run.
+    """The freshness of the objects of which rows are visible; of nothing before the first run.
 
-    Of objects of which rows are visible: those that were retracted are not among them. Raises
-    SourceError if the ledger can't be read.
+    Raises SourceError if the ledger can't be read.
     """
-    relations = definition.relations
     with reading(spark, definition.name):
         if not is_there(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
         found = (
-            Ledger(spark, relations)
+            Ledger(spark, definition.relations)
             .objects()
             .where(IS_VISIBLE)
             .agg(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.access import OWN_SETTINGS
-from dbt.adapters.mzs3.csv_source.definition import HeaderMode
+from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, open_format
@@ -44,15 +47,6 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mypy_boto3_s3 import S3Client
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-
 
 def ingest(
     spark: SparkSession,
@@ -71,9 +65,7 @@ def ingest(
     Makes the source's schema and relations if they are missing, `create_only` no more than that;
     `afresh` drops all that was ingested before. `spark` must not be used by another thread
     meanwhile: some of its settings are changed, and set back. Another run on the same source is
-    waited for, up to `wait_s` seconds. Once `cancelled` is set, no new step begins. `log` is
-    told what a user should know beside the report. Raises an Mzs3Error; what was committed before
-    stays as it is.
+    waited for, up to `wait_s` seconds. Raises an Mzs3Error; what was committed before stays.
     """
     started = time.monotonic()
     ship_executor_code()
@@ -132,18 +124,13 @@ def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
 
 
 def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
-    """Purifies the definition by what is in S3 now. Raises an Mzs3Error.
+    """Purifies the definition by what is in S3 now; messages of its queue stay there.
 
-    `inbox` is that of the source's queue, if it has one; its messages stay in the queue.
+    Raises an Mzs3Error.
     """
     definition = run.definition
     discovers = definition.header is HeaderMode.DISCOVER
     pinned = purify_found(definition, _discover_header(run, inbox) if discovers else None)
-    _require_free_name(definition, pinned)
-    return pinned
-
-
-def _require_free_name(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
     names = {folded(column.name) for column in pinned.columns}
     for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
         if taken in names:
@@ -151,6 +138,7 @@ def _require_free_name(definition: SourceDefinition, pinned: PinnedDefinition) -
                 f"{definition.name}: a column can't be named {taken}, as the table of rows has "
                 "one of that name; declare `columns` to give it another"
             )
+    return pinned
 
 
 def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
@@ -166,25 +154,21 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
 
 
 def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, ...] | None:
-    """The header of the first matching object that is not empty.
+    """The header of the first object that has one, listed objects before announced ones.
 
-    First in the order of the listing, then in that of the queue. Raises SourceError where there
-    is none on a queue that is all there is.
+    Raises SourceError where a queue is all there is, and tells of none.
     """
     definition = run.definition
-    client = s3_client(run.connection)
     form = open_format(
         definition.format,
         dialect=definition.dialect,
         compression=definition.compression,
         reading=definition.reading,
     )
-    for found in _objects(definition, client, inbox):
+    for stored in _stored_objects(run, inbox):
         run.cancellation.check()
-        if found.size == 0:
+        if stored.size == 0:
             continue
-        bucket = definition.location.bucket
-        stored = StoredObject(client, bucket, found.key, found.etag, found.size)
         header = read_fields(form, stored, definition.name)
         if header is not None:
             return header
@@ -199,15 +183,19 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
     return None
 
 
-def _objects(
-    definition: SourceDefinition, client: S3Client, inbox: Inbox | None
-) -> Iterator[ObjectInfo]:
+def _stored_objects(run: SourceRun, inbox: Inbox | None) -> Iterator[StoredObject]:
+    definition, client = run.definition, s3_client(run.connection)
+
+    def stored(found: Sequence[ObjectInfo]) -> Iterator[StoredObject]:
+        for one in found:
+            yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)
+
     if definition.discovery.bucket_scan:
         for page in iter_pages(client, definition.location, definition.pattern):
-            yield from page
+            yield from stored(page)
     if inbox is not None:
         inbox.receive()
-        yield from inbox.found
+        yield from stored(inbox.found)
 
 
 def _fetch_spec(run: SourceRun, pinned: PinnedDefinition) -> FetchSpec:

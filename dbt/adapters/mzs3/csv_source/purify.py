@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dbt.adapters.mzs3.config.values import Problems
@@ -24,11 +24,10 @@ _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 class PinnedDefinition:
     """A source's header and columns, with nothing left open, and how its objects are read.
 
-    `header` is what every object's header must equal, name by name, None for objects without
-    one, as `header_match` says; `columns` are the names and types in Spark, one for each of its
-    names. `location` is the URI below which the objects are. The pattern is not pinned, nor what
-    is done with headers and rows that do not fit: which are taken from now on may change without
-    making what was taken wrong.
+    `header` is what every object's header must equal, as `header_match` says, None for objects
+    without one; `columns` are the names and types in Spark, one for each of its names. The
+    pattern is not pinned, nor what is done with headers and rows that do not fit: these may change
+    without making wrong what was taken.
     """
 
     header: tuple[str, ...] | None
@@ -64,16 +63,10 @@ class PinnedDefinition:
     def from_json(cls, text: str) -> PinnedDefinition:
         """The definition that `to_json` wrote."""
         value = json.loads(text)
-        header = value["header"]
-        return cls(
-            header=None if header is None else tuple(header),
-            columns=tuple(Column(**column) for column in value["columns"]),
-            location=value["location"],
-            dialect=CsvDialect(**value["dialect"]),
-            compression=value["compression"],
-            encoding=value["encoding"],
-            format=value.get("format", CSV),
-        )
+        value["header"] = None if value["header"] is None else tuple(value["header"])
+        value["columns"] = tuple(Column(**column) for column in value["columns"])
+        value["dialect"] = CsvDialect(**value["dialect"])
+        return cls(**value)
 
 
 def purify(
@@ -83,38 +76,45 @@ def purify(
 ) -> PinnedDefinition:
     """The definition with nothing left open; `found_header` is for those that discover it.
 
-    Columns without a type have that of their field in `own_types`; without those, string.
-    Raises SourceError where a header is needed and none was found, ConfigError where the header
-    and the declared columns do not go together.
+    Columns without a type have that of their field in `own_types`, or else string. Raises
+    SourceError where the header that is needed was not found, ConfigError where it does not go
+    with the declared columns.
     """
+    header: tuple[str, ...] | None = None
     if definition.header is HeaderMode.NONE:
         count = definition.column_count or 0
-        numbered = tuple(Column(f"column{n}") for n in range(1, count + 1))
-        return _pinned(definition, None, definition.columns or numbered)
-    if definition.header is HeaderMode.NAMES:
-        found_header = definition.header_names
-    if found_header is None:
-        raise SourceError(
-            f"{definition.name}: no object at {definition.location.uri} that matches "
-            f"{definition.pattern!r} has a header to learn the columns from. Put one there, or "
-            "declare the names as `header: [name, ...]`"
+        columns = definition.columns or tuple(Column(f"column{n}") for n in range(1, count + 1))
+    else:
+        header = definition.header_names or found_header
+        if header is None:
+            raise SourceError(
+                f"{definition.name}: no object at {definition.location.uri} that matches "
+                f"{definition.pattern!r} has a header to learn the columns from. Put one there, "
+                "or declare the names as `header: [name, ...]`"
+            )
+        problems = list(
+            _header_problems(header, definition.columns, definition.reading.header_match)
         )
-    columns = _typed(definition.columns or tuple(Column(n, "") for n in found_header), own_types)
-    problems = _problems(found_header, definition.columns)
-    if definition.reading.header_match != EXACT:
-        problems += _match_problems(found_header, definition.reading.header_match)
-    if problems:
-        raise ConfigError(f"source {definition.name}", problems)
-    return _pinned(definition, found_header, columns)
+        if problems:
+            raise ConfigError(f"source {definition.name}", problems)
+        columns = _typed(definition.columns or tuple(Column(n, "") for n in header), own_types)
+    return PinnedDefinition(
+        header=header,
+        columns=columns,
+        location=definition.location.uri,
+        dialect=definition.dialect,
+        compression=definition.compression,
+        encoding=definition.reading.encoding,
+        format=definition.format,
+    )
 
 
 def purify_found(
     definition: SourceDefinition, found: Sequence[RecordField] | None
 ) -> PinnedDefinition:
-    """The definition with nothing left open, from the header of an object.
+    """The definition with nothing left open, from an object's header, if any has one.
 
-    None is for no object that has one. Raises what `purify` does, and ConfigError for fields that
-    can't be read as the columns.
+    Raises what `purify` does, and ConfigError for fields that can't be read as the columns.
     """
     if found is None:
         return purify(definition, None)
@@ -143,26 +143,27 @@ def _typed(columns: tuple[Column, ...], own_types: Sequence[str] | None) -> tupl
     )
 
 
-def _pinned(
-    definition: SourceDefinition, header: tuple[str, ...] | None, columns: tuple[Column, ...]
-) -> PinnedDefinition:
-    return PinnedDefinition(
-        header=header,
-        columns=columns,
-        location=definition.location.uri,
-        dialect=definition.dialect,
-        compression=definition.compression,
-        encoding=definition.reading.encoding,
-        format=definition.format,
-    )
-
-
 def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
     """What the definition now says that the pinned one does not; empty if they agree."""
-    found = _reading_differences(pinned, definition)
+    # No word of the escape: it is always the quote.
+    now, then = definition.dialect, pinned.dialect
+    values = (
+        ("location", definition.location.uri, pinned.location),
+        ("format", definition.format, pinned.format),
+        ("delimiter", now.delimiter, then.delimiter),
+        ("quote", now.quote, then.quote),
+        ("null", now.null, then.null),
+        ("compression", definition.compression, pinned.compression),
+        ("encoding", definition.reading.encoding, pinned.encoding),
+    )
+    found = [
+        f"the {key} is declared as {declared!r} but was pinned as {before!r}"
+        for key, declared, before in values
+        if declared != before
+    ]
     if (definition.header is HeaderMode.NONE) != (pinned.header is None):
-        now, then = ("without", "with") if pinned.header else ("with", "without")
-        return [*found, f"it is declared {now} a header but was pinned {then} one"]
+        declared, before = ("without", "with") if pinned.header else ("with", "without")
+        return [*found, f"it is declared {declared} a header but was pinned {before} one"]
     if definition.header is HeaderMode.NAMES and definition.header_names != pinned.header:
         found.append(
             f"the header is declared as {_list(definition.header_names or ())} but was pinned as "
@@ -176,25 +177,6 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
     return found + _column_differences(wanted, pinned.columns)
 
 
-def _reading_differences(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
-    # No word of the escape: it is always the quote.
-    now, then = definition.dialect, pinned.dialect
-    values = (
-        ("location", definition.location.uri, pinned.location),
-        ("format", definition.format, pinned.format),
-        ("delimiter", now.delimiter, then.delimiter),
-        ("quote", now.quote, then.quote),
-        ("null", now.null, then.null),
-        ("compression", definition.compression, pinned.compression),
-        ("encoding", definition.reading.encoding, pinned.encoding),
-    )
-    return [
-        f"the {key} is declared as {declared!r} but was pinned as {before!r}"
-        for key, declared, before in values
-        if declared != before
-    ]
-
-
 def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> list[str]:
     if len(wanted) != len(pinned):
         return [f"{len(wanted)} columns are declared but {len(pinned)} were pinned"]
@@ -205,27 +187,24 @@ def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> l
     ]
 
 
-def _problems(header: Sequence[str], declared: Sequence[Column]) -> list[str]:
+def _header_problems(
+    header: Sequence[str], declared: Sequence[Column], match: str
+) -> Iterator[str]:
     if not declared:
-        return [
-            f"the header is {_list(header)}: {problem}; declare `columns` to name them"
-            for problem in name_problems(header)
-        ]
-    if len(declared) != len(header):
-        return [
+        for problem in name_problems(header):
+            yield f"the header is {_list(header)}: {problem}; declare `columns` to name them"
+    elif len(declared) != len(header):
+        yield (
             f"{len(declared)} columns are declared but the header has {len(header)}: "
             f"{_list(header)}"
-        ]
-    return []
-
-
-def _match_problems(header: Sequence[str], match: str) -> list[str]:
-    return [
-        f"the header is {_list(header)}: {problem}, so its columns can't be told by name as "
-        f"header_match: {match} does; leave out header_match, or give each object's columns names "
-        "of their own"
-        for problem in unmatchable_names(header)
-    ]
+        )
+    if match != EXACT:
+        for problem in unmatchable_names(header):
+            yield (
+                f"the header is {_list(header)}: {problem}, so its columns can't be told by name "
+                f"as header_match: {match} does; leave out header_match, or give each object's "
+                "columns names of their own"
+            )
 
 
 def _column(column: Column) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from functools import partial
 
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -37,9 +38,6 @@ from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
 from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 RANGE_BYTES = 32 * 1024 * 1024
 
 
@@ -61,9 +59,8 @@ class LargeObject:
 def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
     """Those of `objects` that one task would still read when all the others have nothing to do.
 
-    They are more than half of what each core has to read. One that is no CSV, is compressed, or
-    in another encoding, can't be cut; neither can one whose header is not as it should be, of
-    which the task that reads it tells. `objects` has key, etag, size, last_modified.
+    They are more than half of what each core has to read. One that is no CSV, is compressed, in
+    another encoding, or has a wrong header, of which the task that reads it tells, can't be cut.
     """
     if total_bytes < 2 * RANGE_BYTES or spec.format != CSV or spec.reading.encoding != UTF_8:
         return []
@@ -74,14 +71,7 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     # No more than twice as many as there are cores.
     rows = objects.where(F.col("size") >= least).collect()
     plain = [row for row in rows if compression_of(row["key"], spec.compression) == NONE]
-    layouts = map_concurrently(
-        plain, lambda row: _layout(spec, row["key"], row["etag"], row["size"])
-    )
-    found = [
-        LargeObject(row["key"], row["etag"], row["size"], _utc(row["last_modified"]), layout)
-        for row, layout in zip(plain, layouts, strict=True)
-        if layout is not None
-    ]
+    found = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
     return sorted(found, key=lambda one: (-one.size, one.key))
 
 
@@ -90,27 +80,27 @@ def _utc(collected: datetime) -> datetime:
     return collected.astimezone(timezone.utc)
 
 
-def _layout(spec: FetchSpec, key: str, etag: str, size: int) -> RecordLayout | None:
+def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
+    key, etag, size = row["key"], row["etag"], row["size"]
     if spec.header is None or spec.reading.header_match == EXACT:
         # The first range's task compares the header.
-        return RecordLayout.in_order(len(spec.columns))
-    stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
-    try:
-        fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
-        names = [field.name for field in fields]
-        return layout_of(names, spec.header, spec.reading.header_match)
-    except ObjectError:
-        return None
+        layout = RecordLayout.in_order(len(spec.columns))
+    else:
+        stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
+        try:
+            fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
+            names = [field.name for field in fields]
+            layout = layout_of(names, spec.header, spec.reading.header_match)
+        except ObjectError:
+            return None
+    return LargeObject(key, etag, size, _utc(row["last_modified"]), layout)
 
 
 @contextmanager
 def rows_in_ranges(
     spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject]
 ) -> Iterator[DataFrame]:
-    """The rows of these objects, as `fetch_objects` would make them; valid while it lasts.
-
-    Fetches all objects, to the executors' disks. Raises what Spark raises.
-    """
+    """The rows of these objects, as `fetch_objects` would make them, from the executors' disks."""
     ranges = [
         (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
         for number, one in enumerate(objects)

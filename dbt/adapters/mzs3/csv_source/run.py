@@ -5,17 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, SourceLog
 from dbt.adapters.mzs3.errors import SourceError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 OnStep = Callable[[str], None]
 """Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""
@@ -58,25 +55,20 @@ class Cancellation:
         return SourceError(f"{self.source}: cancelled; nothing of this run is committed")
 
 
+@dataclass(eq=False)
 class SourceRun:
     """What all steps of a run on one source share. Once `cancelled` is set, no step begins."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        definition: SourceDefinition,
-        connection: AwsConnection,
-        *,
-        cancelled: threading.Event | None = None,
-        on_step: OnStep = lambda step: None,
-        log: SourceLog = NO_LOG,
-    ) -> None:
-        self.spark = spark
-        self.definition = definition
-        self.connection = connection
-        self.cancellation = Cancellation(definition.name, cancelled or threading.Event())
-        self.on_step = on_step
-        self.log = log
+    spark: SparkSession
+    definition: SourceDefinition
+    connection: AwsConnection
+    _: KW_ONLY
+    cancelled: InitVar[threading.Event | None] = None
+    on_step: OnStep = lambda step: None
+    log: SourceLog = NO_LOG
+
+    def __post_init__(self, cancelled: threading.Event | None) -> None:
+        self.cancellation = Cancellation(self.definition.name, cancelled or threading.Event())
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     LEDGER_COLUMNS,
@@ -24,11 +25,6 @@ from dbt.adapters.mzs3.spark.table_properties import (
     properties_sql,
     read_properties,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 # Epochs are text: not every metastore can filter partitions by a number.
 _PARTITIONS = "epoch string, phase string"
@@ -54,8 +50,7 @@ _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
 def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None:
     """The definition that was pinned when the source's tables were made; None if they are not.
 
-    Raises SourceError if the source's names are taken by something else, or if part of its
-    state is lost: rows would be doubled or lost if it went on.
+    Raises SourceError if the names are taken by something else, or if part of the state is lost.
     """
     source, relations = definition.name, definition.relations
     parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
@@ -96,10 +91,9 @@ def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None
 def make_relations(
     spark: SparkSession, definition: SourceDefinition, columns: str, pinned: str
 ) -> None:
-    """Makes all relations of the source; safe to repeat after a run that died in between.
+    """Makes all relations of the source, the pinned definition in one step with the table of rows.
 
-    `columns` is the schema of the rows in Spark's DDL, names quoted. The pinned definition comes
-    into being with the table of rows, in one step. Raises SourceError, with nothing made, if the
+    Safe to repeat after a run that died in between. Raises SourceError, with nothing made, if the
     name of a view is taken by something else.
     """
     source, relations = definition.name, definition.relations
@@ -151,8 +145,7 @@ def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
-    """Of each name of a view that is taken, the properties that the source gave to the view: none
-    if the source did not make it."""
+    """Of each name of a view that is taken, the properties that the source gave to it, if any."""
     names = (relations.source, relations.objects, relations.rejects)
     found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
     return {name: own for name, own in found.items() if own is not None}
@@ -165,22 +158,19 @@ def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, s
 
 
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
-    """Makes the views look for no event of an epoch before this one, which has a snapshot.
-
-    Each is changed in one step. Whatever snapshot a view starts from, it shows the same.
-    """
+    """Makes each view, in one step, look for no event before this epoch, which has a snapshot."""
     for name, text in _view_texts(relations, epoch).items():
         spark.sql(f"ALTER VIEW {name} AS {text}")
 
 
-def _view_texts(relations: SourceRelations, *since: str) -> dict[str, str]:
+def _view_texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
     ledger, rows = relations.ledger, relations.rows
     committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
     is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
     return {
-        relations.objects: states_sql(ledger, *since),
-        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, *since),
-        relations.source: visible_rows_sql(rows, ledger, committed, is_row, *since),
+        relations.objects: states_sql(ledger, since),
+        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since),
+        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since),
     }
 
 
@@ -220,10 +210,7 @@ def require_ledger(spark: SparkSession, definition: SourceDefinition) -> None:
 
 
 def refused_name(exc: Exception, definition: SourceDefinition) -> str | None:
-    """Which name of a source the catalog refuses, and the way out; None for any other failure.
-
-    Spark itself tells the name of whichever of the source's relations came first.
-    """
+    """Which name of a source the catalog refuses, and the way out; None for any other failure."""
     if not isinstance(exc, PySparkException) or exc.getCondition() != _NAME_REFUSED:
         return None
     key, name = "schema", definition.schema

@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.config.values import ConfigReader
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
 EPOCH_MARK = "{epoch}"
-DEFAULT_TAGS = (("mzs3-ingested", EPOCH_MARK),)
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
@@ -61,8 +60,7 @@ class Discovery:
 
 def read_discovery(read: ConfigReader, location: S3Location) -> Discovery:
     """What `discover` and `after_commit` declare."""
-    scan, queue = _ways(read)
-    return Discovery(scan, queue, _after_commit(read, location))
+    return Discovery(*_ways(read), _after_commit(read, location))
 
 
 def queue_name(queue: str) -> str:
@@ -144,7 +142,7 @@ def _after_commit(read: ConfigReader, location: S3Location) -> AfterCommit:
         case "keep" | "delete" as action:
             return AfterCommit(AfterAction(action))
         case "tag":
-            return AfterCommit(AfterAction.TAG, DEFAULT_TAGS)
+            return AfterCommit(AfterAction.TAG, (("mzs3-ingested", EPOCH_MARK),))
         case {"tag": tags, **others} if not others:
             return AfterCommit(AfterAction.TAG, _tags(read, tags))
         case {"move": target, **others} if not others:

@@ -10,7 +10,6 @@ from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, FORMATS
 from dbt.adapters.mzs3.csv_source.executor.reading import (
-    EXACT,
     FAIL,
     HEADER_MATCHES,
     ON_BAD_ROW,
@@ -30,8 +29,6 @@ CSV_KEYS = (
     "on_bad_row",
     "max_rejects",
 )
-
-FULL_LISTING_HOURS = 24
 
 
 class OnOverwrite(Enum):
@@ -99,16 +96,15 @@ class KeyOrder(Enum):
 
 @dataclass(frozen=True)
 class Listing:
-    """With ASCENDING, a run lists the end of the keys; all of them once the last time that was
-    done is `full_hours` ago."""
+    """With ASCENDING, a run lists the end of the keys; all once that was `full_hours` ago."""
 
     order: KeyOrder = KeyOrder.ANY
-    full_hours: int = FULL_LISTING_HOURS
+    full_hours: int = 24
 
 
 def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:
     """What `key_order` and `full_listing_hours` declare."""
-    order = read("key_order", member(KeyOrder)) or KeyOrder.ANY
+    order = read("key_order", member(KeyOrder)) or Listing.order
     if order is KeyOrder.ASCENDING and not discovery.bucket_scan:
         read.note(f"key_order: ascending needs {SCAN} in external.discover")
     hours = read("full_listing_hours", whole_number(1))
@@ -118,14 +114,19 @@ def read_listing(read: ConfigReader, discovery: Discovery) -> Listing:
             "full_listing_hours needs key_order: ascending beside it; without, every listing is "
             "full"
         )
-    return Listing(order, hours or FULL_LISTING_HOURS)
+    return Listing(order, hours or Listing.full_hours)
 
 
 def parse_reading(read: ConfigReader, *, has_header: bool) -> Reading:
     """What `header_match`, `on_bad_row` and the like declare: how strictly objects are read."""
+    of_header = read.all(
+        {
+            "header_match": choice(HEADER_MATCHES),
+            "on_header_mismatch": choice(ON_HEADER_MISMATCH),
+        }
+    )
     reading = Reading(
-        header_match=read("header_match", choice(HEADER_MATCHES)) or EXACT,
-        on_header_mismatch=read("on_header_mismatch", choice(ON_HEADER_MISMATCH)) or FAIL,
+        **of_header,
         on_bad_row=read("on_bad_row", choice(ON_BAD_ROW)) or FAIL,
         max_rejects=read("max_rejects", whole_number(0)),
         encoding=read("encoding", lambda name: canonical_encoding(str(name))) or UTF_8,
@@ -133,11 +134,8 @@ def parse_reading(read: ConfigReader, *, has_header: bool) -> Reading:
     if reading.max_rejects is not None and read.given.get("on_bad_row", FAIL) == FAIL:
         read.note(f"max_rejects needs `on_bad_row: {REJECT}` beside it")
     if not has_header:
-        for key, value, default in (
-            ("header_match", reading.header_match, EXACT),
-            ("on_header_mismatch", reading.on_header_mismatch, FAIL),
-        ):
-            if value != default:
+        for key, value in of_header.items():
+            if value != getattr(Reading, key):
                 read.note(
                     f"{key}: {value} needs objects with a header, but external.header is false"
                 )

@@ -23,21 +23,15 @@ counts for nothing, and goes with the rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, Phase
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.tables import show_since
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
 COMPACT_AFTER = 16
 """Epochs since the last snapshot, those of run-operations included, that make one due."""
@@ -47,17 +41,14 @@ PARTITIONS_AT_ONCE = 100
 
 def is_due(epochs: Epochs) -> bool:
     """Whether the ledger is to be compacted before the next epoch."""
-    return (
-        sum(Phase.SNAPSHOT not in epochs[epoch] for epoch in current_epochs(epochs))
-        >= COMPACT_AFTER
-    )
+    since = [epoch for epoch in current_epochs(epochs) if Phase.SNAPSHOT not in epochs[epoch]]
+    return len(since) >= COMPACT_AFTER
 
 
 def superseded(epochs: Epochs) -> list[tuple[str, str]]:
     """The partitions that the latest snapshot has taken the place of, oldest first.
 
-    What is still to be done with the objects of an epoch after its commit is in no snapshot, nor
-    is when the source was last listed in full.
+    What is due after a commit is in no snapshot, nor is the last full listing.
     """
     snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
     kept = {*epochs_due(epochs), latest(Phase.LISTING, epochs)}
@@ -145,8 +136,8 @@ def _drop_rows(ledger: Ledger, snapshot: str) -> None:
 def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
     """The epochs of which the snapshot has anything visible; None if it is not there.
 
-    It has a mark, read at once with all else. One that is gone, as another run has compacted
-    meanwhile, reads as one without any events: by that, all rows would be dropped.
+    One that is gone, as another run has compacted meanwhile, reads as one without any events, not
+    even its mark: by that, all rows would be dropped.
     """
     kept = ledger.snapshot(snapshot).where(F.col("of_phase").isin(Phase.COMMIT, Phase.SNAPSHOT))
     found = kept.select("of_phase", "of_epoch").distinct().collect()

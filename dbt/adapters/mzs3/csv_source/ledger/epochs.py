@@ -21,11 +21,10 @@ def next_plan(epochs: Epochs) -> str:
 
 
 def next_epoch(epochs: Epochs) -> str:
-    """A number for a new epoch that plans nothing: later than all on record, and never one of a
-    run that died.
+    """A number for a new epoch that plans nothing, later than all on record; odd, see `next_plan`.
 
     It is the time in milliseconds, so that what a dead run's server still writes under its own
-    number can't meet what this run writes. It is odd: see `next_plan`.
+    number can't meet what this run writes.
     """
     return _next(epochs, 1)
 
@@ -48,19 +47,15 @@ def current_epochs(epochs: Epochs) -> list[str]:
 
 
 def unfinished_epochs(epochs: Epochs) -> list[str]:
-    """The current epochs that planned and neither ended nor are void, in order.
+    """The current epochs that planned and neither ended nor are void, in order."""
 
-    Among them are those of which a dead run may have put an empty partition in the commit's place.
-    """
-
-    def has_ended(phases: set[str]) -> bool:
+    def is_unfinished(phases: set[str]) -> bool:
         # What closes an epoch puts an empty commit there, and its own run may still fail late:
         # with neither is it settled, until it is void.
         own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
-        return not phases.isdisjoint({*own, Phase.VOID})
+        return Phase.PLAN in phases and phases.isdisjoint({*own, Phase.VOID})
 
-    current = current_epochs(epochs)
-    return [e for e in current if Phase.PLAN in epochs[e] and not has_ended(epochs[e])]
+    return [epoch for epoch in current_epochs(epochs) if is_unfinished(epochs[epoch])]
 
 
 def epochs_due(epochs: Epochs) -> list[str]:

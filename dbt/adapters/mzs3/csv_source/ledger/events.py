@@ -1,8 +1,7 @@
 """Reading the ledger: its events, and what they come to for every object, as SQL.
 
-The views of a source and the planning of its runs read the same queries, so that what a user sees
-is what a run goes by. Each takes the ledger's name, or a subquery in parentheses over it. An event
-may be there twice, as itself and as its copy in a snapshot: no query minds.
+The views and the planning of runs read the same queries. Each takes the ledger's name, or a
+subquery in parentheses. An event may be there twice, as itself and as its copy in a snapshot.
 """
 
 from __future__ import annotations
@@ -69,8 +68,6 @@ IS_VISIBLE = "coalesce(taken.epoch >= coalesce(hidden_before, 0), false)"
 _PLACE = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
     WHEN 'plan' THEN 0 WHEN 'note' THEN 1 WHEN 'failed' THEN 2 ELSE 3 END AS phase)"""
 
-_ALL = "0"
-
 
 def events_sql(ledger: str) -> str:
     """Every event, with the epoch and the phase that it had when it was written."""
@@ -81,9 +78,9 @@ FROM {ledger}"""
 
 
 def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
-    """The events of epochs that are not void, in `place` in the order in which they count.
+    """The events of epochs that are not void; `place` is their order.
 
-    `counts` says whether the event settles something: plans and failures settle nothing. Without
+    `counts` says whether the event settles something: plans and failures do not. Without
     `has_void` no epoch of `ledger` is void, which saves looking for them.
     """
     not_void = f"""AND NOT EXISTS (
@@ -120,7 +117,7 @@ FROM ({valid_events_sql(ledger, has_void=has_void)}) AS valid
 GROUP BY object"""
 
 
-def states_sql(ledger: str, since: str = _ALL) -> str:
+def states_sql(ledger: str, since: str) -> str:
     """The view of the latest state of every object; `since` as for `visible_rows_sql`."""
     events = _since(ledger, since, "plan", "note", "failed", "commit", "void", "snapshot")
     return f"""
@@ -136,13 +133,11 @@ def is_any_sql(state: str, states: tuple[str, ...]) -> str:
     return f"coalesce({state} IN ({listed}), false)"
 
 
-def visible_rows_sql(
-    rows: str, ledger: str, columns: str, condition: str, since: str = _ALL
-) -> str:
+def visible_rows_sql(rows: str, ledger: str, columns: str, condition: str, since: str) -> str:
     """The rows that are committed, not hidden, and meet the condition; all as of one moment.
 
     `rows` is the table of rows; columns are named as of `stored`. No event of an epoch before
-    `since` is looked for: there is none that a snapshot of that epoch, or a later one, has not.
+    `since` is looked for: a snapshot of that epoch, or a later one, has what is needed of them.
     """
     events = events_sql(_since(ledger, since, "note", "commit", "void", "snapshot"))
     # Spark lists the files of a table when it plans a query if a condition on partitions alone
@@ -178,10 +173,7 @@ SELECT explode(committed) AS epoch, upto FROM (
 
 
 def _hiding(events: str) -> str:
-    """The objects whose earlier rows an epoch hides.
-
-    Few rows: only events that hide, and void epochs, get as far as the window.
-    """
+    """The objects whose earlier rows an epoch hides; few rows get as far as the window."""
     return f"""
 SELECT object, CAST(epoch AS bigint) AS epoch FROM (
   SELECT object, epoch, hides AND phase IN ('note', 'commit') AS hides,

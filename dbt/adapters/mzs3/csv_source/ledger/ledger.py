@@ -20,15 +20,18 @@ An epoch is one pass over new objects. Its phases are partitions:
 What counts is written to a folder that nobody reads, the lock is checked, and only then is the
 folder made a partition, in one step. A run that loses its lock in between has its plan on record:
 so who takes the lock after that check sees the plan, and closes its commit, or finds it committed.
+To add a partition is strict: of two runs that add the same one, the second is refused, and can see
+which files the first one's has. So a commit is that of its own run, or an empty one.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import starmap
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, latest, next_epoch
@@ -41,30 +44,29 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     objects_sql,
     valid_events_sql,
 )
-from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED
-from dbt.adapters.mzs3.csv_source.ledger.partitions import add_partition
-from dbt.adapters.mzs3.csv_source.ledger.table import LedgerTable, close, publish
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED, SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.partitions import (
+    add_partition,
+    drop_partitions,
+    list_partitions,
+    location_of,
+    partition_sql,
+)
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
-    from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
-"""What a run says that loses its lock after its commit, before it has recorded its listing."""
+_EMPTY = "nothing-"
 
 
 class Ledger:
     """The ledger of one source, as it is when this is made, and with what is written through it.
 
-    Only the holder of the source's lock writes to it, so nobody else's writes are missed. Without
-    the lock, it is the ledger of that moment. To write what counts, or a failure, raises
-    SourceError once the lock is lost; what else is written then does not matter to anybody.
+    Only the holder of the source's lock writes to it; without the lock, it is the ledger of that
+    moment. To write what counts, or a failure, raises SourceError once the lock is lost; what
+    else is written then does not matter to anybody.
     """
 
     def __init__(
@@ -108,8 +110,7 @@ class Ledger:
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
-        events = self.spark.sql(f"SELECT object FROM {self._valid()}")
-        events = events.where(F.col("object").isNotNull())
+        events = self.spark.sql(f"SELECT object FROM {self._valid()} WHERE object IS NOT NULL")
         few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
         return [row["object"] for row in few.distinct().collect()]
 
@@ -123,18 +124,17 @@ class Ledger:
         return found
 
     def write_listing(self, listed: str, at: int) -> None:
-        """Records that all of this location and pattern was listed at that time, and that what was
-        found then is committed, or waits in the ledger."""
+        """Records that all of this location and pattern was listed at that time; to be called
+        once what was found then is committed, or waits in the ledger."""
         nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
         event = self.spark.range(1).select(F.lit(listed).alias("object"), *nothing)
         given = {"state": F.lit(Phase.LISTING), "at": F.timestamp_seconds(F.lit(at))}
         self._publish(next_epoch(self._epochs), Phase.LISTING, event, LISTING_IS_LOST, **given)
 
     def write_note(self, events: DataFrame) -> None:
-        """Records events that count from here on, in an epoch of their own.
+        """Records events that count from here on, in an epoch of their own; NULL in `at` is now.
 
-        They have the columns of objects, `state`, and any of `rows`, `rejects`, `error`, `hides`
-        and `at`, which is now where it is NULL.
+        They have the columns of objects, `state`, and any of the others.
         """
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
@@ -150,8 +150,8 @@ class Ledger:
     def write_commit(self, epoch: str, objects: DataFrame) -> None:
         """Commits the epoch: its rows are visible from here on, and what they replace is not.
 
-        `objects` has the columns of the plan, `rows`, `rejects`, and `error`: why an object was
-        skipped, which then replaces nothing, or NULL.
+        `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, which
+        then replaces nothing, or NULL.
         """
         taken = F.col("error").isNull()
         self._publish(
@@ -187,8 +187,7 @@ class Ledger:
         self._write(epoch, Phase.VOID, self.plan(epoch).limit(1), state=F.lit(Phase.VOID))
 
     def _add_rows(self, epoch: str) -> None:
-        """Makes what was written of an epoch's rows a partition, which nobody reads: so that a
-        compaction finds and drops it."""
+        """Makes an epoch's rows, which nobody reads, a partition that a compaction finds."""
         add_partition(self.spark, self.relations.rows, {EPOCH_COLUMN: epoch})
 
     def write_due(self, epoch: str) -> None:
@@ -200,8 +199,7 @@ class Ledger:
         self._write(epoch, Phase.DONE, objects)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
-        """Records the events, with all columns, to which those of the epochs up to this one come;
-        older epochs may go."""
+        """Records what the events of the epochs up to this one come to; older epochs may go."""
         self._publish(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
@@ -217,7 +215,7 @@ class Ledger:
         return self.spark.table(self.relations.ledger).where(place)
 
     def _valid(self) -> str:
-        """The ledger without void epochs and what a snapshot has taken the place of; in SQL.
+        """The ledger in SQL, without void epochs and what a snapshot has taken the place of.
 
         A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
@@ -226,10 +224,7 @@ class Ledger:
         return self._in([e for e in current if Phase.VOID not in self._epochs[e] or e == snapshot])
 
     def _in(self, epochs: list[str]) -> str:
-        """These epochs of the ledger, in parentheses; of the latest snapshot's only that.
-
-        By name, so that no file of another one is so much as listed.
-        """
+        """These epochs of the ledger, by name, so that no file of another one is listed."""
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
         conditions = [f"epoch IN ({listed})"] if listed else []
@@ -253,10 +248,7 @@ class Ledger:
         outcome: str = NOTHING_COMMITTED,
         **given: Column,
     ) -> None:
-        """As `_write`, as a compare-and-set, which is the last step.
-
-        `outcome` is what is said of the run if the lock is lost.
-        """
+        """As `_write`, with a compare-and-set as its last step; `outcome` is for the error."""
         self._epochs.setdefault(epoch, set()).add(phase)
         folder = self._table.stage(epoch, _framed(events, given))
         self.require_lock(outcome)
@@ -268,10 +260,7 @@ class Ledger:
 
 
 def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
-    """The events with all columns of the table, in its order.
-
-    In one file, as every query on the source opens those of all epochs that count.
-    """
+    """The events with all columns of the table; in one file, as queries open all epochs' files."""
     given = {"at": F.current_timestamp(), **given}
     there = {*events.columns}
 
@@ -280,3 +269,72 @@ def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
         return given.get(name, value).cast(data_type).alias(name)
 
     return events.select(*starmap(column, LEDGER_COLUMNS.items())).coalesce(1)
+
+
+class LedgerTable:
+    """The partitions of a ledger, each of an epoch and a phase."""
+
+    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
+        self._spark = spark
+        self._name = relations.ledger
+
+    def epochs(self) -> dict[str, set[str]]:
+        """Every epoch with its phases, from the metastore alone: no file is read."""
+        found: dict[str, set[str]] = {}
+        for epoch, phase in list_partitions(self._spark, self._name):
+            found.setdefault(epoch, set()).add(phase)
+        return found
+
+    def insert(self, epoch: str, phase: str, events: DataFrame) -> None:
+        """Writes the events as this partition, unless it is there already."""
+        publish(self, epoch, phase, self.stage(epoch, events))
+
+    def stage(self, epoch: str, events: DataFrame) -> str:
+        """Writes the events to a folder of their own, which nobody reads; its name."""
+        folder = f"events-{uuid.uuid4().hex}"
+        events.write.parquet(self._path(epoch, folder))
+        return folder
+
+    def add(self, epoch: str, phase: str, folder: str) -> None:
+        """Adds the partition with what is in the folder. Raises if it is there already."""
+        partition = partition_sql({"epoch": epoch, "phase": phase})
+        place = quote_literal(self._path(epoch, folder))
+        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
+
+    def folder(self, epoch: str, phase: str) -> str | None:
+        """The folder of a partition; None if there is no such partition."""
+        if phase not in self.epochs().get(epoch, ()):
+            return None
+        partition = {"epoch": epoch, "phase": phase}
+        return location_of(self._spark, self._name, partition).rpartition("/")[2]
+
+    def drop(self, partitions: list[tuple[str, str]]) -> None:
+        """Drops these pairs of epoch and phase, files and all; safe to repeat."""
+        named = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
+        drop_partitions(self._spark, self._name, named)
+
+    def _path(self, epoch: str, folder: str) -> str:
+        return f"{location_of(self._spark, self._name)}/epoch={epoch}/{folder}"
+
+
+def publish(table: LedgerTable, epoch: str, phase: str, folder: str) -> bool:
+    """Adds the partition with what is in this folder; False if another was there before."""
+    return _added(table, epoch, phase, folder) == folder
+
+
+def close(table: LedgerTable, epoch: str, phase: str) -> bool:
+    """Adds the partition as one that stays empty; False if it was published before."""
+    return _added(table, epoch, phase, f"{_EMPTY}{uuid.uuid4().hex}").startswith(_EMPTY)
+
+
+def _added(table: LedgerTable, epoch: str, phase: str, folder: str) -> str:
+    """The folder of the partition, which is this one unless the partition was there before."""
+    try:
+        table.add(epoch, phase, folder)
+    except SPARK_FAILURES:
+        # Refused; or it took effect, and the answer was lost.
+        there = table.folder(epoch, phase)
+        if there is None:
+            raise
+        return there
+    return folder

@@ -3,7 +3,7 @@
 Its holder renews it again and again; who waits for it measures by its own clock how long it was
 not renewed, and takes over after `LEASE_S`. So no clocks are compared. A holder that was only slow
 finds out at its next `require`, which the ledger calls before anything that counts; and what it
-had planned is closed by who took over (see `table`). So the lock decides who gets on, never what
+had planned is closed by who took over (see `ledger`). So the lock decides who gets on, never what
 is right.
 """
 
@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, LockTable
 from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
@@ -33,8 +32,7 @@ try:
 except ImportError:  # not on Windows, where a lock of a dead run is waited for
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 WAIT_S = 600.0
 POLL_S = 1.0
@@ -54,9 +52,9 @@ _threads_guard = threading.Lock()
 class SourceLock:
     """Held from `with` to its end, by one run on any host that shares the metastore.
 
-    The lock of a process of this host that is gone is taken over at once, and that of a holder
-    of which nothing is seen for `LEASE_S`; any other is waited for, `wait_s` seconds at most or
-    until the user cancels. Raises SourceError, which says who holds it and how to get out.
+    The lock of a process of this host that is gone is taken over at once, any other once it was
+    not renewed for `LEASE_S`. It is waited for, `wait_s` seconds at most or until the user
+    cancels. Raises SourceError, which says who holds it and how to get out.
     """
 
     def __init__(
@@ -95,7 +93,13 @@ class SourceLock:
         try:
             while (holder := self._try()) is not None:
                 if self._clock() >= until:
-                    raise SourceError(self._held_text(holder))
+                    owner = holder.owner
+                    who = f"process {owner.pid} on host {owner.host}" if owner.host else "somebody"
+                    raise SourceError(
+                        f"{self._source}: {who} is ingesting this source and has not finished "
+                        f"within {self._wait_s:.0f} s. Run again later; if that process is gone, "
+                        f"take its lock away with: {unlock_hint(self._source)}"
+                    )
                 self._cancellation.wait(POLL_S)
             self._renewer = threading.Thread(target=self._renew, daemon=True)
             self._renewer.start()
@@ -126,10 +130,7 @@ class SourceLock:
             self._table.drop_beat(self._me.token)
 
     def require(self, outcome: str = NOTHING_COMMITTED) -> None:
-        """Raises SourceError if the lock is no longer this run's: somebody took it.
-
-        `outcome` is what the error says of the run.
-        """
+        """Raises SourceError, with the outcome of the run, if somebody took the lock."""
         if self._table.holder() != self._me:
             raise SourceError(
                 f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
@@ -196,31 +197,21 @@ class SourceLock:
             return holder == self._me
         return True
 
-    def _held_text(self, holder: Holder) -> str:
-        owner = holder.owner
-        who = f"process {owner.pid} on host {owner.host}" if owner.host else "somebody"
-        return (
-            f"{self._source}: {who} is ingesting this source and has not finished within "
-            f"{self._wait_s:.0f} s. Run again later; if that process is gone, take its lock away "
-            f"with: {unlock_hint(self._source)}"
-        )
-
 
 @contextmanager
 def _host_guard(name: str) -> Iterator[bool]:
-    """True for one process of this host at a time: only that one may take over a dead one's lock.
+    """True for one process of this host at a time, which alone may take over a dead one's lock.
 
     Between seeing a lock and dropping it, another process could have put its own in its place.
     """
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
     with ExitStack() as stack:
+        alone = fcntl is not None
         try:
             file = stack.enter_context(path.open("a"))
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             alone = False
-        else:
-            alone = fcntl is not None
         yield alone

@@ -8,22 +8,18 @@ of that holder alone, which is made once a run takes longer.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.spark.table_properties import (
     decoded,
     encoded,
     properties_sql,
     read_properties,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 
 _PROPERTY = "mzs3.lock."
 _BEAT = "beat"
@@ -60,7 +56,7 @@ class LockTable:
         )
 
     def holder(self) -> Holder | None:
-        """Who has the lock, None if nobody has; what is no lock of ours has an unknown holder."""
+        """Who has the lock; None if nobody has, UNKNOWN for what is no lock of ours."""
         found = read_properties(self._spark, self._relations.lock, _PROPERTY)
         if found is None:
             return None

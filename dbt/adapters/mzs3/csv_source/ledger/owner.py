@@ -21,9 +21,8 @@ _ENDED = frozenset("ZXx")  # zombie, dead
 class Owner:
     """A process, told apart from every other one, later ones with the same number included.
 
-    `place` is where `pid` means something: the host, the container and the user; `boot` is the
-    host's boot since which it does. `started` is when the process did, in the kernel's clock.
-    Both are empty where they are not known.
+    `place` is where `pid` means something: the host, the container and the user. `boot` is the
+    host's boot, `started` when the process did, in the kernel's clock; empty where not known.
     """
 
     place: str
@@ -36,7 +35,7 @@ class Owner:
         """True only if the process certainly runs no more; another place can't be judged."""
         if self.place != _place():
             return False
-        if self.boot != _boot():
+        if self.boot != _text(_BOOT_ID):
             # Nothing outlives a host's boot; but two containers on two hosts may look like one.
             return _namespace() == _OF_THE_HOST
         try:
@@ -52,17 +51,13 @@ class Owner:
 def current_owner() -> Owner:
     """This process."""
     pid = os.getpid()
-    return Owner(_place(), _boot(), pid, _stat(pid)[1], socket.gethostname())
+    return Owner(_place(), _text(_BOOT_ID), pid, _stat(pid)[1], socket.gethostname())
 
 
 def _place() -> str:
     parts = [socket.gethostname(), str(os.getuid()) if hasattr(os, "getuid") else ""]
     # Hosts may share a name, and so may containers.
     return "/".join([*parts, _text(_MACHINE_ID), _namespace()])
-
-
-def _boot() -> str:
-    return _text(_BOOT_ID)
 
 
 def _namespace() -> str:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.status import observed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def write_partition(
@@ -24,16 +20,15 @@ def write_partition(
 ) -> int:
     """Writes the frame's rows as a partition that only this run writes; how many they are.
 
-    Columns go by position. Readers see the partition once the metastore lists it, which is one
-    step, after all of its files are in place. The frame may read the same table.
+    Columns go by position. Readers see the partition once the metastore lists it, in one step
+    after all of its files are in place. The frame may read the same table.
 
     It is no INSERT: those stage what they write in one folder of the table, which the first one
-    to end removes, with what the others have in it. Of two runs, one that has lost the source's
-    lock would so take rows from the other, which Spark does not notice.
+    to end removes, with what the others have in it. So a run that has lost the source's lock would
+    take rows from another, which Spark does not notice.
 
-    `require_lock` raises if the lock is no longer held: then the table may have been made anew
-    since, and no partition is added to it. Nor is one if Spark does not report how many rows it
-    has written, for which SparkJobError is raised.
+    No partition is added if `require_lock` raises, as the table may have been made anew, nor if
+    Spark does not report how many rows it has written, for which SparkJobError is raised.
     """
     spark = frame.sparkSession
     schema = spark.table(table).drop(*partition).schema
