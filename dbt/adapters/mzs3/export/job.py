@@ -13,9 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.commit.existing import Existing, TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.export.commit.manifest import (
+    MANIFEST,
+    Existing,
+    TakenOver,
+    require_same,
+    taken_over,
+)
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame

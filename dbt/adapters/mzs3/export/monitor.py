@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.events import (
     EventSink,
     ignore_event,
 )
-from dbt.adapters.mzs3.export.commit.existing import TakenOver
+from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.history_table import TABLE, History, HistoryRow, Status
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason

@@ -12,17 +12,17 @@ from support.overwriting import DeathError, holding, manifest_of, overwrite, see
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.existing import (
-    plan_replacement,
-    read_existing,
-    require_ours,
-    require_same_reading,
-)
 from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
     CommitIntent,
     PendingExport,
     StaleFilesError,
+)
+from dbt.adapters.mzs3.export.commit.manifest import (
+    plan_replacement,
+    read_existing,
+    require_ours,
+    require_same_reading,
 )
 from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit

@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.aws.failures import (
     permission_of,
 )
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.existing import require_empty
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
     NO_CONDITIONS_CODES,
@@ -23,7 +22,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     PendingExport,
     was_surely_refused,
 )
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, to_json
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
 from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, map_concurrently
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import (

@@ -8,12 +8,6 @@ from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
-from dbt.adapters.mzs3.export.commit.existing import (
-    Existing,
-    read_existing,
-    require_empty,
-    require_ours,
-)
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
     ChangedError,
@@ -24,7 +18,13 @@ from dbt.adapters.mzs3.export.commit.intent import (
     describe_failure,
     read_intent,
 )
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.export.commit.manifest import (
+    MANIFEST,
+    Existing,
+    read_existing,
+    require_empty,
+    require_ours,
+)
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
