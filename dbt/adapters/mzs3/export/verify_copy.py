@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, explained, is_missing
-from dbt.adapters.mzs3.aws.location import S3Location, named_target
+from dbt.adapters.mzs3.aws.location import named_target
 from dbt.adapters.mzs3.config.values import ConfigReader
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
@@ -23,7 +22,7 @@ from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_ex
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.objects.reader import ObjectStream, ReplacedError
+from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8
@@ -60,26 +59,28 @@ class Verification:
 def verify_copy(
     connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> Verification:
-    """Reads the export at `location`, a literal `s3://…`, through the connection `name`.
+    """Compares the export at `location`, a literal `s3://…`, which may be its manifest's URI.
 
-    The URI of its manifest will do too, as that is what a run's response has.
     Raises ConfigError for an unknown connection or a malformed location, both at once;
     LocationError if there is no manifest of ours, and S3Error if it can't be read.
     """
-    connection, prefix = named_target("verify_copy", connections, name, location)
-    return verify(Prefix(s3_client(connection), _folder(prefix)))
+    connection, named = named_target("verify_copy", connections, name, location)
+    above, _, last = named.prefix.rstrip("/").rpartition("/")
+    if last == MANIFEST:  # as a run's response names it
+        named = replace(named, prefix=f"{above}/" if above else "")
+    return verify(Prefix(s3_client(connection), named))
 
 
 def verify(prefix: Prefix) -> Verification:
     """As `verify_copy`; each object is read once, streamed, some at a time."""
-    existing = _export_at(prefix)
-    entries = _entries(prefix, existing)
+    uri = f"{prefix.uri}{MANIFEST}"
+    existing = _export_at(prefix, uri)
+    entries = _entries(uri, existing)
     listed, strangers = _listed(prefix, existing)
 
     def check(entry: Entry) -> list[str]:
-        uri = prefix.uri_of(prefix.key(entry.name))
         found = _differences(prefix, entry, listed.get(entry.name))
-        return [f"{uri}: {problem}" for problem in found]
+        return [f"{prefix.uri}{entry.name}: {problem}" for problem in found]
 
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
@@ -87,7 +88,6 @@ def verify(prefix: Prefix) -> Verification:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    uri = prefix.uri_of(prefix.key(MANIFEST))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         etag = prefix.etag(prefix.key(MANIFEST))
     if etag != existing.etag:
@@ -101,14 +101,7 @@ def verify(prefix: Prefix) -> Verification:
     return Verification(prefix.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
 
 
-def _folder(named: S3Location) -> S3Location:
-    """The location, also if its manifest was named."""
-    above, _, name = named.prefix.rstrip("/").rpartition("/")
-    return replace(named, prefix=f"{above}/" if above else "") if name == MANIFEST else named
-
-
-def _export_at(prefix: Prefix) -> Existing:
-    uri = prefix.uri_of(prefix.key(MANIFEST))
+def _export_at(prefix: Prefix, uri: str) -> Existing:
     try:
         existing = read_existing(prefix)
     except LocationError as exc:
@@ -138,35 +131,31 @@ def _is_closed(prefix: Prefix) -> bool:
     return False
 
 
-def _entries(prefix: Prefix, existing: Existing) -> list[Entry]:
+def _entries(uri: str, existing: Existing) -> list[Entry]:
+    """What the manifest at `uri` says of its files."""
     try:
         options = existing.manifest.get("options", {})
-        written = _format_of(options)
+        problems: list[str] = []
+        kind = FORMATS[options.get("format", next(iter(FORMATS)))]
+        written = kind.read(ConfigReader(options, problems))
+        if problems:
+            raise ValueError("; ".join(problems))
         return [
-            # By its name: partitions that an overwrite has kept may be compressed otherwise.
-            Entry.of(
+            Entry(
                 name,
-                entry["meta"],
+                # By its name: partitions that an overwrite has kept may be compressed otherwise.
                 written if name == options.get("single_file") else written.of_file(name),
+                int(entry["meta"]["content_length"]),
+                int(entry["meta"]["record_count"]),
+                str(entry["meta"]["sha256"]),
             )
             for name, entry in existing.entries.items()
         ]
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
-        uri = prefix.uri_of(prefix.key(MANIFEST))
         raise LocationError(
             f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
             "changed it. Export again"
         ) from exc
-
-
-def _format_of(options: Mapping[str, Any]) -> ExportFormat:
-    """The format of a manifest's options; raises KeyError or ValueError for wrong ones."""
-    problems: list[str] = []
-    kind = FORMATS[options.get("format", next(iter(FORMATS)))]
-    written = kind.read(ConfigReader(options, problems))
-    if problems:
-        raise ValueError("; ".join(problems))
-    return written
 
 
 def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject], list[str]]:
@@ -193,12 +182,6 @@ class Entry:
     bytes: int
     rows: int
     sha256: str
-
-    @classmethod
-    def of(cls, name: str, meta: Mapping[str, Any], file_format: ExportFormat) -> Entry:
-        """From a manifest's `meta`; raises KeyError, TypeError or ValueError for another's."""
-        size, rows = int(meta["content_length"]), int(meta["record_count"])
-        return cls(name, file_format, size, rows, str(meta["sha256"]))
 
 
 def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> Iterator[str]:
@@ -245,10 +228,7 @@ class Content:
 
 
 def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
-    """Reads the object once; holds a chunk of it, and what its format needs.
-
-    Raises what requests for the object raise.
-    """
+    """Reads the object once, in chunks; raises what requests for it raise."""
     rows, reason = None, ""
     try:
         rows = file_format.count_rows(pa.PythonFile(file, mode="r"))
@@ -259,68 +239,43 @@ def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
     return Content(file.sha256(), rows, reason)
 
 
-class ObjectFile:
-    """The version of an object that was listed, as a file that can be read from any byte on.
+class ObjectFile(RandomAccessFile):
+    """The version of an object that was listed, as a file: one GET per stretch read in order.
 
-    One GET per stretch read in order; holds only what is asked for. Raises what ObjectStream
-    raises, and keeps it as `failure`, as pyarrow may turn it into an error of its own.
+    Raises what ObjectStream raises.
     """
-
-    closed = False  # to pyarrow; there is nothing to close but the connection
 
     def __init__(
         self, prefix: Prefix, listed: ListedObject, *, pause: Callable[[float], None] = time.sleep
     ) -> None:
-        self._size = listed.size
+        super().__init__(listed.size, self._stretch)
         bucket, span = prefix.location.bucket, (0, listed.size)
         self._stream = ObjectStream(
             prefix.client, bucket, listed.key, listed.etag, span=span, pause=pause
         )
         self._hash = hashlib.sha256()
         self._hashed = 0
-        self.failure: Exception | None = None
 
     def sha256(self) -> str:
         """The hash of the whole object; fetches what was not yet read in order."""
-        if self.tell() != self._hashed:
-            self.seek(self._hashed)
+        self.seek(self._hashed)
         while self.read(CHUNK_BYTES):
             pass
         return self._hash.hexdigest()
 
-    def read(self, size: int = -1) -> bytes:
-        """Exactly `size` bytes, or all up to the end; fewer only at the end."""
-        start = self.tell()
-        left = self._size - start
-        missing = left if size < 0 else min(size, left)
-        pieces = []
-        try:
-            while missing > 0:
-                pieces.append(self._stream.read(missing))
-                missing -= len(pieces[-1])
-        except Exception as exc:
-            self.failure = exc
-            raise
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if start == self._hashed:
-            self._hash.update(data)
-            self._hashed += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Have the next read begin at another byte."""
-        self.close()
-        self._stream.position = offset + (0, self.tell(), self._size)[whence]
-        return self.tell()
-
-    def tell(self) -> int:
-        """The byte that is read next."""
-        return self._stream.position
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
     def close(self) -> None:
         """Give the connection back; the next read opens another."""
         self._stream.close()
+
+    def _stretch(self, start: int, end: int) -> bytes:
+        if self._stream.position != start:
+            self._stream.close()
+            self._stream.position = start
+        pieces = []
+        while self._stream.position < end:
+            pieces.append(self._stream.read(end - self._stream.position))
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if start == self._hashed:
+            self._hash.update(data)
+            self._hashed = end
+        return data
