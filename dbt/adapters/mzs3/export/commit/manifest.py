@@ -63,12 +63,23 @@ def build_manifest(
 ) -> dict[str, Any]:
     """A manifest with Redshift's keys `entries`, `schema` and `meta`, and some of our own.
 
-    These are the SHA-256 of each file, the model, the options, and `as_of` in ms since the epoch.
-    `kept` are entries of an older manifest that stay. Files are in the order of their names, and
-    numbered from `first_number`; the next export to the location begins with `next_number`.
-    `run_id` is the commit's id; kept entries have that of the commit that wrote them.
+    `kept` are entries of an older manifest, with the id of the commit that wrote them. Files are
+    numbered from `first_number`, those of the next export from `next_number`. `as_of` is in ms
+    since the epoch.
     """
-    new = [_entry(location, file, run_id) for file in files]
+    new = [
+        {
+            "url": f"s3://{location.bucket}/{file.key}",
+            "mandatory": True,
+            "meta": {
+                "content_length": file.bytes,
+                "record_count": file.rows,
+                "sha256": file.sha256,
+                "run_id": run_id,
+            },
+        }
+        for file in files
+    ]
     entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
     metas = [entry["meta"] for entry in entries]
     return {
@@ -96,16 +107,6 @@ def schema_of(schema: T.StructType) -> dict[str, Any]:
 def to_json(document: Mapping[str, Any]) -> bytes:
     """The document as JSON, the same bytes each time."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _entry(location: S3Location, file: PendingFile, run_id: str) -> Mapping[str, Any]:
-    meta = {
-        "content_length": file.bytes,
-        "record_count": file.rows,
-        "sha256": file.sha256,
-        "run_id": run_id,
-    }
-    return {"url": f"s3://{location.bucket}/{file.key}", "mandatory": True, "meta": meta}
 
 
 def _element(field: T.StructField) -> dict[str, Any]:
@@ -162,10 +163,7 @@ def read_existing(prefix: Prefix) -> Existing | None:
 
 
 def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
-    """Raises LocationError if there is any object below the location, `ignoring` keys.
-
-    Folder markers and probes don't count.
-    """
+    """Raises LocationError for any object but folder markers, probes, and the `ignoring` keys."""
     there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         keys = list(islice((key for key in there if key not in ignoring), _COUNTED))
@@ -186,9 +184,9 @@ def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
 
 
 def require_ours(prefix: Prefix, existing: Existing) -> None:
-    """Raises LocationError for objects that the manifest does not name.
+    """Raises LocationError for objects that the manifest does not name, but readers would read.
 
-    Readers of folders pass over names that begin with `_` or `.`; these may stay.
+    They pass over names that begin with `_` or `.`.
     """
     ours = {*existing.entries, MANIFEST, COMMITTING}
     data = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
@@ -222,10 +220,7 @@ class Replacement:
 def require_same_reading(
     existing: Existing, options: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> None:
-    """Raises LocationError unless old and new files can be read as one table.
-
-    `options` and `schema` are those of the new manifest.
-    """
+    """Raises LocationError unless old files, and new ones as given, can be read as one table."""
     old = existing.manifest
     differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
     if old["schema"] != schema:
