@@ -57,8 +57,7 @@ def copy_to_s3(
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
     errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
-    With `full_refresh`, an overwrite replaces all partitions, not only those with rows. The run
-    is reported to the `context`, and recorded in its history.
+    With `full_refresh`, an overwrite replaces all partitions, not only those with rows.
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
@@ -114,9 +113,8 @@ class _Run:
             self._committed(self.files, self.export.as_of)
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
-            goes_on = isinstance(exc, CommitError) and exc.remains
             left = None
-            if not goes_on:  # else the next run may need its uploads
+            if not (isinstance(exc, CommitError) and exc.remains):  # the next run may need them
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
@@ -129,7 +127,7 @@ class _Run:
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same(self.prefix, existing, uploads.files)
-        self.monitor.resumed(TakenOver(0, 0, 0), finished=True)
+        self.monitor.resumed(TakenOver(finished=True))
         self.preflight.reaper.abort_stale()  # what the runs before have left open
         return self._committed(uploads.files, int(existing.manifest["as_of"]))
 

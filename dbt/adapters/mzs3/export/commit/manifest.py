@@ -261,11 +261,12 @@ def plan_replacement(
 
 @dataclass(frozen=True)
 class TakenOver:
-    """How many of the files' upload parts an interrupted run had sent, and their bytes."""
+    """How many upload parts an interrupted run had sent; or, `finished`, the whole export."""
 
-    parts: int
-    of_parts: int
-    bytes: int
+    parts: int = 0
+    of_parts: int = 0
+    bytes: int = 0
+    finished: bool = False
 
 
 def taken_over(
