@@ -55,7 +55,7 @@ class Effects:
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
             require_empty(self._prefix, ignoring=ours)
-        elif self._prefix.etag(self._prefix.key(MANIFEST)) != self.pending.replaces:
+        elif not self.can_still_be_visible():
             raise LocationError(self.overtaken())
 
     def require_free(self) -> None:
@@ -73,7 +73,7 @@ class Effects:
             )
 
     def can_still_be_visible(self) -> bool:
-        """Whether the manifest is what it was when the run began; for other runs to ask."""
+        """Whether the manifest is what it was when the run began."""
         return self._prefix.etag(self._prefix.key(MANIFEST)) == self.pending.replaces
 
     def complete_all(self) -> bool:
