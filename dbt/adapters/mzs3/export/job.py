@@ -114,7 +114,8 @@ class _Run:
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
             left = None
-            if not (isinstance(exc, CommitError) and exc.remains):  # the next run may need them
+            # With remains, the next run may need the uploads to go on.
+            if not (isinstance(exc, CommitError) and exc.remains):
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)

@@ -28,8 +28,6 @@ from dbt.adapters.mzs3.text import counted, shown_bytes
 _THREADS = 8
 CHUNK_BYTES = 1 << 20
 
-_REPLACED = "it was replaced while it was read; verify again"
-
 
 @dataclass(frozen=True)
 class Verification:
@@ -194,10 +192,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
     file = ObjectFile(prefix, listed)
     try:
         content = content_of(file, entry.format)
-    except ReplacedError:
-        yield _REPLACED
-        return
-    except (*AwsFailure, OSError) as exc:
+    except (ReplacedError, *AwsFailure, OSError) as exc:
         yield _unreadable(exc)
         return
     finally:
@@ -211,8 +206,8 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
 
 
 def _unreadable(exc: Exception) -> str:
-    if error_code(exc) in ("PreconditionFailed", "412"):
-        return _REPLACED
+    if isinstance(exc, ReplacedError) or error_code(exc) in ("PreconditionFailed", "412"):
+        return "it was replaced while it was read; verify again"
     if is_missing(exc):
         return "it was removed while it was read; verify again"
     return describe(exc, "reading it", "s3:GetObject")
