@@ -38,8 +38,7 @@ from support.simulated_export import (
 )
 
 from dbt.adapters.mzs3.export.commit.effects import Effects
-from dbt.adapters.mzs3.export.commit.existing import Existing
-from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.commit.manifest import Existing, to_json
 from dbt.adapters.mzs3.upload.names import UsedNames
 
 

@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.mzs3.export import progress as export_progress
 from dbt.adapters.mzs3.export.progress import Address, Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.upload.progress import ProgressReporter, ProgressTarget
 
 TOKEN = "5f" * 16
 LOOPBACK = Address("127.0.0.1", "127.0.0.1")
 WAIT_S = 30
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_progress, "EVERY_S", 0.001)
 
 
 class Told:
@@ -38,7 +44,7 @@ class Told:
 
 def test_a_meter_is_heard() -> None:
     told = Told()
-    with Progress(told, 2, LOOPBACK, every=0.001) as progress:
+    with Progress(told, 2, LOOPBACK) as progress:
         told.until(lambda seen: seen.phase == "computing")
         meter = ProgressReporter(progress.target, 1)
         meter.add(7, 70)
@@ -53,7 +59,7 @@ def test_a_meter_is_heard() -> None:
 
 def test_an_export_that_begins_again_is_at_its_beginning() -> None:
     told = Told()
-    with Progress(told, 1, LOOPBACK, every=0.001) as progress:
+    with Progress(told, 1, LOOPBACK) as progress:
         ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
         progress.begin_again()
@@ -70,21 +76,22 @@ def test_ipv6_with_and_without_brackets(host: str) -> None:
     except OSError:
         pytest.skip("no IPv6 here")
     told = Told()
-    with Progress(told, 1, Address(host, host), every=0.001) as progress:
+    with Progress(told, 1, Address(host, host)) as progress:
         ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
 
 
 def test_a_name_reaches_whichever_address_the_driver_listens_on() -> None:
     told = Told()
-    with Progress(told, 1, Address("localhost", "127.0.0.1"), every=0.001) as progress:
+    with Progress(told, 1, Address("localhost", "127.0.0.1")) as progress:
         ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
 
 
-def test_an_export_that_ends_earlier_says_nothing() -> None:
+def test_an_export_that_ends_earlier_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_progress, "EVERY_S", 3600.0)
     told = Told()
-    with Progress(told, 1, LOOPBACK, every=3600):
+    with Progress(told, 1, LOOPBACK):
         pass
     assert told.seen == []
 
@@ -92,13 +99,13 @@ def test_an_export_that_ends_earlier_says_nothing() -> None:
 @pytest.mark.parametrize("address", [None, Address("h", "192.0.2.1"), Address("h", "no.invalid")])
 def test_without_an_address_of_ours_only_the_time_is_told(address: Address | None) -> None:
     told = Told()
-    with Progress(told, 1, address, every=0.001) as progress:
+    with Progress(told, 1, address) as progress:
         assert progress.target is None
         assert told.until(lambda _: True) == Snapshot("running", None, None, None, None)
 
 
 def test_nothing_is_left_behind() -> None:
-    progress = Progress(Told(), 1, LOOPBACK, every=0.001)
+    progress = Progress(Told(), 1, LOOPBACK)
     with pytest.raises(KeyError), progress:
         target = progress.target
         assert target is not None
@@ -118,7 +125,7 @@ def test_a_listener_that_fails_does_not_end_the_thread() -> None:
             enough.set()
         raise RuntimeError("the log is full")
 
-    with Progress(fail, 1, None, every=0.001):
+    with Progress(fail, 1, None):
         assert enough.wait(WAIT_S)
 
 
@@ -127,7 +134,7 @@ def test_without_a_thread_to_be_had_the_export_goes_on(monkeypatch: pytest.Monke
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with Progress(Told(), 1, LOOPBACK, every=0.001):
+    with Progress(Told(), 1, LOOPBACK):
         pass
 
 
@@ -141,7 +148,7 @@ def test_the_thread_knows_what_its_maker_knew() -> None:
         known.append(variable.get())
         heard.set()
 
-    with Progress(tell, 1, None, every=0.001):
+    with Progress(tell, 1, None):
         assert heard.wait(WAIT_S)
     assert known[0] == "model.p.m"
 

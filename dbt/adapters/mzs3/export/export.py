@@ -13,13 +13,14 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.commit.existing import (
+from dbt.adapters.mzs3.export.commit.intent import PendingExport
+from dbt.adapters.mzs3.export.commit.manifest import (
     Replacement,
+    build_manifest,
     plan_replacement,
     require_same_reading,
+    schema_of,
 )
-from dbt.adapters.mzs3.export.commit.intent import PendingExport
-from dbt.adapters.mzs3.export.commit.manifest import build_manifest, schema_of
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.objects.prefix import Prefix

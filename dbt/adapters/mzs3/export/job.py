@@ -13,9 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.commit.existing import Existing, TakenOver, require_same, taken_over
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.export.commit.manifest import (
+    MANIFEST,
+    Existing,
+    TakenOver,
+    require_same,
+    taken_over,
+)
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
@@ -52,8 +57,7 @@ def copy_to_s3(
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
     errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
-    With `full_refresh`, an overwrite replaces all partitions, not only those with rows. The run
-    is reported to the `context`, and recorded in its history.
+    With `full_refresh`, an overwrite replaces all partitions, not only those with rows.
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
@@ -109,9 +113,9 @@ class _Run:
             self._committed(self.files, self.export.as_of)
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
-            goes_on = isinstance(exc, CommitError) and exc.remains
             left = None
-            if not goes_on:  # else the next run may need its uploads
+            # With remains, the next run may need the uploads to go on.
+            if not (isinstance(exc, CommitError) and exc.remains):
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
@@ -124,7 +128,7 @@ class _Run:
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same(self.prefix, existing, uploads.files)
-        self.monitor.resumed(TakenOver(0, 0, 0), finished=True)
+        self.monitor.resumed(TakenOver(finished=True))
         self.preflight.reaper.abort_stale()  # what the runs before have left open
         return self._committed(uploads.files, int(existing.manifest["as_of"]))
 

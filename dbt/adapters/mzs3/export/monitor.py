@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.events import (
     EventSink,
     ignore_event,
 )
-from dbt.adapters.mzs3.export.commit.existing import TakenOver
+from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.history_table import TABLE, History, HistoryRow, Status
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Where an export is reported, and under which names.
+    """Where an export is reported, and as which model.
 
-    `schema` and `identifier` are the model's relation; the history is a table of that schema, and
-    without one there is no history. `tell` gets events, from more than one thread. `scrub`
-    takes secrets out of the text of an error.
+    Its history is a table of `schema`; without one there is none. `tell` gets events, from more
+    than one thread. `scrub` takes secrets out of the text of an error.
     """
 
     schema: str | None = None
@@ -56,9 +55,8 @@ class RunContext:
 class RunMonitor:
     """Reports a run of an export from its beginning to its end, however it ends.
 
-    Put around a run whose location is known: earlier failures are errors of the configuration,
-    which are not in the history. Nothing that fails in here reaches the export: an event that
-    can't be delivered is lost, a history that can't be written is a warning.
+    Nothing that fails in here reaches the export: an event that can't be delivered is lost, a
+    history that can't be written is a warning.
     """
 
     def __init__(
@@ -109,15 +107,12 @@ class RunMonitor:
         """Tell that this run has completed an earlier run's commit."""
         self._tell(CopyRecovered(**self._about, recovered=finished))
 
-    def resumed(self, taken: TakenOver, *, finished: bool = False) -> None:
+    def resumed(self, taken: TakenOver) -> None:
         """Tell what a run that resumes has taken over."""
-        self._tell(CopyResumed(**self._about, **asdict(taken), finished=finished))
+        self._tell(CopyResumed(**self._about, **asdict(taken)))
 
     def committed(self, result: CopyResult) -> CopyResult:
-        """Note the result, which is visible from now on, whatever the run still fails with.
-
-        A later failure is recorded beside it, as what is left to be done.
-        """
+        """Note the result, which is visible from now on, whatever the run still fails with."""
         self._result = result
         return result
 
@@ -127,27 +122,37 @@ class RunMonitor:
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        result, elapsed = self._result, self._elapsed()
-        status: Status = "rows"
-        if result is not None:
-            event: CopyEvent = CopyCommitted(
-                **self._about,
-                manifest=result.manifest,
-                rows=result.rows,
-                bytes=result.bytes,
-                files=result.files,
-                elapsed=elapsed,
-            )
+        elapsed = self._elapsed()
+        error = self._context.scrub(str(failure)) if failure else ""
+        made: dict[str, int] = {}
+        if (result := self._result) is not None:
+            made = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
+            status: Status = "rows"
+            about = {**self._about, **made}
+            self._tell(CopyCommitted(**about, manifest=result.manifest, elapsed=elapsed))
+        elif self.is_cancelled or not isinstance(failure, Exception):
+            status = "cancelled"
+            self._tell(CopyCancelled(**self._about, error=error, elapsed=elapsed))
         else:
-            stopped = self.is_cancelled or not isinstance(failure, Exception)
-            status = "cancelled" if stopped else "error"
-            error = self._context.scrub(str(failure))
-            kind_of_end = CopyCancelled if stopped else CopyFailed
-            event = kind_of_end(**self._about, error=error, elapsed=elapsed)
-        self._tell(event)
-        if self._history is not None:
-            with self._warning("could not"):
-                self._history.append(self._row(status, failure))
+            status = "error"
+            self._tell(CopyFailed(**self._about, error=error, elapsed=elapsed))
+        if self._history is None:
+            return
+        row = HistoryRow(
+            model=self._export.node,
+            location=self._export.location.uri,
+            as_of=result.as_of if result else self._export.as_of,
+            started=int(self._started * 1000),
+            ended=int((self._started + elapsed) * 1000),
+            status=status,
+            **made,
+            error=error or None,
+            invocation_id=self._context.invocation_id,
+            format=self._export.options.format.name,
+            on_existing=self._export.options.on_existing,
+        )
+        with self._warning("could not"):
+            self._history.append(row)
 
     @property
     def is_cancelled(self) -> bool:
@@ -160,35 +165,16 @@ class RunMonitor:
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - see above
-            table = f"{self._context.schema}.{TABLE}"
             warning = (
-                f"this run {failed} be recorded in {table}, and is otherwise as the log says: "
-                f"{explain(exc)}"
+                f"this run {failed} be recorded in {self._context.schema}.{TABLE}, and is "
+                f"otherwise as the log says: {explain(exc)}"
             )
             self._tell(CopyWarning(**self._about, warning=warning))
 
-    def _row(self, status: Status, failure: BaseException | None) -> HistoryRow:
-        result, options = self._result, self._export.options
-        return HistoryRow(
-            model=self._export.node,
-            location=self._export.location.uri,
-            as_of=result.as_of if result else self._export.as_of,
-            started=int(self._started * 1000),
-            ended=int((self._started + self._elapsed()) * 1000),
-            status=status,
-            rows=result.rows if result else None,
-            bytes=result.bytes if result else None,
-            files=result.files if result else None,
-            error=(self._context.scrub(str(failure)) or None) if failure else None,
-            invocation_id=self._context.invocation_id,
-            format=options.format.name,
-            on_existing=options.on_existing,
-        )
-
     def _tell_progress(self, seen: Snapshot) -> None:
         if not self.is_cancelled:
-            about = {**self._about, "parts": self._parts, "elapsed": self._elapsed()}
-            self._tell(CopyProgress(**about, **asdict(seen)))
+            about = {**self._about, **asdict(seen)}
+            self._tell(CopyProgress(**about, parts=self._parts, elapsed=self._elapsed()))
 
     def _tell(self, event: CopyEvent) -> None:
         with contextlib.suppress(Exception):

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.events import Phase
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
@@ -44,7 +44,7 @@ def driver_address(spark: SparkSession) -> Address | None:
 
 
 class Progress:
-    """Reports the progress of an export every `every` seconds while its `with` block runs.
+    """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
     `target` is what workers need, or None if they can't reach this process. Nothing in here
     raises, and when the block ends, the thread and its sockets are gone.
@@ -55,15 +55,10 @@ class Progress:
         tell: Callable[[Snapshot], None],
         parts: int,
         address: Address | None,
-        *,
-        every: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tell = tell
-        self._every = EVERY_S if every is None else every
-        self._clock = clock
         self._address = address
-        self._totals = ProgressTotals(secrets.token_hex(16), parts, clock)
+        self._totals = ProgressTotals(secrets.token_hex(16), parts)
         self._committing = False
         self._context = contextvars.copy_context()
         self._open = contextlib.ExitStack()
@@ -122,24 +117,20 @@ class Progress:
         return listener
 
     def _run(self, selector: selectors.BaseSelector) -> None:
-        due = self._clock() + self._every
+        due = time.monotonic() + EVERY_S
         while True:
-            for key, _ in selector.select(max(0.0, due - self._clock())):
+            for key, _ in selector.select(max(0.0, due - time.monotonic())):
                 if key.data is None:
                     return
                 with contextlib.suppress(OSError):
                     self._totals.accept(key.data.recv(_MAX_DATAGRAM))
-            if self._clock() >= due:
+            if time.monotonic() >= due:
+                seen = self._totals.snapshot() if self.target else Snapshot("running")
+                if self._committing:
+                    seen = replace(seen, phase="committing")
                 with contextlib.suppress(Exception):
-                    self._tell(self._snapshot())
-                due = self._clock() + self._every
-
-    def _snapshot(self) -> Snapshot:
-        if self.target is None:
-            phase: Phase = "committing" if self._committing else "running"
-            return Snapshot(phase, None, None, None, None)
-        told = self._totals.snapshot()
-        return replace(told, phase="committing") if self._committing else told
+                    self._tell(seen)
+                due = time.monotonic() + EVERY_S
 
 
 @dataclass(frozen=True)
@@ -147,10 +138,10 @@ class Snapshot:
     """The progress at a moment; without counts where workers can't reach the driver."""
 
     phase: Phase
-    parts_done: int | None
-    rows: int | None
-    bytes: int | None
-    bytes_per_second: float | None
+    parts_done: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    bytes_per_second: float | None = None
 
 
 @dataclass
@@ -164,7 +155,9 @@ class _Part:
 class ProgressTotals:
     """The latest message of each of `parts`; anything else that arrives is ignored."""
 
-    def __init__(self, token: str, parts: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, token: str, parts: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.token = token
         self._parts = parts
         self._clock = clock
@@ -179,10 +172,14 @@ class ProgressTotals:
             message = json.loads(datagram)
             if not hmac.compare_digest(str(message["token"]).encode(), self.token.encode()):
                 return
-            part, told = _read(message)
+            numbers = [message[key] for key in ("part", "rows", "bytes")]
+            if any(type(number) is not int or number < 0 for number in numbers):
+                return
+            part, rows, size = numbers
+            told = _Part(str(message["attempt"]), rows, size, done=message["done"] is True)
         except (ValueError, TypeError, LookupError, RecursionError):
             return
-        if not 0 <= part < self._parts:
+        if part >= self._parts:
             return
         known = self._latest.get(part)
         # Datagrams may overtake each other; within an attempt, counts only grow.
@@ -213,11 +210,3 @@ class ProgressTotals:
             bytes=size,
             bytes_per_second=size / seconds if seconds >= 1 else None,
         )
-
-
-def _read(message: Any) -> tuple[int, _Part]:
-    numbers = [message[key] for key in ("part", "rows", "bytes")]
-    if any(type(number) is not int or number < 0 for number in numbers):
-        raise ValueError("not a count")
-    part, rows, size = numbers
-    return part, _Part(str(message["attempt"]), rows, size, done=message["done"] is True)

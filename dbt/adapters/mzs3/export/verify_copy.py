@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+
+import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, explained, is_missing
-from dbt.adapters.mzs3.aws.location import S3Location, named_target
+from dbt.adapters.mzs3.aws.location import named_target
 from dbt.adapters.mzs3.config.values import ConfigReader
 from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.export.object_content import ObjectFile, content_of
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.objects.reader import ReplacedError
+from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8
-
-_REPLACED = "it was replaced while it was read; verify again"
+CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -57,26 +57,28 @@ class Verification:
 def verify_copy(
     connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> Verification:
-    """Reads the export at `location`, a literal `s3://…`, through the connection `name`.
+    """Compares the export at `location`, a literal `s3://…`, which may be its manifest's URI.
 
-    The URI of its manifest will do too, as that is what a run's response has.
     Raises ConfigError for an unknown connection or a malformed location, both at once;
     LocationError if there is no manifest of ours, and S3Error if it can't be read.
     """
-    connection, prefix = named_target("verify_copy", connections, name, location)
-    return verify(Prefix(s3_client(connection), _folder(prefix)))
+    connection, named = named_target("verify_copy", connections, name, location)
+    above, _, last = named.prefix.rstrip("/").rpartition("/")
+    if last == MANIFEST:  # as a run's response names it
+        named = replace(named, prefix=f"{above}/" if above else "")
+    return verify(Prefix(s3_client(connection), named))
 
 
 def verify(prefix: Prefix) -> Verification:
     """As `verify_copy`; each object is read once, streamed, some at a time."""
-    existing = _export_at(prefix)
-    entries = _entries(prefix, existing)
+    uri = f"{prefix.uri}{MANIFEST}"
+    existing = _export_at(prefix, uri)
+    entries = _entries(uri, existing)
     listed, strangers = _listed(prefix, existing)
 
     def check(entry: Entry) -> list[str]:
-        uri = prefix.uri_of(prefix.key(entry.name))
         found = _differences(prefix, entry, listed.get(entry.name))
-        return [f"{uri}: {problem}" for problem in found]
+        return [f"{prefix.uri}{entry.name}: {problem}" for problem in found]
 
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
@@ -84,7 +86,6 @@ def verify(prefix: Prefix) -> Verification:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    uri = prefix.uri_of(prefix.key(MANIFEST))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         etag = prefix.etag(prefix.key(MANIFEST))
     if etag != existing.etag:
@@ -98,14 +99,7 @@ def verify(prefix: Prefix) -> Verification:
     return Verification(prefix.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
 
 
-def _folder(named: S3Location) -> S3Location:
-    """The location, also if its manifest was named."""
-    above, _, name = named.prefix.rstrip("/").rpartition("/")
-    return replace(named, prefix=f"{above}/" if above else "") if name == MANIFEST else named
-
-
-def _export_at(prefix: Prefix) -> Existing:
-    uri = prefix.uri_of(prefix.key(MANIFEST))
+def _export_at(prefix: Prefix, uri: str) -> Existing:
     try:
         existing = read_existing(prefix)
     except LocationError as exc:
@@ -135,35 +129,31 @@ def _is_closed(prefix: Prefix) -> bool:
     return False
 
 
-def _entries(prefix: Prefix, existing: Existing) -> list[Entry]:
+def _entries(uri: str, existing: Existing) -> list[Entry]:
+    """What the manifest at `uri` says of its files."""
     try:
         options = existing.manifest.get("options", {})
-        written = _format_of(options)
+        problems: list[str] = []
+        kind = FORMATS[options.get("format", next(iter(FORMATS)))]
+        written = kind.read(ConfigReader(options, problems))
+        if problems:
+            raise ValueError("; ".join(problems))
         return [
-            # By its name: partitions that an overwrite has kept may be compressed otherwise.
-            Entry.of(
+            Entry(
                 name,
-                entry["meta"],
+                # By its name: partitions that an overwrite has kept may be compressed otherwise.
                 written if name == options.get("single_file") else written.of_file(name),
+                int(entry["meta"]["content_length"]),
+                int(entry["meta"]["record_count"]),
+                str(entry["meta"]["sha256"]),
             )
             for name, entry in existing.entries.items()
         ]
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
-        uri = prefix.uri_of(prefix.key(MANIFEST))
         raise LocationError(
             f"{uri} lacks what dbt-mzs3 writes of each file ({exc}): something else wrote or "
             "changed it. Export again"
         ) from exc
-
-
-def _format_of(options: Mapping[str, Any]) -> ExportFormat:
-    """The format of a manifest's options; raises KeyError or ValueError for wrong ones."""
-    problems: list[str] = []
-    kind = FORMATS[options.get("format", next(iter(FORMATS)))]
-    written = kind.read(ConfigReader(options, problems))
-    if problems:
-        raise ValueError("; ".join(problems))
-    return written
 
 
 def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject], list[str]]:
@@ -191,12 +181,6 @@ class Entry:
     rows: int
     sha256: str
 
-    @classmethod
-    def of(cls, name: str, meta: Mapping[str, Any], file_format: ExportFormat) -> Entry:
-        """From a manifest's `meta`; raises KeyError, TypeError or ValueError for another's."""
-        size, rows = int(meta["content_length"]), int(meta["record_count"])
-        return cls(name, file_format, size, rows, str(meta["sha256"]))
-
 
 def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> Iterator[str]:
     """The problems of an object; a request that fails is one of them."""
@@ -208,10 +192,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
     file = ObjectFile(prefix, listed)
     try:
         content = content_of(file, entry.format)
-    except ReplacedError:
-        yield _REPLACED
-        return
-    except (*AwsFailure, OSError) as exc:
+    except (ReplacedError, *AwsFailure, OSError) as exc:
         yield _unreadable(exc)
         return
     finally:
@@ -225,8 +206,71 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
 
 
 def _unreadable(exc: Exception) -> str:
-    if error_code(exc) in ("PreconditionFailed", "412"):
-        return _REPLACED
+    if isinstance(exc, ReplacedError) or error_code(exc) in ("PreconditionFailed", "412"):
+        return "it was replaced while it was read; verify again"
     if is_missing(exc):
         return "it was removed while it was read; verify again"
     return describe(exc, "reading it", "s3:GetObject")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an object holds; `rows` is None, and `reason` says why, where they can't be counted."""
+
+    sha256: str
+    rows: int | None
+    reason: str = ""
+
+
+def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
+    """Reads the object once, in chunks; raises what requests for it raise."""
+    rows, reason = None, ""
+    try:
+        rows = file_format.count_rows(pa.PythonFile(file, mode="r"))
+    except (OSError, pa.ArrowException, ValueError) as exc:
+        if file.failure is not None:
+            raise
+        reason = str(exc)
+    return Content(file.sha256(), rows, reason)
+
+
+class ObjectFile(RandomAccessFile):
+    """The version of an object that was listed, as a file: one GET per stretch read in order.
+
+    Raises what ObjectStream raises.
+    """
+
+    def __init__(
+        self, prefix: Prefix, listed: ListedObject, *, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        super().__init__(listed.size, self._stretch)
+        bucket, span = prefix.location.bucket, (0, listed.size)
+        self._stream = ObjectStream(
+            prefix.client, bucket, listed.key, listed.etag, span=span, pause=pause
+        )
+        self._hash = hashlib.sha256()
+        self._hashed = 0
+
+    def sha256(self) -> str:
+        """The hash of the whole object; fetches what was not yet read in order."""
+        self.seek(self._hashed)
+        while self.read(CHUNK_BYTES):
+            pass
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Give the connection back; the next read opens another."""
+        self._stream.close()
+
+    def _stretch(self, start: int, end: int) -> bytes:
+        if self._stream.position != start:
+            self._stream.close()
+            self._stream.position = start
+        pieces = []
+        while self._stream.position < end:
+            pieces.append(self._stream.read(end - self._stream.position))
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if start == self._hashed:
+            self._hash.update(data)
+            self._hashed = end
+        return data

@@ -10,7 +10,7 @@ from support.memory_s3 import MemoryS3
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.export.commit.existing import read_existing, require_empty, require_ours
+from dbt.adapters.mzs3.export.commit.manifest import read_existing, require_empty, require_ours
 from dbt.adapters.mzs3.export.commit.preflight import OnExisting, prepare
 from dbt.adapters.mzs3.objects.prefix import Prefix
 

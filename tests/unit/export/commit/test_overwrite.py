@@ -12,17 +12,17 @@ from support.overwriting import DeathError, holding, manifest_of, overwrite, see
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.existing import (
-    plan_replacement,
-    read_existing,
-    require_ours,
-    require_same_reading,
-)
 from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
     CommitIntent,
     PendingExport,
     StaleFilesError,
+)
+from dbt.adapters.mzs3.export.commit.manifest import (
+    plan_replacement,
+    read_existing,
+    require_ours,
+    require_same_reading,
 )
 from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
@@ -169,7 +169,7 @@ def test_a_run_that_another_overtook_leaves_that_one_alone(s3: MemoryS3) -> None
 
 def test_numbers_of_a_commit_that_went_back_outlive_an_export_without_files(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
-    closed = CommitIntent("b", "closed", None, "b", used=UsedNames(next_number=3))
+    closed = CommitIntent("closed", "b", "b", used=UsedNames(next_number=3))
     s3.objects["x/_committing.json"] = closed.to_json()
     manifest = {**manifest_of({}), "next_number": 2}
     pending = PendingExport((), manifest, replaces=existing.etag)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.mzs3.events import CopyResumed
-from dbt.adapters.mzs3.export.commit.existing import TakenOver, taken_over
+from dbt.adapters.mzs3.export.commit.manifest import TakenOver, taken_over
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
 

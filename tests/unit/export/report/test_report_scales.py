@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.export.report.scales import (
+from dbt.adapters.mzs3.export.report.plots import (
     BYTES,
     COUNT,
     SECONDS,

@@ -10,7 +10,7 @@ import pytest
 from support.memory_s3 import failure
 from support.readable_s3 import PREFIX, Body, ReadableS3
 
-from dbt.adapters.mzs3.export.object_content import CHUNK_BYTES, ObjectFile, content_of
+from dbt.adapters.mzs3.export.verify_copy import CHUNK_BYTES, ObjectFile, content_of
 from dbt.adapters.mzs3.formats.registry import FORMATS
 
 TEXT = b'id,note\n1,"two\nlines"\n2,\n3,"a ""b"""\n'

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from support.readable_s3 import PREFIX, ReadableS3
 
-from dbt.adapters.mzs3.export.object_content import ObjectFile
+from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ReplacedError
 
 CONTENT = bytes(range(256)) * 4

@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.aws.failures import (
     permission_of,
 )
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.existing import require_empty
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
     NO_CONDITIONS_CODES,
@@ -23,7 +22,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     PendingExport,
     was_surely_refused,
 )
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, to_json
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
 from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, map_concurrently
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import (
@@ -52,21 +51,15 @@ class Effects:
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
     def require_unchanged(self) -> None:
-        """Raises LocationError unless the location is as it was when the run began.
-
-        Done after claiming it, so that no other run can have committed in between.
-        """
+        """Raises LocationError unless the location, now claimed, is as when the run began."""
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
             require_empty(self._prefix, ignoring=ours)
-        elif self._prefix.etag(self._prefix.key(MANIFEST)) != self.pending.replaces:
+        elif not self.can_still_be_visible():
             raise LocationError(self.overtaken())
 
     def require_free(self) -> None:
-        """Raises LocationError if there is an object with the name of one of the files.
-
-        Done before claiming the location: until then nobody can have completed the uploads.
-        """
+        """Raises LocationError if a file is there, whose upload nobody can have completed yet."""
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
@@ -80,7 +73,7 @@ class Effects:
             )
 
     def can_still_be_visible(self) -> bool:
-        """Whether the manifest is what it was when the run began; for other runs to ask."""
+        """Whether the manifest is what it was when the run began."""
         return self._prefix.etag(self._prefix.key(MANIFEST)) == self.pending.replaces
 
     def complete_all(self) -> bool:
@@ -99,15 +92,15 @@ class Effects:
         return all(self._etags.get(file.key) for file in self.pending.files)
 
     def complete_for_another(self) -> bool:
-        """As `complete_all`, for the commit of another run, which may still be going.
+        """As `complete_all`, for the commit of another run, which may still be going."""
+        return all(map_concurrently(self.pending.files, self._is_completed_or_ended))
+
+    def _is_completed_or_ended(self, file: PendingFile) -> bool:
+        """Whether the file is there; if not, nobody can complete its upload any more.
 
         An upload that S3 refuses to complete is aborted, or no later run could use the location.
         But the other run may have completed it, and be about to write the manifest.
         """
-        return all(map_concurrently(self.pending.files, self._is_completed_or_ended))
-
-    def _is_completed_or_ended(self, file: PendingFile) -> bool:
-        """Whether the file is there; if not, nobody can complete its upload any more."""
         try:
             return self._is_completed(file)
         except AwsFailure as exc:
@@ -138,8 +131,8 @@ class Effects:
     def has_written_manifest(self) -> bool:
         """Write the manifest, by compare-and-set over the one that it replaces.
 
-        This is what readers see. False if another one is there: a run that was taken for dead,
-        and whose commit another one has finished, may come back this late.
+        False if another one is there: a run that was taken for dead, and whose commit another one
+        has finished, may come back this late.
         """
         body, before = to_json(self.pending.manifest), self.pending.replaces
         condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
@@ -155,15 +148,12 @@ class Effects:
         return True
 
     def _is_there_after(self, exc: Exception) -> bool:
-        """Whether the manifest is this commit's all the same, as boto3 may have asked twice.
-
-        Raises the refusal if what is there could still be replaced: another request was faster.
-        """
+        """Whether the manifest is this commit's all the same, as boto3 may have asked twice."""
         found = self._prefix.read_version(MANIFEST)
         if self._is_of_this(found[0] if found else None):
             return True
         if (found[1] if found else None) == self.pending.replaces:
-            raise exc
+            raise exc  # it could still be replaced: another request was faster
         return False
 
     def delete_stale(self) -> list[str]:
@@ -182,10 +172,7 @@ class Effects:
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in self.pending.files])
 
     def delete_visible(self) -> list[str]:
-        """Delete the files that are visible; returns what could not be deleted, and why.
-
-        Objects with their names that something else has written stay.
-        """
+        """Delete visible files, if they are ours; returns what could not be deleted, and why."""
         try:
             # Of runs that began at one time, another may have committed files of these names.
             named = _keys_of(_parsed(self._prefix.read(MANIFEST)))

@@ -37,29 +37,23 @@ NO_CONDITIONS_CODES = ("NotImplemented", "501")
 class CommitIntent:
     """One version of `_committing.json`.
 
-    `run_id` is the commit's id, `written_by` the id of the run that wrote this version, which may
+    `run_id` is the commit's id, `written_by` that of the run that wrote this version, which may
     be one that recovers the commit. `shared`: another run has taken over the clean-up, so more
     than one may be deleting. `used` are names from before this commit; a closed intent has only
     them, and no `pending`.
     """
 
-    run_id: str
     state: State
-    pending: PendingExport | None
+    run_id: str
     written_by: str
-    used: UsedNames = NO_NAMES
     shared: bool = False
+    used: UsedNames = NO_NAMES
+    pending: PendingExport | None = None
 
     def to_json(self) -> bytes:
         """The content of the object; no two versions have the same."""
-        document = {
-            "state": self.state,
-            "run_id": self.run_id,
-            "written_by": self.written_by,
-            "shared": self.shared,
-            "used": asdict(self.used),
-            **(asdict(self.pending) if self.pending else {}),
-        }
+        document = asdict(self)
+        document |= document.pop("pending") or {}
         return (json.dumps(document, ensure_ascii=False) + "\n").encode()
 
     @classmethod
@@ -71,12 +65,12 @@ class CommitIntent:
             if state not in get_args(State):
                 raise ValueError(f"its state is {state!r}")
             return cls(
-                str(values["run_id"]),
                 state,
-                PendingExport.from_dict(values) if state != "closed" else None,
+                str(values["run_id"]),
                 str(values["written_by"]),
-                UsedNames(int(used["next_number"]), tuple(used["retired"])),
                 bool(values["shared"]),
+                UsedNames(int(used["next_number"]), tuple(used["retired"])),
+                PendingExport.from_dict(values) if state != "closed" else None,
             )
         except (KeyError, TypeError, AttributeError) as exc:
             raise ValueError(f"it lacks {exc}") from exc
@@ -128,10 +122,7 @@ class StaleFilesError(CopyError):
 
 
 def read_intent(prefix: Prefix) -> Version | None:
-    """The intent at a location, or None.
-
-    Raises AwsFailure, or ValueError if the object is not what a commit writes there.
-    """
+    """The intent at a location, if any; raises AwsFailure, or ValueError for anything else."""
     found = prefix.read_version(COMMITTING)
     if found is None:
         return None
@@ -144,8 +135,7 @@ def read_intent(prefix: Prefix) -> Version | None:
 def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     """The ids of uploads that a commit may be about to complete; see `upload.reaper.Claimed`.
 
-    A run without the right to read takes the claim for its own if it has made one, in which case
-    there are uploads to `keep`.
+    A run without the right to read takes the claim for its own if there are uploads to `keep`.
     """
     try:
         version = read_intent(prefix)
@@ -195,9 +185,8 @@ def close_intent(
 ) -> None:
     """Free the location for the next commit; raises ChangedError or AwsFailure.
 
-    The object is deleted if the store compares before it deletes (`deletes`) and there are no
-    names to remember. Otherwise it stays, closed: a deletion without a condition could hit the
-    intent of a later run.
+    The object stays, closed, to remember names, and where the store does not compare before it
+    deletes (`deletes`): a deletion without a condition could hit the intent of a later run.
     """
     if deletes and used == NO_NAMES:
         try:

@@ -1,16 +1,25 @@
-"""The manifest of an export, in the form that Redshift reads."""
+"""The manifest of an export, in the form that Redshift reads, and what a new one replaces."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.__version__ import version
+from dbt.adapters.mzs3.aws.failures import explained
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING
+from dbt.adapters.mzs3.formats.registry import FORMATS
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 MANIFEST = "_manifest.json"
 
@@ -29,6 +38,15 @@ _REDSHIFT_TYPES: dict[type[T.DataType], str] = {
     T.TimestampNTZType: "timestamp without time zone",
     T.BinaryType: "binary varying",
 }
+# As many as a page of a listing has.
+_COUNTED = 1000
+
+# The options that tell a reader how to read the files.
+_READING = (
+    "format",
+    "partition_by",
+    *(key for each in FORMATS.values() for key in each.reading_options),
+)
 
 
 def build_manifest(
@@ -45,12 +63,23 @@ def build_manifest(
 ) -> dict[str, Any]:
     """A manifest with Redshift's keys `entries`, `schema` and `meta`, and some of our own.
 
-    These are the SHA-256 of each file, the model, the options, and `as_of` in ms since the epoch.
-    `kept` are entries of an older manifest that stay. Files are in the order of their names, and
-    numbered from `first_number`; the next export to the location begins with `next_number`.
-    `run_id` is the commit's id; kept entries have that of the commit that wrote them.
+    `kept` are entries of an older manifest, with the id of the commit that wrote them. Files are
+    numbered from `first_number`, those of the next export from `next_number`. `as_of` is in ms
+    since the epoch.
     """
-    new = [_entry(location, file, run_id) for file in files]
+    new = [
+        {
+            "url": f"s3://{location.bucket}/{file.key}",
+            "mandatory": True,
+            "meta": {
+                "content_length": file.bytes,
+                "record_count": file.rows,
+                "sha256": file.sha256,
+                "run_id": run_id,
+            },
+        }
+        for file in files
+    ]
     entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
     metas = [entry["meta"] for entry in entries]
     return {
@@ -80,16 +109,6 @@ def to_json(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _entry(location: S3Location, file: PendingFile, run_id: str) -> Mapping[str, Any]:
-    meta = {
-        "content_length": file.bytes,
-        "record_count": file.rows,
-        "sha256": file.sha256,
-        "run_id": run_id,
-    }
-    return {"url": f"s3://{location.bucket}/{file.key}", "mandatory": True, "meta": meta}
-
-
 def _element(field: T.StructField) -> dict[str, Any]:
     kind = field.dataType
     if isinstance(kind, T.DecimalType):
@@ -97,3 +116,187 @@ def _element(field: T.StructField) -> dict[str, Any]:
     else:
         base = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
     return {"name": field.name, "type": base, "spark_type": kind.simpleString()}
+
+
+@dataclass(frozen=True)
+class Existing:
+    """The export that a location's manifest names; `etag` is the manifest's own."""
+
+    etag: str
+    manifest: Mapping[str, Any]
+    prefix: str
+
+    def used(self, before: UsedNames) -> UsedNames:
+        """The names that no new file may have, `before` included."""
+        number = max(before.next_number, int(self.manifest.get("next_number", 1)))
+        numbers = UsedNames(number).without(self.entries).next_number
+        return UsedNames(numbers, before.retired)
+
+    @property
+    def entries(self) -> dict[str, Mapping[str, Any]]:
+        """The manifest's entries by file name, relative to the location."""
+        return {_name(entry["url"], self.prefix): entry for entry in self.manifest["entries"]}
+
+
+def read_existing(prefix: Prefix) -> Existing | None:
+    """The export at the location, or None; raises S3Error, or LocationError for another's."""
+    key = prefix.key(MANIFEST)
+    with explained(f"reading {prefix.uri_of(key)}", "s3:ListBucket and s3:GetObject"):
+        found = prefix.find(key)
+        content = prefix.read(MANIFEST) if found is not None else None
+    if found is None or content is None:
+        return None
+    try:
+        manifest = json.loads(content)
+        existing = Existing(found.etag, manifest, prefix.location.prefix)
+        mine = f"s3://{prefix.location.bucket}/{prefix.location.prefix}"
+        if not all(entry["url"].startswith(mine) for entry in manifest["entries"]):
+            raise ValueError("it names files elsewhere")
+        if manifest["author"]["name"] != "dbt-mzs3":
+            raise ValueError("it has another author")
+    except (ValueError, KeyError, TypeError) as exc:
+        raise LocationError(
+            f"{prefix.uri_of(key)} is not a manifest that dbt-mzs3 writes ({exc}), and only what "
+            "such a manifest names is ever replaced. Export to another location"
+        ) from exc
+    return existing
+
+
+def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
+    """Raises LocationError for any object but folder markers, probes, and the `ignoring` keys."""
+    there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
+        keys = list(islice((key for key in there if key not in ignoring), _COUNTED))
+    if keys:
+        more = " or more" if len(keys) == _COUNTED else ""
+        count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"
+        ours = prefix.key(MANIFEST) in keys
+        overwrite = "set on_existing to overwrite, " if ours else ""
+        raise LocationError(
+            f"{prefix.uri} is not empty: it holds {count}, such as {prefix.uri_of(keys[0])}. "
+            f"Remove what is there, {overwrite}or export to a new location for each run, such as "
+            f"'{prefix.uri}' || mz_now()"
+        )
+
+
+def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
+    return found.is_folder_marker or prefix.is_probe(found.key)
+
+
+def require_ours(prefix: Prefix, existing: Existing) -> None:
+    """Raises LocationError for objects that the manifest does not name, but readers would read.
+
+    They pass over names that begin with `_` or `.`.
+    """
+    ours = {*existing.entries, MANIFEST, COMMITTING}
+    data = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
+    names = (key.removeprefix(prefix.location.prefix) for key in data)
+    foreign = [n for n in names if n not in ours and not n.split("/")[-1].startswith(("_", "."))]
+    if foreign:
+        more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise LocationError(
+            f"{prefix.uri} holds objects that its manifest does not name: "
+            f"{prefix.uri_of(prefix.key(foreign[0]))}{more}. An overwrite replaces only what a "
+            "manifest of dbt-mzs3 names; move them away, or export to another location"
+        )
+
+
+def _name(url: str, prefix: str) -> str:
+    return url.removeprefix("s3://").partition("/")[2].removeprefix(prefix)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Of the old manifest: the entries that are kept, and the names of files to delete.
+
+    `in_place`: the one new file replaces an old one under the same name.
+    """
+
+    kept: tuple[Mapping[str, Any], ...] = ()
+    stale: tuple[str, ...] = ()
+    in_place: bool = False
+
+
+def require_same_reading(
+    existing: Existing, options: Mapping[str, Any], schema: Mapping[str, Any]
+) -> None:
+    """Raises LocationError unless old files, and new ones as given, can be read as one table."""
+    old = existing.manifest
+    differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
+    if old["schema"] != schema:
+        differ.append("columns")
+    if differ:
+        raise LocationError(
+            f"the export that stands there has other {', '.join(differ)}, and partitions without "
+            "new rows would stay as they are; run with --full-refresh to replace all of them"
+        )
+
+
+def plan_replacement(
+    existing: Existing, files: Sequence[PendingFile], *, keeps_partitions: bool
+) -> Replacement:
+    """All of the old export, but for partitions without new rows, if these are to be kept.
+
+    Raises CopyError if a new file has the name of one that readers of the old manifest need.
+    """
+    prefix = existing.prefix
+    new = {file.key.removeprefix(prefix) for file in files}
+    folders = {file.folder for file in files}
+
+    def stays(name: str) -> bool:
+        folder = name[: name.rfind("/") + 1]
+        return keeps_partitions and folder != "" and folder not in folders
+
+    entries = existing.entries
+    kept = tuple(entry for name, entry in entries.items() if stays(name))
+    goes = [name for name in entries if not stays(name)]
+    clash = sorted(new.intersection(entries))
+    in_place = bool(clash) and len(files) == 1
+    if clash and not in_place:
+        raise CopyError(
+            f"the new export has a file {clash[0]}, as the old one has; choose another single_file"
+        )
+    return Replacement(kept, tuple(name for name in goes if name not in new), in_place)
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """How many upload parts an interrupted run had sent; or, `finished`, the whole export."""
+
+    parts: int = 0
+    of_parts: int = 0
+    bytes: int = 0
+    finished: bool = False
+
+
+def taken_over(
+    found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
+) -> TakenOver:
+    """The parts of the uploads `found` at the beginning, by key, that were not sent again."""
+    sizes = [
+        upload.parts[number][1]
+        for file in files
+        for upload in found.get(file.key, ())
+        if upload.upload_id == file.upload_id
+        for number, etag in enumerate(file.etags, 1)
+        if upload.parts.get(number, ("", 0))[0] == etag
+    ]
+    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
+
+
+def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:
+    """Raises LocationError unless the existing export has exactly these files."""
+    start = prefix.location.prefix
+    wanted = {f.key.removeprefix(start): (f.bytes, f.rows, f.sha256) for f in files}
+    there = {
+        name: tuple(entry["meta"][key] for key in ("content_length", "record_count", "sha256"))
+        for name, entry in existing.entries.items()
+    }
+    if wanted != there:
+        differ = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+        raise LocationError(
+            f"{prefix.uri} holds a finished export, and this run gives another one: "
+            f"{len(differ)} of {len({*wanted, *there})} files differ, such as {differ[0]}, as its "
+            "rows, options or parts do. To replace it, set on_existing to overwrite; resume only "
+            "finishes what was cut off"
+        )

@@ -8,12 +8,6 @@ from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
-from dbt.adapters.mzs3.export.commit.existing import (
-    Existing,
-    read_existing,
-    require_empty,
-    require_ours,
-)
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
     ChangedError,
@@ -24,7 +18,13 @@ from dbt.adapters.mzs3.export.commit.intent import (
     describe_failure,
     read_intent,
 )
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
+from dbt.adapters.mzs3.export.commit.manifest import (
+    MANIFEST,
+    Existing,
+    read_existing,
+    require_empty,
+    require_ours,
+)
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
@@ -45,9 +45,8 @@ class Preflight:
     """What an export finds at a location that is fit for it.
 
     `existing` is the export to replace, or with `resume` one that is already whole. `finished`
-    says so if this run has completed its commit. New files are numbered from `first_number`.
-    `deletes`: the store compares before it deletes. `proven`: it was seen to heed conditions of
-    writes. `reusable` has open uploads by key, the fullest first.
+    says so if this run has completed its commit. `deletes` and `proven` are as in Commit.
+    `reusable` has open uploads by key, the fullest first.
     """
 
     reaper: UploadReaper
@@ -66,10 +65,7 @@ def prepare(
     single_file: str | None = None,
     partition_by: Sequence[str] = (),
 ) -> Preflight:
-    """Checks that the location is fit and writable; only recovers a commit that was cut off.
-
-    Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
-    """
+    """Recovers a commit that was cut off; raises Mzs3Error unless the location is then fit."""
     deletes = compares_before_deleting(prefix)
     before = recover(prefix, deletes=deletes)
     if before.finished is not None and on_existing == "fail":
@@ -133,26 +129,25 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
             "store that lists open uploads: it could not see what an interrupted run left open. "
             "Set on_existing to fail or overwrite to export without"
         )
+
+    def listed(upload: tuple[str, str]) -> OpenUpload | None:
+        """The upload with the parts that S3 has of it; None if it is gone."""
+        try:
+            return OpenUpload(upload[1], prefix.parts_of(*upload))
+        except AwsFailure as exc:
+            if is_missing(exc):
+                return None
+            doing = f"listing what is uploaded of {prefix.uri_of(upload[0])}"
+            raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
+
     ours = [(k, i) for k, i in reaper.found if i != probe and reaper.is_ours(k)]
-    listed = map_concurrently(ours, lambda upload: _parts_of(prefix, *upload))
     found: dict[str, list[OpenUpload]] = {}
-    for (key, _), upload in zip(ours, listed, strict=True):
+    for (key, _), upload in zip(ours, map_concurrently(ours, listed), strict=True):
         if upload is not None and NOTE_PART in upload.parts:
             found.setdefault(key, []).append(upload)
     for uploads in found.values():
         uploads.sort(key=lambda upload: len(upload.parts), reverse=True)
     return found
-
-
-def _parts_of(prefix: Prefix, key: str, upload_id: str) -> OpenUpload | None:
-    """The upload with the parts that S3 has of it; None if it is gone."""
-    try:
-        return OpenUpload(upload_id, prefix.parts_of(key, upload_id))
-    except AwsFailure as exc:
-        if is_missing(exc):
-            return None
-        doing = f"listing what is uploaded of {prefix.uri_of(key)}"
-        raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ class _LostError(CopyError):
 class Commit:
     """A commit at a location, of this run or of an earlier one that was cut off.
 
-    Each change of its state is a compare-and-set of `_committing.json`. `deletes`: the store
-    compares before it deletes, too. `proven`: it was seen to compare before it writes.
+    `deletes`: the store compares before it deletes. `proven`: it was seen to compare before it
+    writes.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Commit:
     # -- claiming the location
 
     def _claim(self) -> None:
-        intent = CommitIntent(self._writer, "open", self.pending, self._writer)
+        intent = CommitIntent("open", self._writer, self._writer, pending=self.pending)
         try:
             self._version = put_intent(self._prefix, intent, None)
         except ChangedError as exc:
@@ -165,7 +165,7 @@ class Commit:
             raise  # another run goes on with it already
 
     def _prove(self) -> None:
-        """Claim a second time, which the store has to refuse; needs no right to delete.
+        """Claim a second time, which a store that heeds conditions refuses.
 
         Where it does not, the last of two runs has the location, as far as they see each other.
         """
@@ -245,8 +245,12 @@ class Commit:
         if isinstance(exc, LocationError) and not problems and not self._effects.spared:
             raise exc
         if isinstance(exc, Exception):
-            raise CommitError(self._reason(exc), problems, self._effects.spared) from exc
+            raise self._failed(exc, problems) from exc
         return False
+
+    def _failed(self, exc: Exception, remains: list[str]) -> CommitError:
+        reason = describe_failure(exc, f"committing {self._prefix.uri}")
+        return CommitError(reason, remains, self._effects.spared)
 
     def _left_by(self, exc: BaseException) -> list[str]:
         """What a claim without an answer may have left."""
@@ -307,10 +311,7 @@ class Commit:
             raise _LostError(self._effects.overtaken())
 
     def _require_forward(self) -> None:
-        """Raises _LostError unless the state is still forward, now that the file is there.
-
-        Under a name that stays, that may be the file of another run, which has rolled this back.
-        """
+        """Raises _LostError if the file may be that of a run which has rolled this one back."""
         try:
             self._change("forward")
         except ChangedError as changed:
@@ -331,8 +332,8 @@ class Commit:
     def _undo_unless_visible(self, exc: Exception) -> None:
         """After a failure to roll forward: roll back if possible; raises unless it is visible.
 
-        It is rolled back only if nobody else can still write the manifest: by the run itself, if
-        no other has taken over and S3 has surely refused; or if nobody ever can.
+        Only where nobody else can still write the manifest: no other run has taken over and S3
+        has surely refused, or nobody ever can.
         """
         mine = not self._held.intent.shared and self.pending.in_place is None
         left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
@@ -344,7 +345,7 @@ class Commit:
                     self._make_visible_with_another()
                     return
                 left = self._undone()
-        raise CommitError(self._reason(exc), left, self._effects.spared) from exc
+        raise self._failed(exc, left) from exc
 
     def _clean_up(self) -> None:
         """Delete what only the old manifest names, and then close the intent."""
@@ -374,10 +375,7 @@ class Commit:
     # -- going back
 
     def _roll_back(self) -> list[str]:
-        """Abort every upload, then delete visible files, then close; returns what could not be.
-
-        The intent stays until all of that is done, so that the next run goes on with it.
-        """
+        """Abort, delete, close the intent; returns what could not be done, for the next run."""
         problems = self._effects.abort()
         if not problems and self.pending.in_place is None:
             problems = self._effects.delete_visible()
@@ -393,6 +391,3 @@ class Commit:
         except ChangedError:
             pass  # another run has come to the same end
         return []
-
-    def _reason(self, exc: BaseException) -> str:
-        return describe_failure(exc, f"committing {self._prefix.uri}")

@@ -12,8 +12,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dbt.adapters.mzs3.export.report import units
-from dbt.adapters.mzs3.export.report.plots import LinePlot, bar_plot, line_plot
-from dbt.adapters.mzs3.export.report.scales import BYTES, COUNT, SECONDS
+from dbt.adapters.mzs3.export.report.plots import (
+    BYTES,
+    COUNT,
+    SECONDS,
+    LinePlot,
+    bar_plot,
+    line_plot,
+)
 from dbt.adapters.mzs3.export.report.summary import (
     MAX_RUNS,
     STATUSES,
@@ -55,11 +61,10 @@ def render_report(
     subject: str | None = None,
     since: datetime | None = None,
 ) -> str:
-    """The page about these runs, well-formed as XML; no text of a run can become markup in it.
+    """The page about runs, newest first, of which it leaves out all beyond MAX_RUNS.
 
-    Give the runs newest first: of more than MAX_RUNS, the rest is left out, and the page says so.
-    `subject` says whose exports they are, `since` from when on they were looked for; `now` is
-    aware of its time zone. The page's size depends on models and days, not on runs.
+    It is well-formed as XML; no text of a run can become markup in it. `subject` says whose
+    exports they are, `since` from when on they were looked for.
     """
     summary = summarize(runs, now)
     span = summary.span
@@ -110,29 +115,24 @@ def _printable(value: Any) -> Any:
     return _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    filters = (
-        units.format_bytes,
-        units.format_compact,
-        units.format_count,
-        units.format_date,
-        units.format_duration,
-        units.format_share,
-        units.format_time,
-        units.plural,
-        split_id,
-    )
-    environment.filters.update({each.__name__: each for each in filters})
-    return environment
-
-
-_TEMPLATES = _environment()
+_TEMPLATES = Environment(
+    loader=PackageLoader(__package__),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_printable,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_FILTERS = (
+    units.format_bytes,
+    units.format_compact,
+    units.format_count,
+    units.format_date,
+    units.format_duration,
+    units.format_share,
+    units.format_time,
+    units.plural,
+    split_id,
+)
+_TEMPLATES.filters.update({each.__name__: each for each in _FILTERS})

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.history_table import Status as Ending
 from dbt.adapters.mzs3.export.history_table import history_table
 from dbt.adapters.mzs3.export.report.page import render_report
 from dbt.adapters.mzs3.export.report.summary import MAX_RUNS, ReportedRun, Status
 from dbt.adapters.mzs3.spark.failure import explain
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_STATUSES: dict[Ending, Status] = {"rows": "ok", "error": "error", "cancelled": "cancelled"}
+_STATUSES: dict[str, Status] = {"rows": "ok", "error": "error", "cancelled": "cancelled"}
 
 MOST_DAYS = 3660
 _FILE = "copy_report.html"
@@ -29,11 +28,10 @@ _FILE = "copy_report.html"
 def write_report(
     spark: SparkSession, request: ReportRequest, *, now: datetime | None = None
 ) -> Path:
-    """The page that was asked for, whole, at its path; where that is.
+    """The path of the page that was asked for, written at once in place of what was there.
 
-    A file that is there is replaced; folders on the way are made. A schema without a history gets
-    a page that says so. Raises ConfigError for a path that can't be written, and an Mzs3Error
-    where Spark can't read the table.
+    A schema without a history gets a page that says so. Raises ConfigError for a path that can't
+    be written, and an Mzs3Error where Spark can't read the table.
     """
     now = now or datetime.now(timezone.utc)
     since = now - timedelta(days=request.days)
@@ -43,49 +41,7 @@ def write_report(
         since=since,
         subject=f"Schema {request.schema}",
     )
-    return _replace(request.path, page)
-
-
-def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[ReportedRun]:
-    """The runs that started at `since` or later, newest first; none where there is no table.
-
-    At most MAX_RUNS and one more, which tells that there are more. Raises an Mzs3Error where
-    Spark can't read them.
-    """
-    table = history_table(schema)
-    try:
-        if not spark.catalog.tableExists(table):
-            return
-        rows = spark.sql(_query(table, since)).toLocalIterator(prefetchPartitions=False)
-        yield from map(_run, rows)
-    except PySparkException as exc:
-        raise explain(exc) from exc
-
-
-def _query(table: str, since: datetime) -> str:
-    # Times travel as numbers: Python would read them in the time zone of its machine.
-    micros = (since - _EPOCH) // timedelta(microseconds=1)
-    return f"""
-        select model, location, status, rows, bytes, files, invocation_id, on_existing, error,
-          unix_micros(started) as started, unix_micros(ended) as ended
-        from {table}
-        where day >= '{since.astimezone(timezone.utc).date()}'
-          and started >= timestamp_micros({micros})
-        order by started desc
-        limit {MAX_RUNS + 1}
-    """
-
-
-def _run(row: Any) -> ReportedRun:
-    values = row.asDict()
-    values["started"] = _EPOCH + timedelta(microseconds=values["started"])
-    if values["ended"] is not None:
-        values["ended"] = _EPOCH + timedelta(microseconds=values["ended"])
-    values["status"] = _STATUSES[values["status"]]
-    return ReportedRun(**values)
-
-
-def _replace(path: Path, page: str) -> Path:
+    path = request.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # At once, so that who has it open never reloads half a page.
@@ -96,6 +52,40 @@ def _replace(path: Path, page: str) -> Path:
         problem = f"path {str(path)!r} can't be written: {exc}"
         raise ConfigError("copy_report", [problem]) from exc
     return path
+
+
+def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[ReportedRun]:
+    """The runs that started at `since` or later, newest first; none where there is no table.
+
+    At most MAX_RUNS and one more, which tells that there are more. Raises an Mzs3Error where
+    Spark can't read them.
+    """
+    table = history_table(schema)
+    # Times travel as numbers: Python would read them in the time zone of its machine.
+    micros = (since - _EPOCH) // timedelta(microseconds=1)
+    query = f"""
+        select model, location, status, rows, bytes, files, invocation_id, on_existing, error,
+          unix_micros(started) as started, unix_micros(ended) as ended
+        from {table}
+        where day >= '{since.astimezone(timezone.utc).date()}'
+          and started >= timestamp_micros({micros})
+        order by started desc
+        limit {MAX_RUNS + 1}
+    """
+    try:
+        if spark.catalog.tableExists(table):
+            yield from map(_run, spark.sql(query).toLocalIterator(prefetchPartitions=False))
+    except PySparkException as exc:
+        raise explain(exc) from exc
+
+
+def _run(row: Row) -> ReportedRun:
+    values = row.asDict()
+    for moment in ("started", "ended"):
+        if values[moment] is not None:
+            values[moment] = _EPOCH + timedelta(microseconds=values[moment])
+    values["status"] = _STATUSES[values["status"]]
+    return ReportedRun(**values)
 
 
 @dataclass(frozen=True)
