@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client, s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import S3Error, ShardError
-from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.compact.plan import CompactionPlan, CompactionRequest, compaction_plan
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
