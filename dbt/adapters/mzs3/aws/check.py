@@ -6,7 +6,7 @@ import socket
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from dbt.adapters.mzs3.aws.client import s3_client, sts_client
+from dbt.adapters.mzs3.aws.client import aws_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
     REFUSED_CODES,
@@ -18,7 +18,6 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import S3Error
 
 CONNECT_TIMEOUT_S = 5
-_UNKNOWN = "credentials accepted"
 # Somebody waits for the answer.
 MAX_ATTEMPTS = 2
 
@@ -26,32 +25,26 @@ MAX_ATTEMPTS = 2
 def check_connection(connection: AwsConnection) -> str:
     """The ARN that the connection signs as, and its endpoint, once S3 has answered.
 
-    S3 is asked for the list of buckets; AccessDenied is an answer too. Raises S3Error that says
-    what failed and what to look at.
+    A store without STS has no ARN to tell. S3 is asked for the list of buckets; AccessDenied is an
+    answer too. Raises S3Error that says what failed and what to look at.
     """
+    where = f"aws_connections.{connection.name}"
     endpoint = connection.endpoint or "AWS"
     require_endpoint(connection)
-    who = who_am_i(connection)
+    try:
+        sts = aws_client(connection, "sts", max_attempts=MAX_ATTEMPTS)
+        who = sts.get_caller_identity()["Arn"]
+    except AwsFailure as exc:
+        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
+        if refused or connection.endpoint is None:
+            raise S3Error(describe(exc, f"{where}: asking STS who this is")) from exc
+        who = "credentials accepted"
     try:
         s3_client(connection, max_attempts=MAX_ATTEMPTS).list_buckets()
     except AwsFailure as exc:
         if not is_denied(exc):
-            raise _failed(connection, exc, f"asking S3 at {endpoint}") from exc
+            raise S3Error(describe(exc, f"{where}: asking S3 at {endpoint}")) from exc
     return f"{who} at {endpoint}"
-
-
-def who_am_i(connection: AwsConnection) -> str:
-    """The ARN that the connection signs as, or another text for stores without STS.
-
-    Raises S3Error when the credentials are missing or refused, or the role can't be assumed.
-    """
-    try:
-        return sts_client(connection, max_attempts=MAX_ATTEMPTS).get_caller_identity()["Arn"]
-    except AwsFailure as exc:
-        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
-        if refused or connection.endpoint is None:
-            raise _failed(connection, exc, "asking STS who this is") from exc
-        return _UNKNOWN
 
 
 def require_endpoint(connection: AwsConnection) -> None:
@@ -67,7 +60,3 @@ def require_endpoint(connection: AwsConnection) -> None:
             f"aws_connections.{connection.name}: nothing answers at {connection.endpoint} "
             f"({exc}); check the endpoint in the profile, and that the store is running"
         ) from exc
-
-
-def _failed(connection: AwsConnection, exc: Exception, doing: str) -> S3Error:
-    return S3Error(f"aws_connections.{connection.name}: {describe(exc, doing)}")

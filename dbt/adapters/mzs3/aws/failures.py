@@ -176,12 +176,8 @@ def _failed_attempts(exc: Exception) -> int:
 
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
-    if code in OTHER_REGION_CODES:
-        return _region_advice(exc)
-    return next((advice for codes, advice in _ADVICE if code in codes), "")
-
-
-def _region_advice(exc: Exception) -> str:
+    if code not in OTHER_REGION_CODES:
+        return next((advice for codes, advice in _ADVICE if code in codes), "")
     region = None
     if isinstance(exc, ClientError):
         headers = exc.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
