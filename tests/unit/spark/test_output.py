@@ -14,7 +14,7 @@ def no_output(monkeypatch, tmp_path):
 
 
 def say(text):
-    with output._streams() as arguments:
+    with output.java_streams() as arguments:
         arguments["stderr"].write(text)
 
 
@@ -30,7 +30,7 @@ def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypa
 def test_a_folder_that_cannot_be_written_leaves_the_console(tmp_path):
     (tmp_path / "logs").write_text("a file")
     write_output_to(tmp_path / "logs")
-    with output._streams() as arguments:
+    with output.java_streams() as arguments:
         assert arguments == {}
 
 

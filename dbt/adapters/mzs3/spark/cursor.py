@@ -16,8 +16,6 @@ from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.sql import bind
 from dbt.adapters.mzs3.spark.status import rows_written
 
-Description = tuple[str, Any, None, None, None, None, bool]
-
 _COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
 _VERB = re.compile(r"(?:insert|merge|update|delete)\b", re.IGNORECASE)
 _DML_COUNTS = ("num_affected_rows", "num_inserted_rows")
@@ -112,7 +110,7 @@ class SessionCursor:
         self._rows = None
 
     @property
-    def description(self) -> list[Description]:
+    def description(self) -> list[tuple[str, Any, None, None, None, None, bool]]:
         """DB-API's description of the columns: name, type and nullability; empty at first."""
         if self._frame is None:
             return []

@@ -41,20 +41,20 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
         yield
         return
     ended = threading.Event()
-    thread = threading.Thread(target=_interrupt, args=(spark, cancelled, ended), daemon=True)
+
+    def interrupt() -> None:
+        while not ended.wait(_POLL_S):
+            if cancelled.is_set():
+                with suppress(Exception):  # of a Spark that is gone
+                    spark.interruptAll()
+
+    thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-
-
-def _interrupt(spark: SparkSession, cancelled: threading.Event, ended: threading.Event) -> None:
-    while not ended.wait(_POLL_S):
-        if cancelled.is_set():
-            with suppress(Exception):  # of a Spark that is gone
-                spark.interruptAll()
 
 
 def watch(spark: SparkSession, patience: int) -> None:

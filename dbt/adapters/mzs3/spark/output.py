@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
-from pyspark import SparkConf
-from pyspark.java_gateway import launch_gateway
-
 FILE = "spark.log"
 _MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
@@ -38,14 +34,8 @@ def output_hint() -> str:
     return str(_file.relative_to(Path.cwd()) if _file.is_relative_to(Path.cwd()) else _file)
 
 
-def start_java(conf: SparkConf) -> JavaGateway:
-    """A Java process for Spark, with the settings that can only be given at its start."""
-    with _streams() as streams:
-        return launch_gateway(conf, streams)
-
-
 @contextlib.contextmanager
-def _streams() -> Iterator[dict[str, Any]]:
+def java_streams() -> Iterator[dict[str, Any]]:
     """Arguments of Popen; none, for the console, also where the file can't be written."""
     if _is_console:
         yield {}

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.output import output_hint, start_java
+from dbt.adapters.mzs3.spark.output import java_streams, output_hint
 
 DEFAULT_FOLDER = ".spark"
 
@@ -109,15 +110,11 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
     thread. Raises SparkJobError when Spark can't start.
     """
     with _lock:
-        _silence_loggers()
-        running = running_session()
+        # Spark would log every failed query with its stack traces; dbt reports them itself.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        running: SparkSession | None = SparkSession._instantiatedSession
         return running or _start(place_warehouse({**DEFAULTS, **parameters}, Path.cwd()))
-
-
-def running_session() -> SparkSession | None:
-    """The session of this process, or None; starts none."""
-    session: SparkSession | None = SparkSession._instantiatedSession
-    return session
 
 
 def isolated_session(
@@ -146,7 +143,8 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
     try:
         if SparkContext._gateway is None:
             # As the builder does, which has the console for what Java says.
-            gateway = start_java(SparkConf().setAll([*parameters.items()]))
+            with java_streams() as streams:
+                gateway = launch_gateway(SparkConf().setAll([*parameters.items()]), streams)
             SparkContext._ensure_initialized(gateway=gateway)
         session = builder.getOrCreate()
     except PySparkRuntimeError as exc:
@@ -161,9 +159,3 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
     ship_executor_code()
     return session
-
-
-def _silence_loggers() -> None:
-    """Spark would log every failed query with its stack traces; dbt reports them itself."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
-from dbt.adapters.mzs3.spark.table_properties import (
+from dbt.adapters.mzs3.spark.tables import (
     decoded,
     encoded,
     properties_sql,
