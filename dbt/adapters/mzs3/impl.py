@@ -77,10 +77,7 @@ class Mzs3Adapter(SparkAdapter):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Lists nothing yet; a schema is listed once a node asks for one of its relations.
-
-        So a run that asks for none, such as `dbt source freshness`, never starts Spark.
-        """
+        """Lists nothing yet, so that a run that asks for no relation never starts Spark."""
         if clear:
             self.cache.clear()
 

@@ -88,10 +88,9 @@ class SessionJobHelper(PythonJobHelper):
 
 @dataclass
 class CopyResponse(AdapterResponse):
-    """The response for a committed export: `COPY n` in the log, n being the rows in S3.
+    """The response for a committed export, in `adapter_response` of run_results.json.
 
-    Its fields are in `adapter_response` of run_results.json. `location` and `manifest` are S3
-    URIs, `as_of` is the run's start in ms since the epoch.
+    `location` and `manifest` are S3 URIs, `as_of` is the run's start in ms since the epoch.
     """
 
     location: str | None = None

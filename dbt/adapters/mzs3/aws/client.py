@@ -152,13 +152,10 @@ def _session(connection: AwsConnection) -> boto3.Session:
 
 
 def _botocore_session() -> Any:
-    """A new session that shares the service descriptions with others, as they are slow to read.
-
-    They are kept in botocore's module: our code travels by value, and has no globals in a
-    worker's next task.
-    """
+    """A new session that shares the service descriptions with others, as they are slow to read."""
     session: Any = BotocoreSession()
     first = session.get_component("data_loader")
+    # In botocore's module: our code travels by value, and has no globals in a worker's next task.
     shared = vars(botocore.loaders).setdefault("_of_dbt_mzs3", first)
     loader = copy.copy(shared)  # with the same cache of what was read
     loader._search_paths = list(shared.search_paths)  # each boto3.Session adds to these
@@ -179,11 +176,10 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session that signs as the role for as long as the credentials of `base` last.
+    """A session that signs as the role, which is assumed by the first request, and again by the
+    first one within 15 minutes of the credentials' end.
 
-    The role is assumed by the first request, and again by the first one within 15 minutes of the
-    credentials' end. From 10 minutes before their end, a refusal makes every request raise
-    RoleError, which names the role and no secret.
+    From 10 minutes before their end, a refusal makes every request raise RoleError.
     """
     source: Any = base.get_credentials()
     if source is None:

@@ -151,8 +151,7 @@ def reason_of(exc: Exception) -> str:
 def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
     """One line for users: what failed and why, after how many attempts, and what to do.
 
-    `doing` names the action and its object, such as "listing s3://bucket/prefix/"; `permission`
-    is named if access was denied.
+    `doing` is such as "listing s3://bucket/prefix/"; `permission` is named if access was denied.
     """
     text = f"{doing} failed: {reason_of(exc)}"
     if is_denied(exc) and permission:

@@ -17,10 +17,7 @@ _DIRECTORY_BUCKET = "--x-s3"
 
 @dataclass(frozen=True)
 class S3Location:
-    """A bucket and a prefix, which is empty or ends in one slash.
-
-    So listing `orders/` never lists `orders2/`.
-    """
+    """A bucket and a prefix, which is empty or ends in one slash."""
 
     bucket: str
     prefix: str

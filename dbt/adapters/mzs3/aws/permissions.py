@@ -139,10 +139,7 @@ class _Trial:
 
 @dataclass(frozen=True)
 class Permission:
-    """A permission; without the `essential` ones no export or ingestion works at all.
-
-    `used_for` says what needs it.
-    """
+    """A permission; without the `essential` ones no export or ingestion works at all."""
 
     action: str
     permission: str
@@ -192,10 +189,8 @@ DELETE = Permission(
 
 @dataclass(frozen=True)
 class Check:
-    """A permission that was tried; `problem` says what failed and what it is needed for.
-
-    `denied` is False if it failed for another reason, `tried` if it could not be tried.
-    """
+    """A permission that was `tried`, or could not be; `problem` says what failed, and what it is
+    needed for."""
 
     need: Permission
     problem: str | None = None

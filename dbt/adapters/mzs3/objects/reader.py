@@ -218,8 +218,8 @@ def read_range(
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
     """Whether the body begins at that byte of the object, and has the length of Content-Range.
 
-    If `whole`, for a request without a range, it also has to end where the object does. The
-    status is not looked at: there are stores that send a part with 200 instead of 206.
+    If `whole`, it also has to end where the object does. There are stores that send a part with
+    the status 200, so that is not looked at.
     """
     content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
     if content_range is None:

@@ -23,10 +23,7 @@ CANCELLED = "cancelled"
 
 
 class SessionConnection:
-    """A connection with a Spark session of its own, on the Spark that all connections share.
-
-    Settings, temporary views and functions of one model never reach another.
-    """
+    """A connection with a Spark session of its own, on the Spark that all connections share."""
 
     def __init__(
         self, parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
@@ -39,10 +36,7 @@ class SessionConnection:
         return SessionCursor(self)
 
     def cancel(self) -> None:
-        """Stop what Spark runs for this connection, and refuse what has not started yet.
-
-        Other connections are left alone. May be called from any thread.
-        """
+        """Stop what Spark runs for this connection, and refuse what starts later; thread-safe."""
         self.cancelled.set()
         self.session.interruptAll()
 

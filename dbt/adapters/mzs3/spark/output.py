@@ -16,10 +16,8 @@ _file: Path | None = None
 
 
 def write_output_to(folder: Path | None) -> None:
-    """The Java process that is started next appends to `spark.log` in this folder.
-
-    None: what it says is lost. Without a call, it has the console of this process.
-    """
+    """The Java process that is started next appends to `spark.log` in this folder; None loses what
+    it says. Without a call, it has the console of this process."""
     global _is_console, _file
     _is_console = False
     _file = None if folder is None else folder.absolute() / FILE

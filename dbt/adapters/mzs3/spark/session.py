@@ -48,11 +48,10 @@ _lock = threading.Lock()
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, completed with paths for the warehouse, the metastore and Derby's log.
+    """The parameters, completed with paths for the warehouse, `.spark` below `folder` by default,
+    and beside it the metastore and Derby's log.
 
-    The latter two go beside the warehouse, which is in `.spark` below `folder` by default. A
-    metastore or a Spark configuration of the user's own (spark-defaults.conf, hive-site.xml) is
-    left alone.
+    A metastore or a Spark configuration of the user's own is left alone.
     """
     placed = dict(parameters)
     is_elsewhere = _configured_elsewhere()
@@ -104,11 +103,8 @@ def _configured_elsewhere() -> bool:
 
 
 def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
-    """The process's Spark session, started with these parameters if there is none yet.
-
-    One that runs already, a notebook's for example, is used as it is. Safe to call from any
-    thread. Raises SparkJobError when Spark can't start.
-    """
+    """The process's Spark session, started with these parameters if there is none yet; for any
+    thread. Raises SparkJobError when Spark can't start."""
     with _lock:
         # Spark would log every failed query with its stack traces; dbt reports them itself.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

@@ -62,10 +62,8 @@ def scheduler_of(spark: SparkSession) -> Scheduler | None:
 
 
 def rows_written(frame: DataFrame) -> int | None:
-    """How many rows the command behind `frame` wrote to files, or None if that is not known.
-
-    Read from the metrics of the command's plan, which Spark Connect does not show; runs nothing.
-    """
+    """How many rows the command behind `frame` wrote to files, by its plan; runs nothing. None
+    where that is not known, as with Spark Connect."""
     plan = getattr(frame, "_jdf", None)
     if plan is None:
         return None

@@ -101,10 +101,8 @@ def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
 
 
 def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str] | None:
-    """The relation's properties whose names start with the prefix, by the rest of the name.
-
-    None if there is no such relation.
-    """
+    """The properties whose names start with the prefix, by the rest of the name; None if there is
+    no such relation."""
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
     except AnalysisException as exc:
