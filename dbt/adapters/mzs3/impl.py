@@ -47,11 +47,7 @@ COPY_FLAG = "enable_copy_to_s3"
 
 
 class Mzs3Adapter(SparkAdapter):
-    """dbt's adapter of `type: mzs3`.
-
-    It declares no options of models: dbt would check neither their names nor their types, as
-    `export/options.py` and `shard/config/options.py` do.
-    """
+    """dbt's adapter of `type: mzs3`; it declares no options, as dbt would not check them."""
 
     ConnectionManager = Mzs3ConnectionManager
     # Not for batches of sources: dbt would drop what each one's response says.
@@ -150,10 +146,7 @@ class Mzs3Adapter(SparkAdapter):
         relation: BaseRelation,
         full_refresh: bool = False,
     ) -> str:
-        """The PySpark job of a `copy_to_s3` model, whose relation this is; nothing is created.
-
-        Raises DbtRuntimeError with all options that are wrong.
-        """
+        """The job of a `copy_to_s3` model. Raises DbtRuntimeError with all wrong options."""
         if not getattr(self.behavior, COPY_FLAG).no_warn:
             raise DbtRuntimeError(
                 f"copy_to_s3 is turned off for this project by the flag {COPY_FLAG} in "
@@ -174,7 +167,7 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:
-        """The PySpark job of a `persist_shard` model. Raises as `compile_copy_job` does."""
+        """The job of a `persist_shard` model. Raises as `compile_copy_job` does."""
         name, options = node.unique_id, shard_options(node)
         credentials = self.config.credentials
         with as_dbt_errors():

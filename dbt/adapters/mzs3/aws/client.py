@@ -49,10 +49,9 @@ ROLE_SESSION = "dbt-mzs3"
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
     """A new S3 client. Keep it for the length of a task; threads may share it.
 
-    Throttling, 5xx, timeouts and broken connections are retried with back-off, each request
-    `max_attempts` times in all: by default that outlasts about 10 s without S3, and a minute of
-    throttling. Raises S3Error, which names the connection, for a profile, region or endpoint that
-    does not exist.
+    Each request is tried `max_attempts` times in all: by default that outlasts about 10 s without
+    S3, and a minute of throttling. Raises S3Error, which names the connection, for a profile,
+    region or endpoint that does not exist.
     """
     client: S3Client = aws_client(
         connection,
@@ -176,11 +175,8 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session that signs as the role, which is assumed by the first request, and again by the
-    first one within 15 minutes of the credentials' end.
-
-    From 10 minutes before their end, a refusal makes every request raise RoleError.
-    """
+    """A session that signs as the role, which is assumed by the first request and again before
+    the credentials end; from 10 minutes before that, a refusal makes requests raise RoleError."""
     source: Any = base.get_credentials()
     if source is None:
         raise NoCredentialsError
@@ -219,10 +215,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
 
 
 def s3_now(client: S3Client, location: S3Location) -> int:
-    """The time in ms since the epoch by S3's clock, in whole seconds; by ours if it has none.
-
-    Needs s3:ListBucket; raises what boto3 raises.
-    """
+    """The time in ms since the epoch by S3's clock, else by ours. Needs s3:ListBucket."""
     page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix, MaxKeys=1)
     told = time_of(page)
     return int(time.time() * 1000) if told is None else told

@@ -33,8 +33,7 @@ def check_permissions(connection: AwsConnection, location: S3Location) -> list[C
 
     An upload that may be opened but not aborted stays, and its check names it. A bucket with
     versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
-    lets nothing work: no such bucket, another region, an endpoint that does not answer, keys that
-    are refused, a role that can't be assumed.
+    lets nothing work, such as a bucket that does not exist.
     """
     require_endpoint(connection)
     client = s3_client(connection, max_attempts=MAX_ATTEMPTS)

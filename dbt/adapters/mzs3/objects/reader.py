@@ -109,11 +109,8 @@ class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed where it broke.
 
     The version is that of `etag`, or of the first answer. `span` is the range of bytes to read,
-    as in `range`; None is the whole object. A connection that breaks is resumed at the byte
-    reached, at most `MAX_RESUMES` times without progress.
-
-    Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError for a connection that
-    can't be resumed.
+    as in `range`. A connection that breaks is resumed at the byte reached, at most `MAX_RESUMES`
+    times without progress. Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError.
     """
 
     def __init__(

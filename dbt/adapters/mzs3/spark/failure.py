@@ -50,10 +50,8 @@ def executor_error(exc: BaseException) -> ExecutorError | None:
 
 
 def explain(exc: Exception) -> Mzs3Error:
-    """The failure as an Mzs3Error: the one that an executor raised, else a SparkJobError.
-
-    Of Spark's text its message and the first lines of the cause remain.
-    """
+    """The failure as an Mzs3Error: what an executor raised, else a SparkJobError with Spark's
+    message and the first lines of the cause."""
     if isinstance(exc, Mzs3Error):
         return exc
     raised = executor_error(exc)

@@ -33,16 +33,14 @@ _watched: dict[str, Watchdog] = {}
 
 @contextmanager
 def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Iterator[None]:
-    """Interrupts every job that the session runs inside the block once `cancelled` is set.
-
-    Not only once: a query that is still being planned at that moment would run afterwards.
-    """
+    """Interrupts every job that the session runs inside the block once `cancelled` is set."""
     if cancelled is None:
         yield
         return
     ended = threading.Event()
 
     def interrupt() -> None:
+        # Not only once: a query that is still being planned would run afterwards.
         while not ended.wait(_POLL_S):
             if cancelled.is_set():
                 with suppress(Exception):  # of a Spark that is gone

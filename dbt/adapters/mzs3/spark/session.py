@@ -116,8 +116,7 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
 def isolated_session(
     parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
 ) -> SparkSession:
-    """A new session on the process's Spark, with settings, temporary views and functions of its
-    own, among them those parameters that can be set at run time.
+    """A new session on the process's Spark, with those parameters that can be set at run time.
 
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit.
     """
