@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.spark.output import write_output_to
+from dbt.adapters.mzs3.spark.session import write_output_to
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnContext

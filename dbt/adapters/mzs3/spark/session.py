@@ -1,14 +1,17 @@
-"""The Spark of this process, and the isolated sessions that connections get from it."""
+"""The Spark of this process, where it writes, and the sessions that connections get from it."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -18,7 +21,6 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.output import java_streams, output_hint
 
 DEFAULT_FOLDER = ".spark"
 
@@ -44,7 +46,12 @@ DEFAULTS = {
     "spark.sql.variable.substitute": "false",
 }
 
+LOG_FILE = "spark.log"
+_MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
+
 _lock = threading.Lock()
+_has_console = True
+_log_file: Path | None = None
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -154,3 +161,43 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
     ship_executor_code()
     return session
+
+
+def write_output_to(folder: Path | None) -> None:
+    """The Java process that is started next appends to `spark.log` in this folder; None loses what
+    it says. Without a call, it has the console of this process."""
+    global _has_console, _log_file
+    _has_console = False
+    _log_file = None if folder is None else folder.absolute() / LOG_FILE
+
+
+def output_hint() -> str:
+    """Where to look for what the Java process said."""
+    if _has_console:
+        return "the output of Spark above"
+    if _log_file is None:
+        return "what Spark says where dbt keeps a log file, beside which is Spark's"
+    return str(
+        _log_file.relative_to(Path.cwd()) if _log_file.is_relative_to(Path.cwd()) else _log_file
+    )
+
+
+@contextmanager
+def java_streams() -> Iterator[dict[str, Any]]:
+    """Arguments of Popen; none, for the console, also where the file can't be written."""
+    if _has_console:
+        yield {}
+        return
+    if _log_file is None:
+        yield {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return
+    try:
+        _log_file.parent.mkdir(parents=True, exist_ok=True)
+        if _log_file.exists() and _log_file.stat().st_size > _MAX_BYTES:
+            _log_file.replace(_log_file.with_name(f"{LOG_FILE}.1"))
+        file = _log_file.open("ab")
+    except OSError:
+        yield {}
+        return
+    with file:
+        yield {"stdout": file, "stderr": file}
