@@ -70,7 +70,9 @@ class SessionCursor:
         self._connection.check_cancelled()
         self._rows = None
         text = sql.strip().removesuffix(";")
-        self.verb = _verb(text)
+        comments = _COMMENTS.match(text)
+        found = _VERB.match(text, comments.end() if comments else 0)
+        self.verb = found.group().upper() if found else None
         try:
             if bindings is None:
                 self._frame = self._connection.session.sql(text)
@@ -138,10 +140,3 @@ class SessionCursor:
         if self._connection.cancelled.is_set():
             return SparkJobError(CANCELLED)
         return readable(exc)
-
-
-def _verb(sql: str) -> str | None:
-    comments = _COMMENTS.match(sql)
-    start = comments.end() if comments else 0
-    found = _VERB.match(sql, start)
-    return found.group().upper() if found else None
