@@ -21,7 +21,6 @@ from dbt.adapters.mzs3.export.commit import preflight
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, Recovered, prepare, recover
 from dbt.adapters.mzs3.export.export import CopyResult, Export
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.objects import concurrently
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
@@ -243,7 +242,7 @@ def simulated(deletes: bool = True) -> Iterator[None]:
     """
     _Deletes.compared = deletes
     with (
-        mock.patch.object(concurrently, "ThreadPoolExecutor", _Inline),
+        mock.patch.object(objects_prefix, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: deletes),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),

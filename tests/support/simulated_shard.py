@@ -19,7 +19,7 @@ from unittest import mock
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.objects import concurrently
+from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.shard import compact as compact_job
 from dbt.adapters.mzs3.shard.compact import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
@@ -268,7 +268,7 @@ def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None
     heeds = SimpleNamespace(creates=True, replaces=True)
     with (
         mock.patch.object(store, "store_conditions", lambda _: heeds),
-        mock.patch.object(concurrently, "ThreadPoolExecutor", _Inline),
+        mock.patch.object(objects_prefix, "ThreadPoolExecutor", _Inline),
         mock.patch.object(reaper, "_QUIET_S", 0.0),
         mock.patch.object(reaper, "_PAUSE_S", 0.0),
         mock.patch.object(store, "pause", lambda _: None),

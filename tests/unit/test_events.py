@@ -10,6 +10,7 @@ import pytest
 from dbt_common.events.base_types import msg_from_base_event
 from dbt_common.events.functions import msg_to_json
 
+from dbt.adapters.mzs3 import python_job
 from dbt.adapters.mzs3.events import (
     CopyCancelled,
     CopyCommitted,
@@ -97,12 +98,15 @@ def test_every_kind_has_a_name_of_its_own_and_a_message() -> None:
     ]
 
 
-def test_in_a_structured_log_the_fields_are_the_data() -> None:
+def test_in_a_structured_log_the_fields_are_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    fired: list[CopyLogEvent] = []
+    monkeypatch.setattr(python_job, "fire_event", lambda event, level: fired.append(event))
     event = progress(bytes=5 << 40)
-    line = json.loads(msg_to_json(msg_from_base_event(CopyLogEvent.of(event, "said"))))
+    python_job.log_copy_event(event)
+    line = json.loads(msg_to_json(msg_from_base_event(fired[0])))
     assert line["info"]["name"] == "CopyLogEvent"
-    assert line["info"]["msg"] == "said"
-    assert line["data"] == {"name": "mzs3.copy.progress", "msg": "said", **asdict(event)}
+    assert line["info"]["msg"] == event.message
+    assert line["data"] == {"name": "mzs3.copy.progress", "msg": event.message, **asdict(event)}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.spark.output import write_output_to
+from dbt.adapters.mzs3.spark.session import write_output_to
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnContext
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import agate
 
 logger = AdapterLogger("mzs3")
-_dbt_log = logging.getLogger("file_log")
 
 INTERRUPTED = "interrupted by the user"
 
@@ -50,12 +49,6 @@ def as_dbt_errors() -> Iterator[None]:
         yield
     except Mzs3Error as exc:
         raise as_dbt_error(exc) from exc
-
-
-def _log_folder() -> Path | None:
-    """The folder of dbt's log file; None if there is none."""
-    files = [each for each in _dbt_log.handlers if isinstance(each, logging.FileHandler)]
-    return Path(files[0].baseFilename).parent if files else None
 
 
 class Remains:
@@ -84,10 +77,8 @@ class Remains:
                 self._said.append(text)
 
     def raise_if_interrupted(self) -> None:
-        """Raises all that was said, if a KeyboardInterrupt is being handled.
-
-        Of an interrupt dbt would show the stack trace, of this the text.
-        """
+        """Raises all that was said, if a KeyboardInterrupt is being handled, of which dbt would
+        show the stack trace."""
         with self._lock:
             cut_off = [f"{job} was cut off before it had ended" for job in self._running]
             said, self._said = [*self._said, *cut_off], []
@@ -104,7 +95,9 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.remains = Remains()
-        write_output_to(_log_folder())
+        dbt_log = logging.getLogger("file_log").handlers
+        files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
+        write_output_to(Path(files[0].baseFilename).parent if files else None)
 
     @contextmanager
     def exception_handler(self, sql: str) -> Generator[None, None, None]:

@@ -66,17 +66,12 @@ class Mzs3Credentials(SparkCredentials):
                 "executor_timeout is the number of seconds that work may wait for Spark's "
                 f"executors, or 0 for no limit; it can't be {self.executor_timeout}"
             )
-        self._check_spark()
-        # Not a field: what dbt serializes is the profile's own text, with its keys masked.
-        try:
-            self.connections: dict[str, AwsConnection] = parse_connections(self.aws_connections)
-        except ConfigError as exc:
-            raise DbtRuntimeError(str(exc)) from exc
-
-    def _check_spark(self) -> None:
-        """dbt-spark's checks and defaults, but for a host, which a session has not, and for ANSI
-        mode, which it turns off (docs/decisions/0001-ansi-mode.md)."""
-        given = {key: _parameter(value) for key, value in self.server_side_parameters.items()}
+        # dbt-spark checks that there is a host, which a session has not, and turns off ANSI mode
+        # (docs/decisions/0001-ansi-mode.md).
+        given = {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in self.server_side_parameters.items()
+        }
         hostless = self.method == Mzs3ConnectionMethod.SESSION and self.host is None
         if hostless:
             self.host = ""
@@ -84,6 +79,11 @@ class Mzs3Credentials(SparkCredentials):
         if hostless:
             self.host = None
         self.server_side_parameters = given
+        # Not a field: what dbt serializes is the profile's own text, with its keys masked.
+        try:
+            self.connections: dict[str, AwsConnection] = parse_connections(self.aws_connections)
+        except ConfigError as exc:
+            raise DbtRuntimeError(str(exc)) from exc
 
     @property
     def type(self) -> str:
@@ -121,12 +121,18 @@ class Mzs3Credentials(SparkCredentials):
     ) -> dict[str, Any]:
         shown: dict[str, Any] = super().__post_serialize__(dct, context)
         shown["aws_connections"] = {
-            name: {key: _masked(key, value) for key, value in values.items()}
+            name: {
+                key: HIDDEN if key in _SECRET_AWS_KEYS and value is not None else value
+                for key, value in values.items()
+            }
             for name, values in self.aws_connections.items()
         }
         for name in _SECRET_FIELDS:
-            if shown.get(name) is not None:
-                shown[name] = _hidden(shown[name])
+            value = shown.get(name)
+            if isinstance(value, dict):  # any parameter of Spark may hold a key
+                shown[name] = dict.fromkeys(value, HIDDEN)
+            elif value is not None:
+                shown[name] = HIDDEN
         return shown
 
     def __repr__(self) -> str:
@@ -146,16 +152,3 @@ def require_session(credentials: Mzs3Credentials, what: str) -> None:
             f"{what} needs `method: session` in the profile; `method: {credentials.method}` runs "
             "SQL only in this version of dbt-mzs3"
         )
-
-
-def _parameter(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _hidden(value: Any) -> Any:
-    # Any parameter of Spark may hold a key, so of those only the names are shown.
-    return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else HIDDEN
-
-
-def _masked(key: str, value: Any) -> Any:
-    return HIDDEN if key in _SECRET_AWS_KEYS and value is not None else value

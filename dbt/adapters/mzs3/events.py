@@ -28,6 +28,8 @@ class CopyEvent:
 
     name: ClassVar[str]
     level: ClassVar[Literal["debug", "info", "warn"]] = "info"
+    text: ClassVar[str]
+    """What the message says of the model, with names of fields in braces."""
 
     @property
     def message(self) -> str:
@@ -35,7 +37,7 @@ class CopyEvent:
         return f"{self.relation}: {self._said()}"
 
     def _said(self) -> str:
-        raise NotImplementedError
+        return self.text.format_map(vars(self))
 
 
 EventSink = Callable[[CopyEvent], None]
@@ -154,23 +156,15 @@ class CopyFailed(CopyEvent):
 
     name = "mzs3.copy.failed"
     level = "debug"  # dbt shows the error of a model itself
-
-    def _said(self) -> str:
-        return f"COPY to {self.location} failed: {self.error}"
+    text = "COPY to {location} failed: {error}"
 
 
 @dataclass(frozen=True)
-class CopyCancelled(CopyEvent):
-    """The user stopped the run before its commit."""
-
-    error: str
-    elapsed: float
+class CopyCancelled(CopyFailed):
+    """The export failed as the user stopped the run before its commit."""
 
     name = "mzs3.copy.cancelled"
-    level = "debug"
-
-    def _said(self) -> str:
-        return f"COPY to {self.location} was cancelled"
+    text = "COPY to {location} was cancelled"
 
 
 @dataclass(frozen=True)
@@ -180,9 +174,7 @@ class CopyRecovered(CopyEvent):
     recovered: str
 
     name = "mzs3.copy.recovered"
-
-    def _said(self) -> str:
-        return self.recovered
+    text = "{recovered}"
 
 
 @dataclass(frozen=True)
@@ -212,9 +204,7 @@ class CopyWarning(CopyEvent):
 
     name = "mzs3.copy.warning"
     level = "warn"
-
-    def _said(self) -> str:
-        return self.warning
+    text = "{warning}"
 
 
 def _counted(number: int, noun: str) -> str:

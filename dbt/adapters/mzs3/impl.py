@@ -77,10 +77,7 @@ class Mzs3Adapter(SparkAdapter):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Lists nothing yet; a schema is listed once a node asks for one of its relations.
-
-        So a run that asks for none, such as `dbt source freshness`, never starts Spark.
-        """
+        """Lists nothing yet, so that a run that asks for no relation never starts Spark."""
         if clear:
             self.cache.clear()
 
@@ -153,10 +150,7 @@ class Mzs3Adapter(SparkAdapter):
         relation: BaseRelation,
         full_refresh: bool = False,
     ) -> str:
-        """The PySpark job of a `copy_to_s3` model, whose relation this is; nothing is created.
-
-        Raises DbtRuntimeError with all options that are wrong.
-        """
+        """The job of a `copy_to_s3` model. Raises DbtRuntimeError with all wrong options."""
         if not getattr(self.behavior, COPY_FLAG).no_warn:
             raise DbtRuntimeError(
                 f"copy_to_s3 is turned off for this project by the flag {COPY_FLAG} in "
@@ -177,7 +171,7 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:
-        """The PySpark job of a `persist_shard` model. Raises as `compile_copy_job` does."""
+        """The job of a `persist_shard` model. Raises as `compile_copy_job` does."""
         name, options = node.unique_id, shard_options(node)
         credentials = self.config.credentials
         with as_dbt_errors():

@@ -52,10 +52,7 @@ def render_copy_job(
     identifier: str,
     full_refresh: bool = False,
 ) -> str:
-    """Python source whose QUERY is `query` to the last byte, but for white space around it.
-
-    `schema` and `identifier` name the model's relation.
-    """
+    """Python source whose QUERY is `query` to the last byte, but for white space around it."""
     return _JOB.format(
         what="COPY TO S3",
         node=node,
@@ -87,7 +84,6 @@ def _python_text(text: str) -> str:
 
 
 def _python_literal(options: Mapping[str, Any]) -> str:
-    """A mapping in Python, a line for each key."""
     if not options:
         return "{}"
     # Through JSON and back, so that nothing but plain values can get into the source.

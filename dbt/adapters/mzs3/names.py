@@ -25,10 +25,7 @@ def _folded_letter(letter: str) -> str:
 
 
 def namesakes(names: Sequence[str]) -> list[tuple[int, int]]:
-    """The indexes of each pair of names that Spark takes for one, the first occurrence first.
-
-    A table with both can't be made, or its views can't be read.
-    """
+    """The indexes of each pair of names that Spark takes for one, the first occurrence first."""
     first_seen: dict[str, int] = {}
     found = []
     for place, name in enumerate(names):

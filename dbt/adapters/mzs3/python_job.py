@@ -43,10 +43,7 @@ def run_started_ms() -> int:
 
 
 class SessionJobHelper(PythonJobHelper):
-    """Runs a job in the session of the connection that its node holds.
-
-    `jobs.py` says what the globals that are provided are for.
-    """
+    """Runs a job in the session of the connection that its node holds."""
 
     def __init__(
         self,
@@ -66,7 +63,7 @@ class SessionJobHelper(PythonJobHelper):
                 f"{self._model['unique_id']}: Python jobs need `method: session` in the profile; "
                 f"`method: {self._credentials.method}` runs SQL only in this version of dbt-mzs3"
             )
-        provided = {
+        provided = {  # jobs.py says what they are for
             "aws_connections": self._credentials.connections,
             "as_of": run_started_ms(),
             "cancelled": handle.cancelled,
@@ -91,10 +88,9 @@ class SessionJobHelper(PythonJobHelper):
 
 @dataclass
 class CopyResponse(AdapterResponse):
-    """The response for a committed export: `COPY n` in the log, n being the rows in S3.
+    """The response for a committed export, in `adapter_response` of run_results.json.
 
-    Its fields are in `adapter_response` of run_results.json. `location` and `manifest` are S3
-    URIs, `as_of` is the run's start in ms since the epoch.
+    `location` and `manifest` are S3 URIs, `as_of` is the run's start in ms since the epoch.
     """
 
     location: str | None = None
@@ -105,10 +101,7 @@ class CopyResponse(AdapterResponse):
 
 
 def _message_type() -> Any:
-    """A protobuf message as dbt's log has them, whose data is any JSON object.
-
-    dbt's own messages have fixed fields.
-    """
+    """A protobuf message as dbt's own, whose data is any JSON object instead of fixed fields."""
     common = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR.fields_by_name["info"].message_type
     fields = {"info": common, "data": struct_pb2.Struct.DESCRIPTOR}
     file = descriptor_pb2.FileDescriptorProto(
@@ -140,13 +133,6 @@ class CopyLogEvent(InfoLevel):
     PROTO_TYPES_MODULE = SimpleNamespace(  # type: ignore[assignment]
         CopyLogEvent=struct_pb2.Struct, CopyLogEventMsg=_message_type()
     )
-
-    @classmethod
-    def of(cls, event: CopyEvent, message: str) -> CopyLogEvent:
-        """The event, which the log shows as `message`."""
-        node = get_node_info()
-        about = {"node_info": node} if node.get("node_name") else {}
-        return cls(name=event.name, msg=message, **asdict(event), **about)
 
     def code(self) -> str:
         """A code that none of dbt's own events has."""
@@ -180,4 +166,7 @@ def log_copy_event(event: CopyEvent) -> None:
     message = event.message
     if isinstance(event, CopyProgress) and sys.stdout.isatty():
         message = event.message_with_bar
-    fire_event(CopyLogEvent.of(event, message), level=EventLevel(event.level))
+    node = get_node_info()
+    about = {"node_info": node} if node.get("node_name") else {}
+    logged = CopyLogEvent(name=event.name, msg=message, **asdict(event), **about)
+    fire_event(logged, level=EventLevel(event.level))

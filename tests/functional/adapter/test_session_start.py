@@ -13,8 +13,8 @@ CODE = f"""
 import sys
 from dbt.cli.main import dbtRunner
 result = dbtRunner().invoke(sys.argv[1:])
-from dbt.adapters.mzs3.spark.session import running_session
-print("{STARTED}" if running_session() else "no Spark")
+from pyspark.sql import SparkSession
+print("{STARTED}" if SparkSession._instantiatedSession else "no Spark")
 sys.exit(0 if result.success else 1)
 """
 SOURCES = """

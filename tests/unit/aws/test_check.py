@@ -3,7 +3,7 @@ import socket
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dbt.adapters.mzs3.aws.check import check_connection, who_am_i
+from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
 
@@ -38,7 +38,7 @@ def test_a_connection_that_works_says_who_it_is_and_where(endpoint):
 
 
 def test_an_assumed_role_is_who_the_connection_is(endpoint):
-    assert ":assumed-role/copy/" in who_am_i(connection(endpoint, assume_role_arn=ROLE))
+    assert ":assumed-role/copy/" in check_connection(connection(endpoint, assume_role_arn=ROLE))
 
 
 def test_no_credentials_at_all_is_an_error_that_says_where_to_put_them(endpoint):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from botocore.utils import parse_timestamp
 from moto import mock_aws
 from pyspark import cloudpickle
 
-from dbt.adapters.mzs3.aws import client as aws_client
-from dbt.adapters.mzs3.aws.client import s3_client, sts_client
+from dbt.adapters.mzs3.aws import client as client_module
+from dbt.adapters.mzs3.aws.client import aws_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
 
@@ -47,7 +48,7 @@ def test_keys_region_endpoint_and_style_are_the_connections() -> None:
 
 
 def test_without_a_region_there_is_one() -> None:
-    assert s3_client(AwsConnection(**KEYS)).meta.region_name == aws_client.DEFAULT_REGION
+    assert s3_client(AwsConnection(**KEYS)).meta.region_name == client_module.DEFAULT_REGION
 
 
 def test_without_keys_the_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +66,7 @@ def without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
 
 
-@pytest.mark.parametrize("make", [s3_client, sts_client])
+@pytest.mark.parametrize("make", [s3_client, partial(aws_client, service="sts")])
 @pytest.mark.parametrize(
     ("keys", "environment", "says"),
     [
@@ -129,7 +130,7 @@ def test_timestamps_are_read_as_botocore_reads_them(text: Any) -> None:
         except ValueError:
             return ValueError
 
-    found = read(aws_client._instant)
+    found = read(client_module._instant)
     assert found == read(parse_timestamp)
     assert found is ValueError or found.utcoffset() is not None
 

@@ -10,11 +10,11 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from dbt.adapters.mzs3.aws import check as check_module
 from dbt.adapters.mzs3.aws import client as aws_client
-from dbt.adapters.mzs3.aws import permissions
+from dbt.adapters.mzs3.aws.check import Check, check_permissions
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.permissions import Check, check_permissions
 from dbt.adapters.mzs3.errors import S3Error
 
 CONNECTION = AwsConnection(
@@ -56,7 +56,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
         def answer(model: Any, **_: Any) -> None:
             raise ClientError({"Error": {"Code": code, "Message": "No."}}, model.name)
 
-        monkeypatch.setattr(permissions, "s3_client", refusing)
+        monkeypatch.setattr(check_module, "s3_client", refusing)
 
     return make
 
@@ -177,7 +177,7 @@ def test_an_upload_whose_opening_was_never_answered_is_aborted(
         client.create_multipart_upload = twice
         return client
 
-    monkeypatch.setattr(permissions, "s3_client", losing)
+    monkeypatch.setattr(check_module, "s3_client", losing)
     assert [check.line for check in check_permissions(CONNECTION, LOCATION)] == ALL_FINE
     assert left(s3) == []
 

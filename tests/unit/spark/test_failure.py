@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError, Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.failure import executor_error, executor_message, explain
+from dbt.adapters.mzs3.spark.failure import executor_error, explain
 
 WORKER_FAILED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -69,4 +69,4 @@ def test_workers_without_what_they_need_are_explained(module: str) -> None:
 
 
 def test_a_text_without_a_mark_has_no_message() -> None:
-    assert executor_message(RuntimeError("plain")) is None
+    assert executor_error(RuntimeError("plain")) is None

@@ -2,24 +2,24 @@
 
 import pytest
 
-from dbt.adapters.mzs3.spark import output
-from dbt.adapters.mzs3.spark.output import output_hint, write_output_to
+from dbt.adapters.mzs3.spark import session
+from dbt.adapters.mzs3.spark.session import output_hint, write_output_to
 
 
 @pytest.fixture(autouse=True)
 def no_output(monkeypatch, tmp_path):
-    monkeypatch.setattr(output, "_is_console", True)
-    monkeypatch.setattr(output, "_file", None)
+    monkeypatch.setattr(session, "_has_console", True)
+    monkeypatch.setattr(session, "_log_file", None)
     monkeypatch.chdir(tmp_path)
 
 
 def say(text):
-    with output._streams() as arguments:
+    with session.java_streams() as arguments:
         arguments["stderr"].write(text)
 
 
 def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "_MAX_BYTES", 5)
+    monkeypatch.setattr(session, "_MAX_BYTES", 5)
     write_output_to(tmp_path / "logs")
     for text in (b"one ", b"two ", b"three"):
         say(text)
@@ -30,7 +30,7 @@ def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypa
 def test_a_folder_that_cannot_be_written_leaves_the_console(tmp_path):
     (tmp_path / "logs").write_text("a file")
     write_output_to(tmp_path / "logs")
-    with output._streams() as arguments:
+    with session.java_streams() as arguments:
         assert arguments == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.spark.table_properties import decoded, encoded
+from dbt.adapters.mzs3.spark.tables import decoded, encoded
 
 # What Spark redacts where it shows properties (spark.redaction.regex and its SQL options).
 REDACTED = re.compile("url|secret|password|token|access[.]?key|credential", re.IGNORECASE)

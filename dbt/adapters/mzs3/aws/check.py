@@ -1,24 +1,35 @@
-"""Checks that an AWS connection works: its endpoint answers and its credentials are accepted."""
+"""Checks of an AWS connection: that it works, and what it may do below a prefix."""
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import socket
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from dbt.adapters.mzs3.aws.client import s3_client, sts_client
+from dbt.adapters.mzs3.aws.client import aws_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
+    MISSING_CODES,
     REFUSED_CODES,
     AwsFailure,
     describe,
     error_code,
     is_denied,
+    nothing_works,
 )
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.parts import content_md5
 from dbt.adapters.mzs3.errors import S3Error
 
+PREFIX = "_mzs3_check-"
+"""The beginning of the name of the object that the checks write and delete."""
 CONNECT_TIMEOUT_S = 5
-_UNKNOWN = "credentials accepted"
 # Somebody waits for the answer.
 MAX_ATTEMPTS = 2
 
@@ -26,32 +37,26 @@ MAX_ATTEMPTS = 2
 def check_connection(connection: AwsConnection) -> str:
     """The ARN that the connection signs as, and its endpoint, once S3 has answered.
 
-    S3 is asked for the list of buckets; AccessDenied is an answer too. Raises S3Error that says
-    what failed and what to look at.
+    A store without STS has no ARN to tell. S3 is asked for the list of buckets; AccessDenied is an
+    answer too. Raises S3Error that says what failed and what to look at.
     """
+    where = f"aws_connections.{connection.name}"
     endpoint = connection.endpoint or "AWS"
     require_endpoint(connection)
-    who = who_am_i(connection)
+    try:
+        sts = aws_client(connection, "sts", max_attempts=MAX_ATTEMPTS)
+        who = sts.get_caller_identity()["Arn"]
+    except AwsFailure as exc:
+        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
+        if refused or connection.endpoint is None:
+            raise S3Error(describe(exc, f"{where}: asking STS who this is")) from exc
+        who = "credentials accepted"
     try:
         s3_client(connection, max_attempts=MAX_ATTEMPTS).list_buckets()
     except AwsFailure as exc:
         if not is_denied(exc):
-            raise _failed(connection, exc, f"asking S3 at {endpoint}") from exc
+            raise S3Error(describe(exc, f"{where}: asking S3 at {endpoint}")) from exc
     return f"{who} at {endpoint}"
-
-
-def who_am_i(connection: AwsConnection) -> str:
-    """The ARN that the connection signs as, or another text for stores without STS.
-
-    Raises S3Error when the credentials are missing or refused, or the role can't be assumed.
-    """
-    try:
-        return sts_client(connection, max_attempts=MAX_ATTEMPTS).get_caller_identity()["Arn"]
-    except AwsFailure as exc:
-        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
-        if refused or connection.endpoint is None:
-            raise _failed(connection, exc, "asking STS who this is") from exc
-        return _UNKNOWN
 
 
 def require_endpoint(connection: AwsConnection) -> None:
@@ -69,5 +74,185 @@ def require_endpoint(connection: AwsConnection) -> None:
         ) from exc
 
 
-def _failed(connection: AwsConnection, exc: Exception, doing: str) -> S3Error:
-    return S3Error(f"aws_connections.{connection.name}: {describe(exc, doing)}")
+def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
+    """A check for each permission, made below `location` and cleaned up.
+
+    An upload that may be opened but not aborted stays, and its check names it. A bucket with
+    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
+    lets nothing work, such as a bucket that does not exist.
+    """
+    require_endpoint(connection)
+    client = s3_client(connection, max_attempts=MAX_ATTEMPTS)
+    return _Trial(client, connection.name, location).run()
+
+
+class _Trial:
+    """The checks of one prefix, on a key that nobody else has."""
+
+    def __init__(self, client: Any, name: str, location: S3Location) -> None:
+        self._client = client
+        self._name = name
+        self._location = location
+        self._object = {
+            "Bucket": location.bucket,
+            "Key": location.key(f"{PREFIX}{secrets.token_hex(8)}"),
+        }
+        self._uri = f"s3://{location.bucket}/{self._object['Key']}"
+
+    def run(self) -> list[Check]:
+        """All checks, in the order in which users read them."""
+        below = {"Bucket": self._location.bucket, "Prefix": self._location.prefix}
+        listed = self._try(LIST, partial(self._client.list_objects_v2, **below, MaxKeys=1))
+        return [listed, *self._uploads(), *self._objects(lists=listed.problem is None)]
+
+    def _uploads(self) -> list[Check]:
+        upload: dict[str, str] = {}
+
+        def open_upload() -> None:
+            answer = self._client.create_multipart_upload(**self._object)
+            upload.update(self._object, UploadId=answer["UploadId"])
+
+        opening = self._try(OPEN, open_upload)
+        if upload:
+            stays = f". An empty upload of {self._uri} stays open: {upload['UploadId']}"
+            abort = partial(self._client.abort_multipart_upload, **upload)
+            of_upload = [
+                self._try(LIST_PARTS, partial(self._client.list_parts, **upload)),
+                # It is gone where the answer was lost, and the request made again.
+                self._try(ABORT, abort, stays, fine={"NoSuchUpload"}),
+            ]
+        else:
+            why = "as no upload could be opened"
+            of_upload = [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
+        return [opening, *of_upload, self._try(LIST_UPLOADS, self._abort_lost)]
+
+    def _abort_lost(self) -> None:
+        """Lists uploads; one of ours can be open whose answer never came."""
+        bucket, key = self._object["Bucket"], self._object["Key"]
+        found = self._client.list_multipart_uploads(Bucket=bucket, Prefix=key)
+        for upload in found.get("Uploads", []):
+            if upload["Key"] == key:
+                with contextlib.suppress(*AwsFailure):  # to abort is another need's check
+                    self._client.abort_multipart_upload(
+                        **self._object, UploadId=upload["UploadId"]
+                    )
+
+    def _objects(self, *, lists: bool) -> list[Check]:
+        # What could not be removed again is not written: S3 lets those who may delete an object
+        # delete one that is not there.
+        delete_object = partial(self._client.delete_object, **self._object)
+        delete = self._try(DELETE, delete_object)
+        if delete.problem is None:
+            md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
+            put_object = partial(self._client.put_object, **self._object, Body=b"", ContentMD5=md5)
+            put = self._try(PUT, put_object)
+        else:
+            put = Check(PUT, "as what it writes could not be deleted", tried=False)
+        if put.problem is None:
+            try:
+                get = self._try(GET, self._get)
+            finally:
+                delete = self._try(DELETE, delete_object, f". {self._uri} is left there")
+        elif lists:
+            get = self._try(GET, self._get, fine=MISSING_CODES)
+        else:  # S3 denies then whether the object is there, and so all about it
+            why = "as there is no object to get, nor s3:ListBucket to be told so"
+            get = Check(GET, why, tried=False)
+        return [put, get, delete]
+
+    def _get(self) -> None:
+        self._client.get_object(**self._object)["Body"].read()
+
+    def _try(
+        self,
+        need: Permission,
+        action: Callable[[], object],
+        stays: str = "",
+        fine: Collection[str] = (),
+    ) -> Check:
+        try:
+            action()
+        except AwsFailure as exc:
+            if error_code(exc) in fine:
+                return Check(need)
+            text = describe(exc, f"{need.action} at {self._location.uri}").rstrip(".")
+            if nothing_works(exc):
+                raise S3Error(f"aws_connections.{self._name}: {text}{stays}") from exc
+            return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
+        return Check(need)
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A permission; without the `essential` ones no export or ingestion works at all."""
+
+    action: str
+    permission: str
+    essential: bool
+    used_for: str
+
+
+LIST = Permission(
+    "list", "s3:ListBucket", True, "every export, to see whether the location is empty"
+)
+OPEN = Permission("open an upload", "s3:PutObject", True, "every export, to write its files")
+ABORT = Permission(
+    "abort an upload",
+    "s3:AbortMultipartUpload",
+    True,
+    "every export, as one that fails could not be cleaned up without it",
+)
+LIST_UPLOADS = Permission(
+    "list open uploads",
+    "s3:ListBucketMultipartUploads",
+    False,
+    "on_existing: resume, and for aborting what lost tasks leave open; without it those uploads "
+    "stay, which cost storage but are not visible",
+)
+LIST_PARTS = Permission(
+    "list the parts of an upload",
+    "s3:ListMultipartUploadParts",
+    False,
+    "on_existing: resume, to send only what is missing",
+)
+PUT = Permission("put an object", "s3:PutObject", True, "every export, to write its manifest")
+GET = Permission(
+    "get an object",
+    "s3:GetObject",
+    False,
+    "on_existing: overwrite and resume, and for finishing a commit that was interrupted; without "
+    "it an interrupted export has to be removed by hand",
+)
+DELETE = Permission(
+    "delete an object",
+    "s3:DeleteObject",
+    False,
+    "on_existing: overwrite, and for taking back a commit that failed; without it such an export "
+    "has to be removed by hand, and each export leaves _committing.json beside its manifest",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A permission that was `tried`, or could not be; `problem` says what failed, and what it is
+    needed for."""
+
+    need: Permission
+    problem: str | None = None
+    denied: bool = False
+    tried: bool = True
+
+    @property
+    def line(self) -> str:
+        """One line for a user: `ok: …`, `DENIED: …`, `FAILED: …` or `not tried: …`."""
+        what = f"{self.need.action} ({self.need.permission})"
+        if self.problem is None:
+            return f"ok: {what}"
+        if not self.tried:
+            return f"not tried: {what}, {self.problem}"
+        return f"{'DENIED' if self.denied else 'FAILED'}: {what}; {self.problem}"
+
+    @property
+    def stops_all(self) -> bool:
+        """Whether even the plainest export, or ingestion, would fail of it."""
+        return self.need.essential and self.tried and self.problem is not None

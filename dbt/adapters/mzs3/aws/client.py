@@ -33,7 +33,6 @@ from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_sts import STSClient
 
     from dbt.adapters.mzs3.aws.connection import AwsConnection
 
@@ -42,8 +41,7 @@ CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
 MAX_ATTEMPTS = 10
 _LONGEST_WAIT_S = 20.0
-STS_MAX_ATTEMPTS = 5
-SQS_MAX_ATTEMPTS = 5
+OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
 
 ROLE_SESSION = "dbt-mzs3"
 
@@ -51,20 +49,20 @@ ROLE_SESSION = "dbt-mzs3"
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
     """A new S3 client. Keep it for the length of a task; threads may share it.
 
-    Throttling, 5xx, timeouts and broken connections are retried with back-off, each request
-    `max_attempts` times in all: by default that outlasts about 10 s without S3, and a minute of
-    throttling. Raises S3Error, which names the connection, for a profile, region or endpoint that
-    does not exist.
+    Each request is tried `max_attempts` times in all: by default that outlasts about 10 s without
+    S3, and a minute of throttling. Raises S3Error, which names the connection, for a profile,
+    region or endpoint that does not exist.
     """
-    config = _config(
-        max_attempts,
+    client: S3Client = aws_client(
+        connection,
+        "s3",
+        max_attempts=max_attempts,
         s3={"addressing_style": connection.addressing_style},
         max_pool_connections=16,
         # Stores other than AWS do not all know the newer default checksums.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    client: S3Client = _client(connection, "s3", config)
     _wait_beyond_quota(client, max_attempts)
     if connection.requester_pays:
         client.meta.events.register("before-sign.s3", _promise_to_pay)
@@ -75,9 +73,8 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
     """Lets every request have its `max_attempts`, however many others of the client fail.
 
     botocore gives the retries of a client a quota of 500, of which one takes 5 or 14 and a request
-    that succeeds gives it back: a lasting fault rate of 5 % never drains it (that begins at about
-    20 %), but a second without S3 does, as 16 requests at once soon have taken 35 retries. The
-    work of hours is worth more patience than a web page is, so those wait too.
+    that succeeds gives it back. A second without S3 drains it, as 16 requests at once soon have
+    taken 35 retries, and the work of hours is worth more patience than that.
     """
 
     def wait(attempts: int, response: Any, caught_exception: Any, **_: Any) -> float | None:
@@ -101,27 +98,30 @@ def _promise_to_pay(request: Any, **_: Any) -> None:
     request.headers["x-amz-request-payer"] = "requester"
 
 
-def sts_client(connection: AwsConnection, *, max_attempts: int = STS_MAX_ATTEMPTS) -> STSClient:
-    """A new STS client that signs as the connection does, assumed role included.
-
-    Raises S3Error as `s3_client` does.
-    """
-    client: STSClient = _client(connection, "sts", _config(max_attempts))
-    return client
-
-
-def sqs_client(
+def aws_client(
     connection: AwsConnection,
+    service: str,
     *,
     endpoint: str | None = None,
     region: str | None = None,
-    max_attempts: int = SQS_MAX_ATTEMPTS,
+    max_attempts: int = OTHER_MAX_ATTEMPTS,
+    **config: Any,
 ) -> Any:
-    """A new SQS client that signs as the connection does; threads may share it.
+    """A new client that signs as the connection does, assumed role included; threads may share it.
 
     `endpoint` and `region` replace the connection's. Raises S3Error as `s3_client` does.
     """
-    return _client(connection, "sqs", _config(max_attempts), endpoint=endpoint, region=region)
+    try:
+        create: Any = _session(connection).client
+        return create(
+            service,
+            endpoint_url=endpoint or connection.endpoint,
+            region_name=region,
+            config=_config(max_attempts, **config),
+        )
+    except (*AwsFailure, ValueError) as exc:
+        doing = f"aws_connections.{connection.name}: making a client"
+        raise S3Error(describe(exc, doing)) from exc
 
 
 def _config(max_attempts: int, **of_service: Any) -> Config:
@@ -132,27 +132,6 @@ def _config(max_attempts: int, **of_service: Any) -> Config:
         read_timeout=READ_TIMEOUT_S,
         **of_service,
     )
-
-
-def _client(
-    connection: AwsConnection,
-    service: str,
-    config: Config,
-    *,
-    endpoint: str | None = None,
-    region: str | None = None,
-) -> Any:
-    try:
-        create: Any = _session(connection).client
-        return create(
-            service,
-            endpoint_url=endpoint or connection.endpoint,
-            region_name=region,
-            config=config,
-        )
-    except (*AwsFailure, ValueError) as exc:
-        doing = f"aws_connections.{connection.name}: making a client"
-        raise S3Error(describe(exc, doing)) from exc
 
 
 def _session(connection: AwsConnection) -> boto3.Session:
@@ -172,13 +151,10 @@ def _session(connection: AwsConnection) -> boto3.Session:
 
 
 def _botocore_session() -> Any:
-    """A new session that shares the service descriptions with others, as they are slow to read.
-
-    They are kept in botocore's module: our code travels by value, and has no globals in a
-    worker's next task.
-    """
+    """A new session that shares the service descriptions with others, as they are slow to read."""
     session: Any = BotocoreSession()
     first = session.get_component("data_loader")
+    # In botocore's module: our code travels by value, and has no globals in a worker's next task.
     shared = vars(botocore.loaders).setdefault("_of_dbt_mzs3", first)
     loader = copy.copy(shared)  # with the same cache of what was read
     loader._search_paths = list(shared.search_paths)  # each boto3.Session adds to these
@@ -199,12 +175,8 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session that signs as the role for as long as the credentials of `base` last.
-
-    The role is assumed by the first request, and again by the first one within 15 minutes of the
-    credentials' end. From 10 minutes before their end, a refusal makes every request raise
-    RoleError, which names the role and no secret.
-    """
+    """A session that signs as the role, which is assumed by the first request and again before
+    the credentials end; from 10 minutes before that, a refusal makes requests raise RoleError."""
     source: Any = base.get_credentials()
     if source is None:
         raise NoCredentialsError
@@ -214,7 +186,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
         extra["ExternalId"] = connection.external_id
     fetcher = AssumeRoleCredentialFetcher(
         client_creator=partial(
-            create, endpoint_url=connection.endpoint, config=_config(STS_MAX_ATTEMPTS)
+            create, endpoint_url=connection.endpoint, config=_config(OTHER_MAX_ATTEMPTS)
         ),
         source_credentials=source,
         role_arn=role_arn,
@@ -243,10 +215,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
 
 
 def s3_now(client: S3Client, location: S3Location) -> int:
-    """The time in ms since the epoch by S3's clock, in whole seconds; by ours if it has none.
-
-    Needs s3:ListBucket; raises what boto3 raises.
-    """
+    """The time in ms since the epoch by S3's clock, else by ours. Needs s3:ListBucket."""
     page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix, MaxKeys=1)
     told = time_of(page)
     return int(time.time() * 1000) if told is None else told

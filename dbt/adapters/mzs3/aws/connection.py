@@ -51,8 +51,7 @@ _KEYS = tuple(f.name for f in fields(AwsConnection) if f.name != "name")
 def parse_connections(declared: Mapping[str, Any] | None) -> dict[str, AwsConnection]:
     """All declared connections by name, and always one named `default`.
 
-    Raises ConfigError with the problems of all connections, which never quote a value, as it may
-    be a secret.
+    Raises ConfigError with all problems, which quote no value, as it may be a secret.
     """
     problems: list[str] = []
     connections = {DEFAULT_NAME: AwsConnection()}

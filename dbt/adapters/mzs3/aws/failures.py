@@ -151,8 +151,7 @@ def reason_of(exc: Exception) -> str:
 def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
     """One line for users: what failed and why, after how many attempts, and what to do.
 
-    `doing` names the action and its object, such as "listing s3://bucket/prefix/"; `permission`
-    is named if access was denied.
+    `doing` is such as "listing s3://bucket/prefix/"; `permission` is named if access was denied.
     """
     text = f"{doing} failed: {reason_of(exc)}"
     if is_denied(exc) and permission:
@@ -176,12 +175,8 @@ def _failed_attempts(exc: Exception) -> int:
 
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
-    if code in OTHER_REGION_CODES:
-        return _region_advice(exc)
-    return next((advice for codes, advice in _ADVICE if code in codes), "")
-
-
-def _region_advice(exc: Exception) -> str:
+    if code not in OTHER_REGION_CODES:
+        return next((advice for codes, advice in _ADVICE if code in codes), "")
     region = None
     if isinstance(exc, ClientError):
         headers = exc.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})

@@ -17,10 +17,7 @@ _DIRECTORY_BUCKET = "--x-s3"
 
 @dataclass(frozen=True)
 class S3Location:
-    """A bucket and a prefix, which is empty or ends in one slash.
-
-    So listing `orders/` never lists `orders2/`.
-    """
+    """A bucket and a prefix, which is empty or ends in one slash."""
 
     bucket: str
     prefix: str
@@ -38,9 +35,8 @@ class S3Location:
 def parse_location(text: str) -> S3Location:
     """The location of `s3://bucket/prefix`, with or without its last slash.
 
-    The bucket can be the ARN of an access point, whose name then follows a colon, as S3 takes it
-    too: a slash in it would end the bucket for those who read the URIs of objects. Raises
-    ValueError that says what is wrong.
+    The bucket can be the ARN of an access point, whose name then follows a colon: a slash would
+    end the bucket for those who read the URIs of objects. Raises ValueError.
     """
     if not text.startswith(SCHEME):
         raise ValueError(f"must start with {SCHEME}, not {text!r}")
@@ -88,10 +84,7 @@ def named_target(
     name: str,
     location: str | None,
 ) -> tuple[AwsConnection, S3Location]:
-    """The connection and the location that a run-operation is given.
-
-    Raises ConfigError with the problems of both.
-    """
+    """What a run-operation is given. Raises ConfigError with the problems of both."""
     problems: list[str] = []
     parsed = named_location(location, problems)
     if name not in connections:

@@ -15,10 +15,9 @@ _MD5_HEADER = "content-md5"
 
 
 class Parts:
-    """Uploads parts to one bucket; sends their MD5 once the bucket has asked for it.
+    """Uploads parts to one bucket; threads may share it.
 
-    Buckets with a retention by Object Lock do, and every store knows MD5. Elsewhere it would only
-    cost time. Threads may share it.
+    Their MD5 takes time, so it is sent once the bucket has asked for it, as Object Lock does.
     """
 
     def __init__(self, client: S3Client, bucket: str) -> None:

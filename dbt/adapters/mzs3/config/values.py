@@ -158,7 +158,6 @@ def whole_number(low: int, high: int | None = None) -> Callable[[Any], int]:
 
 def member(of: type[E]) -> Callable[[Any], E]:
     """A converter from the values of an Enum's members to the members."""
-
     one_of = choice(tuple(str(one.value) for one in of))
     return lambda value: of(one_of(value))
 
@@ -187,11 +186,7 @@ def file_name(value: Any) -> str:
 
 
 def parse_size(value: object) -> int:
-    """The size in bytes; units are case-sensitive and multiply by 1024.
-
-    Raises ValueError, whose text says what is wrong and what is allowed.
-    (Materialize's design "Copy to S3", option MAX FILE SIZE.)
-    """
+    """The size in bytes; units are case-sensitive and multiply by 1024."""
     if isinstance(value, int) and not isinstance(value, bool):
         size = value
     elif isinstance(value, str) and (match := _SIZE.fullmatch(value)):

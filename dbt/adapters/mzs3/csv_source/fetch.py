@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_message
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.settings import FEW, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
@@ -91,7 +91,8 @@ class EpochRows:
                     f"{self.spec.source}: {exc}; nothing of this run is committed"
                 ) from exc
             except SPARK_FAILURES as exc:
-                key = unclear_object(executor_message(exc))
+                error = executor_error(exc)
+                key = None if error is None else unclear_object(error.message)
                 if key is None:
                     raise
                 # After a second one, none is cut: each attempt fetches everything anew.

@@ -35,7 +35,7 @@ from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
     survey_of,
 )
 from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
-from dbt.adapters.mzs3.objects.concurrently import map_concurrently
+from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 RANGE_BYTES = 32 * 1024 * 1024

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.spark.table_properties import (
+from dbt.adapters.mzs3.spark.tables import (
     decoded,
     encoded,
     properties_sql,

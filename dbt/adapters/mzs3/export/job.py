@@ -27,8 +27,7 @@ from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.export.progress import Progress
-from dbt.adapters.mzs3.objects.concurrently import abort_all
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible

@@ -33,11 +33,8 @@ _PROBE_BESIDE_OBJECTS = f"{PROBE}{{}}/_committing.json"
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditional writes that a store supports.
-
-    `creates`: a PUT with `If-None-Match: *` replaces nothing. `replaces`: one with `If-Match`
-    replaces that ETag, and no other.
-    """
+    """Whether a PUT with `If-None-Match: *` replaces nothing (`creates`), and one with `If-Match`
+    that ETag only (`replaces`)."""
 
     creates: bool
     replaces: bool
@@ -62,10 +59,9 @@ def store_conditions(prefix: Prefix) -> Conditions:
 
 
 def compares_before_deleting(prefix: Prefix) -> bool:
-    """Whether a DELETE with `If-Match` is atomic, tried once per process and without an object.
+    """Whether a DELETE with `If-Match` is atomic; False where that is denied, or not answered.
 
-    A store where it is refuses one of a key that does not exist; others accept it, or compare
-    apart from a PUT at the same time. False where that is denied, or not answered.
+    Tried once per process, without an object: a store where it is refuses one of a missing key.
     """
     name = f"{PROBE}{uuid.uuid4().hex}"
     try:
@@ -76,20 +72,17 @@ def compares_before_deleting(prefix: Prefix) -> bool:
 
 def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
-    tried once per process.
+    tried once per process, if need be with an object of one byte that no source takes.
 
-    That is less than `compares_before_deleting` asks for: a PUT at the same time may come after
-    it. Where a key that does not exist tells nothing, an object of one byte is written that no
-    source takes, and is deleted. Raises S3Error, which names the permissions.
+    It need not be atomic, as `compares_before_deleting` asks. Raises S3Error, which names the
+    permissions.
     """
     endpoint = str(prefix.client.meta.endpoint_url)
     if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
         return True
     name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
     try:
-        return _tried_once(
-            "object", prefix, lambda: _tells_missing(prefix, name) or _spares(prefix, name)
-        )
+        return _tried_once("object", prefix, lambda: _spares_other(prefix, name))
     except AwsFailure as exc:
         doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
         raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
@@ -106,7 +99,6 @@ def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Foun
 
 
 def _heeded_conditions(prefix: Prefix) -> Conditions:
-    """Tries them with an object that nobody else knows of."""
     name = f"{PROBE}{uuid.uuid4().hex}"
     key = prefix.key(name)
     try:
@@ -122,9 +114,9 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
             return Conditions(creates=False, replaces=False)
         creates = not _is_written(prefix, name, b"2", IfNoneMatch="*")
         spares = not _is_written(prefix, name, b"3", IfMatch=_NOT_OF_ANY)
-        before = _etag(prefix, key)
+        before = prefix.etag(key) or ""
         _is_written(prefix, name, b"4", IfMatch=before)
-        return Conditions(creates, replaces=spares and _etag(prefix, key) != before)
+        return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
     finally:
         with contextlib.suppress(*AwsFailure):
             prefix.delete(key)
@@ -140,16 +132,9 @@ def _is_written(prefix: Prefix, name: str, body: bytes, **condition: str) -> boo
     return True
 
 
-def _etag(prefix: Prefix, key: str) -> str:
-    found = prefix.find(key)
-    return found.etag if found is not None else ""
-
-
 def _delete_other(prefix: Prefix, name: str) -> Literal["done", "refused", "missing"]:
-    """The answer to a DELETE with another ETag than the object's, which need not exist.
-
-    `done` is also that of a store that does not know the condition.
-    """
+    """The answer to a DELETE with another ETag than the object's, which need not exist; `done`
+    also where the store does not know the condition."""
     try:
         prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
     except AwsFailure as exc:
@@ -162,21 +147,16 @@ def _delete_other(prefix: Prefix, name: str) -> Literal["done", "refused", "miss
     return "done"
 
 
-def _tells_missing(prefix: Prefix, name: str) -> bool:
-    """Whether a missing object makes a DELETE fail with the condition, but not without it."""
-    if _delete_other(prefix, name) == "done":
-        return False
-    try:
-        prefix.delete(prefix.key(name))
-    except AwsFailure as exc:
-        if not is_missing(exc):
-            raise
-        return False
-    return True
-
-
-def _spares(prefix: Prefix, name: str) -> bool:
-    """Whether the condition keeps an object with another ETag."""
+def _spares_other(prefix: Prefix, name: str) -> bool:
+    """Whether a DELETE with another ETag spares the object, which is written only if need be."""
+    if _delete_other(prefix, name) != "done":
+        try:
+            prefix.delete(prefix.key(name))
+        except AwsFailure as exc:
+            if not is_missing(exc):
+                raise
+        else:
+            return True  # what is missing makes a DELETE fail with the condition, and only then
     prefix.write(name, b"1")
     try:
         return _delete_other(prefix, name) == "refused"

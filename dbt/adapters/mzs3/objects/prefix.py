@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.parts import content_md5
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_THREADS = 16
 _CONFLICTS = 4
 _PAUSE_S = 0.1
 PROBE = "_mzs3_"
@@ -177,10 +182,9 @@ class Prefix:
         begun_by: int | None = None,
         of_whole_bucket: bool = False,
     ) -> Iterator[tuple[str, str]]:
-        """Key and id of every open upload below the location, or below another prefix.
+        """Key and id of open uploads below the location or `prefix`, begun at this ms or before.
 
-        `begun_by`, in ms since the epoch, leaves later ones out. `of_whole_bucket` has the store
-        list all of the bucket, as MinIO lists none by prefix.
+        `of_whole_bucket` has the store list all of the bucket, as MinIO lists none by prefix.
         """
         below = self.location.prefix if prefix is None else prefix
         pages = self.client.get_paginator("list_multipart_uploads").paginate(
@@ -216,3 +220,38 @@ def _tried_again(request: Callable[[], Any]) -> Any:
 def _listed(entry: Any) -> ListedObject:
     modified = int(entry["LastModified"].timestamp() * 1000)
     return ListedObject(entry["Key"], entry.get("ETag", ""), entry["Size"], modified)
+
+
+def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
+    """The results of the work, done in threads; waits for all, then raises the first failure."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        outcomes = [pool.submit(work, item) for item in items]
+    return [outcome.result() for outcome in outcomes]
+
+
+def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
+    """Aborts uploads, given by key and id; returns a line for each that could not be."""
+
+    def abort(upload: tuple[str, str]) -> str | None:
+        try:
+            prefix.abort(*upload)
+        except AwsFailure as exc:
+            if not is_missing(exc):
+                doing = f"aborting the upload of {prefix.uri_of(upload[0])}"
+                return describe(exc, doing, "s3:AbortMultipartUpload")
+        return None
+
+    return [problem for problem in map_concurrently(uploads, abort) if problem is not None]
+
+
+def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
+    """Deletes objects; returns a line for each that could not be."""
+
+    def delete(key: str) -> str | None:
+        try:
+            prefix.delete(key)
+        except AwsFailure as exc:
+            return describe(exc, f"removing {prefix.uri_of(key)}", "s3:DeleteObject")
+        return None
+
+    return [problem for problem in map_concurrently(keys, delete) if problem is not None]

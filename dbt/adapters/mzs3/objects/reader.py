@@ -82,15 +82,12 @@ class RandomAccessFile(io.RawIOBase):
         if not self._window:
             return self._fetch(start, end)
         if not (self._start <= start and end <= self._start + len(self._held)):
-            self._hold(start, end)
+            last = min(self._size, max(end, start + self._window))
+            # The end of an object is read backwards: what is before it is asked for next.
+            first = max(0, min(start, last - self._window))
+            self._held = b""  # not both at once
+            self._start, self._held = first, self._fetch(first, last)
         return self._held[start - self._start : end - self._start]
-
-    def _hold(self, start: int, end: int) -> None:
-        end = min(self._size, max(end, start + self._window))
-        # The end of an object is read backwards: what is before it is the next to be asked for.
-        start = max(0, min(start, end - self._window))
-        self._held = b""  # not both at once
-        self._start, self._held = start, self._fetch(start, end)
 
     def _fetch(self, start: int, end: int) -> bytes:
         try:
@@ -112,11 +109,8 @@ class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed where it broke.
 
     The version is that of `etag`, or of the first answer. `span` is the range of bytes to read,
-    as in `range`; None is the whole object. A connection that breaks is resumed at the byte
-    reached, at most `MAX_RESUMES` times without progress.
-
-    Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError for a connection that
-    can't be resumed.
+    as in `range`. A connection that breaks is resumed at the byte reached, at most `MAX_RESUMES`
+    times without progress. Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError.
     """
 
     def __init__(
@@ -192,7 +186,12 @@ class ObjectStream:
             raise ReplacedError
         if not begins_at(answer, self.position, whole="Range" not in request):
             self.close()
-            raise WrongPartError(_not_asked_for(answer, self.position))
+            status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            raise WrongPartError(
+                f"asked for it from byte {self.position} on, the store sent another part (HTTP "
+                f"{status}, Content-Range {answer.get('ContentRange')}, Content-Length "
+                f"{answer.get('ContentLength')})"
+            )
         if not self.position and not self._span:
             # Of later answers one may be a shorter part; then the next is asked for.
             self._end = answer["ContentLength"]
@@ -213,20 +212,11 @@ def read_range(
         return stream.rest()
 
 
-def _not_asked_for(answer: Mapping[str, Any], position: int) -> str:
-    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
-    return (
-        f"asked for it from byte {position} on, the store sent another part (HTTP {status}, "
-        f"Content-Range {content_range}, Content-Length {length})"
-    )
-
-
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
     """Whether the body begins at that byte of the object, and has the length of Content-Range.
 
-    If `whole`, for a request without a range, it also has to end where the object does. The
-    status is not looked at: there are stores that send a part with 200 instead of 206.
+    If `whole`, it also has to end where the object does. There are stores that send a part with
+    the status 200, so that is not looked at.
     """
     content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
     if content_range is None:

@@ -9,10 +9,9 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.check import check_connection
+from dbt.adapters.mzs3.aws.check import check_connection, check_permissions
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
-from dbt.adapters.mzs3.aws.permissions import check_permissions
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name, queue_problem

@@ -15,8 +15,7 @@ from dbt.adapters.mzs3.aws.client import s3_client, s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, parse_size, whole_number
 from dbt.adapters.mzs3.errors import ConfigError, S3Error, ShardError
-from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS, in_parts
 from dbt.adapters.mzs3.shard.config import (
     KEPT_MS,

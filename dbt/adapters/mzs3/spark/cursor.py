@@ -16,8 +16,6 @@ from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.sql import bind
 from dbt.adapters.mzs3.spark.status import rows_written
 
-Description = tuple[str, Any, None, None, None, None, bool]
-
 _COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
 _VERB = re.compile(r"(?:insert|merge|update|delete)\b", re.IGNORECASE)
 _DML_COUNTS = ("num_affected_rows", "num_inserted_rows")
@@ -25,10 +23,7 @@ CANCELLED = "cancelled"
 
 
 class SessionConnection:
-    """A connection with a Spark session of its own, on the Spark that all connections share.
-
-    Settings, temporary views and functions of one model never reach another.
-    """
+    """A connection with a Spark session of its own, on the Spark that all connections share."""
 
     def __init__(
         self, parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
@@ -41,10 +36,7 @@ class SessionConnection:
         return SessionCursor(self)
 
     def cancel(self) -> None:
-        """Stop what Spark runs for this connection, and refuse what has not started yet.
-
-        Other connections are left alone. May be called from any thread.
-        """
+        """Stop what Spark runs for this connection, and refuse what starts later; thread-safe."""
         self.cancelled.set()
         self.session.interruptAll()
 
@@ -78,7 +70,9 @@ class SessionCursor:
         self._connection.check_cancelled()
         self._rows = None
         text = sql.strip().removesuffix(";")
-        self.verb = _verb(text)
+        comments = _COMMENTS.match(text)
+        found = _VERB.match(text, comments.end() if comments else 0)
+        self.verb = found.group().upper() if found else None
         try:
             if bindings is None:
                 self._frame = self._connection.session.sql(text)
@@ -112,7 +106,7 @@ class SessionCursor:
         self._rows = None
 
     @property
-    def description(self) -> list[Description]:
+    def description(self) -> list[tuple[str, Any, None, None, None, None, bool]]:
         """DB-API's description of the columns: name, type and nullability; empty at first."""
         if self._frame is None:
             return []
@@ -146,10 +140,3 @@ class SessionCursor:
         if self._connection.cancelled.is_set():
             return SparkJobError(CANCELLED)
         return readable(exc)
-
-
-def _verb(sql: str) -> str | None:
-    comments = _COMMENTS.match(sql)
-    start = comments.end() if comments else 0
-    found = _VERB.match(sql, start)
-    return found.group().upper() if found else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -38,35 +39,24 @@ _CAUSES = {
 def executor_error(exc: BaseException) -> ExecutorError | None:
     """The ExecutorError that an executor raised, found in a failure of Spark; else None."""
     marked = _MARKED.search(str(exc))
-    return None if marked is None else ExecutorError(_message(marked[2]), marked[1])
-
-
-def executor_message(exc: BaseException) -> str | None:
-    """The message of `executor_error`, or None."""
-    found = executor_error(exc)
-    return None if found is None else found.message
-
-
-def _message(marked: str) -> str:
+    if marked is None:
+        return None
+    cause, message = marked.groups()
     # Spark may escape the text once more on its way through the JVM.
-    for candidate in (marked, marked.replace('\\"', '"')):
-        try:
-            return str(json.loads(candidate))
-        except ValueError:
-            continue
-    return marked
+    for candidate in (message, message.replace('\\"', '"')):
+        with suppress(ValueError):
+            return ExecutorError(str(json.loads(candidate)), cause)
+    return ExecutorError(message, cause)
 
 
 def explain(exc: Exception) -> Mzs3Error:
-    """The failure as an Mzs3Error: the one that an executor raised, else a SparkJobError.
-
-    Of Spark's text its message and the first lines of the cause remain.
-    """
+    """The failure as an Mzs3Error: what an executor raised, else a SparkJobError with Spark's
+    message and the first lines of the cause."""
     if isinstance(exc, Mzs3Error):
         return exc
-    message = executor_message(exc)
-    if message is not None:
-        return Mzs3Error(message)
+    raised = executor_error(exc)
+    if raised is not None:
+        return Mzs3Error(raised.message)
     ended = why_ended(str(exc))
     if ended is not None:
         return SparkJobError(ended)

@@ -33,28 +33,26 @@ _watched: dict[str, Watchdog] = {}
 
 @contextmanager
 def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Iterator[None]:
-    """Interrupts every job that the session runs inside the block once `cancelled` is set.
-
-    Not only once: a query that is still being planned at that moment would run afterwards.
-    """
+    """Interrupts every job that the session runs inside the block once `cancelled` is set."""
     if cancelled is None:
         yield
         return
     ended = threading.Event()
-    thread = threading.Thread(target=_interrupt, args=(spark, cancelled, ended), daemon=True)
+
+    def interrupt() -> None:
+        # Not only once: a query that is still being planned would run afterwards.
+        while not ended.wait(_POLL_S):
+            if cancelled.is_set():
+                with suppress(Exception):  # of a Spark that is gone
+                    spark.interruptAll()
+
+    thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-
-
-def _interrupt(spark: SparkSession, cancelled: threading.Event, ended: threading.Event) -> None:
-    while not ended.wait(_POLL_S):
-        if cancelled.is_set():
-            with suppress(Exception):  # of a Spark that is gone
-                spark.interruptAll()
 
 
 def watch(spark: SparkSession, patience: int) -> None:

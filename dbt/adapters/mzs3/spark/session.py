@@ -1,23 +1,26 @@
-"""The Spark of this process, and the isolated sessions that connections get from it."""
+"""The Spark of this process, where it writes, and the sessions that connections get from it."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.output import output_hint, start_java
 
 DEFAULT_FOLDER = ".spark"
 
@@ -43,15 +46,19 @@ DEFAULTS = {
     "spark.sql.variable.substitute": "false",
 }
 
+LOG_FILE = "spark.log"
+_MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
+
 _lock = threading.Lock()
+_has_console = True
+_log_file: Path | None = None
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, completed with paths for the warehouse, the metastore and Derby's log.
+    """The parameters, completed with paths for the warehouse, `.spark` below `folder` by default,
+    and beside it the metastore and Derby's log.
 
-    The latter two go beside the warehouse, which is in `.spark` below `folder` by default. A
-    metastore or a Spark configuration of the user's own (spark-defaults.conf, hive-site.xml) is
-    left alone.
+    A metastore or a Spark configuration of the user's own is left alone.
     """
     placed = dict(parameters)
     is_elsewhere = _configured_elsewhere()
@@ -103,28 +110,20 @@ def _configured_elsewhere() -> bool:
 
 
 def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
-    """The process's Spark session, started with these parameters if there is none yet.
-
-    One that runs already, a notebook's for example, is used as it is. Safe to call from any
-    thread. Raises SparkJobError when Spark can't start.
-    """
+    """The process's Spark session, started with these parameters if there is none yet; for any
+    thread. Raises SparkJobError when Spark can't start."""
     with _lock:
-        _silence_loggers()
-        running = running_session()
+        # Spark would log every failed query with its stack traces; dbt reports them itself.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        running: SparkSession | None = SparkSession._instantiatedSession
         return running or _start(place_warehouse({**DEFAULTS, **parameters}, Path.cwd()))
-
-
-def running_session() -> SparkSession | None:
-    """The session of this process, or None; starts none."""
-    session: SparkSession | None = SparkSession._instantiatedSession
-    return session
 
 
 def isolated_session(
     parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
 ) -> SparkSession:
-    """A new session on the process's Spark, with settings, temporary views and functions of its
-    own, among them those parameters that can be set at run time.
+    """A new session on the process's Spark, with those parameters that can be set at run time.
 
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit.
     """
@@ -146,7 +145,8 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
     try:
         if SparkContext._gateway is None:
             # As the builder does, which has the console for what Java says.
-            gateway = start_java(SparkConf().setAll([*parameters.items()]))
+            with java_streams() as streams:
+                gateway = launch_gateway(SparkConf().setAll([*parameters.items()]), streams)
             SparkContext._ensure_initialized(gateway=gateway)
         session = builder.getOrCreate()
     except PySparkRuntimeError as exc:
@@ -163,7 +163,41 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def _silence_loggers() -> None:
-    """Spark would log every failed query with its stack traces; dbt reports them itself."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+def write_output_to(folder: Path | None) -> None:
+    """The Java process that is started next appends to `spark.log` in this folder; None loses what
+    it says. Without a call, it has the console of this process."""
+    global _has_console, _log_file
+    _has_console = False
+    _log_file = None if folder is None else folder.absolute() / LOG_FILE
+
+
+def output_hint() -> str:
+    """Where to look for what the Java process said."""
+    if _has_console:
+        return "the output of Spark above"
+    if _log_file is None:
+        return "what Spark says where dbt keeps a log file, beside which is Spark's"
+    return str(
+        _log_file.relative_to(Path.cwd()) if _log_file.is_relative_to(Path.cwd()) else _log_file
+    )
+
+
+@contextmanager
+def java_streams() -> Iterator[dict[str, Any]]:
+    """Arguments of Popen; none, for the console, also where the file can't be written."""
+    if _has_console:
+        yield {}
+        return
+    if _log_file is None:
+        yield {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return
+    try:
+        _log_file.parent.mkdir(parents=True, exist_ok=True)
+        if _log_file.exists() and _log_file.stat().st_size > _MAX_BYTES:
+            _log_file.replace(_log_file.with_name(f"{LOG_FILE}.1"))
+        file = _log_file.open("ab")
+    except OSError:
+        yield {}
+        return
+    with file:
+        yield {"stdout": file, "stderr": file}

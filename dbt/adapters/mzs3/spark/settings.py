@@ -20,10 +20,8 @@ FEW = 10_000
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Sets these settings of the session inside the block, and restores the user's after it.
-
-    Those that this Spark doesn't know, or that can't be changed, are left out.
-    """
+    """Sets these settings of the session, but for those that this Spark doesn't know or lets be
+    changed, inside the block, and restores the user's after it."""
     conf = spark.conf
     values = {name: value for name, value in values.items() if conf.isModifiable(name)}
     theirs = {name: conf.get(name, None) for name in values}
@@ -63,7 +61,7 @@ def held(frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
     """As `persisted`; but where `few` rows are expected, and are found, the driver holds them.
 
     So Spark need not plan the frame anew each time when what it reads from is written to. Where
-    there are more than `FEW` after all, the frame is computed a second time.
+    there are more than `FEW`, it is computed a second time.
     """
     here = frame.limit(FEW + 1).toArrow() if few else None
     if here is None or here.num_rows > FEW:

@@ -47,20 +47,20 @@ def bind(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     Dates and times are literals in the SQL instead, as values would be shifted by the driver's
     time zone.
     """
-    marks = ["?" if not isinstance(value, dt.date) else _literal(value) for value in values]
-    passed = [_exact(value) for value in values if not isinstance(value, dt.date)]
+    marks: list[str] = []
+    passed: list[Any] = []
+    for value in values:
+        if isinstance(value, dt.datetime):
+            marks.append(f"timestamp'{value.isoformat(' ')}'")
+            continue
+        if isinstance(value, dt.date):
+            marks.append(f"date'{value.isoformat()}'")
+            continue
+        marks.append("?")
+        if isinstance(value, int) and not -_BIGINT <= value < _BIGINT:
+            passed.append(Decimal(value))
+        elif value is None or isinstance(value, (bool, int, float, Decimal, str, bytes)):
+            passed.append(value)
+        else:
+            passed.append(str(value))
     return sql % tuple(marks), passed
-
-
-def _literal(value: dt.date) -> str:
-    if isinstance(value, dt.datetime):
-        return f"timestamp'{value.isoformat(' ')}'"
-    return f"date'{value.isoformat()}'"
-
-
-def _exact(value: Any) -> Any:
-    if isinstance(value, int) and not -_BIGINT <= value < _BIGINT:
-        return Decimal(value)
-    if value is None or isinstance(value, (bool, int, float, Decimal, str, bytes)):
-        return value
-    return str(value)

@@ -62,10 +62,8 @@ def scheduler_of(spark: SparkSession) -> Scheduler | None:
 
 
 def rows_written(frame: DataFrame) -> int | None:
-    """How many rows the command behind `frame` wrote to files, or None if that is not known.
-
-    Read from the metrics of the command's plan, which Spark Connect does not show; runs nothing.
-    """
+    """How many rows the command behind `frame` wrote to files, by its plan; runs nothing. None
+    where that is not known, as with Spark Connect."""
     plan = getattr(frame, "_jdf", None)
     if plan is None:
         return None
@@ -77,11 +75,7 @@ def rows_written(frame: DataFrame) -> int | None:
         return None  # not a command, or one that writes no files
 
 
-REPORT_S = 60.0
-"""The time that Spark has to report what it has observed, once the rows were read."""
-
-
-def observed(counted: Observation, wait_s: float = REPORT_S) -> Mapping[str, Any]:
+def observed(counted: Observation, wait_s: float = 60.0) -> Mapping[str, Any]:
     """The metrics of an Observation whose rows were read, by name.
 
     Raises SparkJobError after `wait_s` seconds, where `Observation.get` would wait for ever:

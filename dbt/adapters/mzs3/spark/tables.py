@@ -1,20 +1,21 @@
-"""Tables of what a Python model returns, and of a seed's rows."""
+"""Tables of what a Python model returns and of a seed's rows; texts in properties of tables."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
-_ACCEPTED = "a Spark, pandas-on-Spark or pandas DataFrame, or an Arrow table"
+_NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[str]) -> None:
@@ -40,7 +41,10 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
         return frame
     if kind.startswith(("pandas.", "pyarrow.")):
         return spark.createDataFrame(rows)
-    raise SparkJobError(f"the model returned {kind}; return {_ACCEPTED}")
+    raise SparkJobError(
+        f"the model returned {kind}; return a Spark, pandas-on-Spark or pandas DataFrame, or an "
+        "Arrow table"
+    )
 
 
 def load_seed(
@@ -75,3 +79,38 @@ def _text(value: Any) -> str | None:
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
     return str(value)
+
+
+def encoded(text: str) -> str:
+    """The text in hexadecimal digits: Spark shows a value in which it finds a word such as `url`
+    or `token` as redacted, and hexadecimal digits spell none of them."""
+    return text.encode().hex()
+
+
+def decoded(value: str) -> str:
+    """The text that `encoded` made the value of. Raises ValueError for any other value."""
+    return bytes.fromhex(value).decode()
+
+
+def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
+    """The list behind TBLPROPERTIES, in parentheses; names get the prefix."""
+    pairs = ", ".join(
+        f"{quote_literal(prefix + key)} = {quote_literal(value)}" for key, value in values.items()
+    )
+    return f"({pairs})"
+
+
+def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str] | None:
+    """The properties whose names start with the prefix, by the rest of the name; None if there is
+    no such relation."""
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
+    except AnalysisException as exc:
+        if exc.getCondition() in _NOT_FOUND:
+            return None
+        raise
+    return {
+        row["key"].removeprefix(prefix): row["value"]
+        for row in rows
+        if row["key"].startswith(prefix)
+    }

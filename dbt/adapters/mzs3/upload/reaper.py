@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
-from dbt.adapters.mzs3.objects.concurrently import map_concurrently
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.names import is_file_name
 
 # Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more

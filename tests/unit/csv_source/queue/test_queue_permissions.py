@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from dbt.adapters.mzs3.aws.client import sqs_client
+from dbt.adapters.mzs3.aws.client import aws_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.queue import sqs
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
@@ -48,8 +48,8 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
     """`refuse("ReceiveMessage")`: from now on the check's client gets AccessDenied for it."""
 
     def make(*actions: str, code: str = "AccessDenied") -> None:
-        def refusing(connection: AwsConnection, **options: Any) -> Any:
-            client: Any = sqs_client(connection, **options)
+        def refusing(connection: AwsConnection, service: str, **options: Any) -> Any:
+            client: Any = aws_client(connection, service, **options)
             for action in actions:
                 client.meta.events.register(f"before-call.sqs.{action}", answer)
             return client
@@ -57,7 +57,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
         def answer(model: Any, **_: Any) -> None:
             raise ClientError({"Error": {"Code": code, "Message": "No."}}, model.name)
 
-        monkeypatch.setattr(sqs, "sqs_client", refusing)
+        monkeypatch.setattr(sqs, "aws_client", refusing)
 
     return make
 

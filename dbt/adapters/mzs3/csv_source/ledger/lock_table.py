@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.spark.table_properties import (
+from dbt.adapters.mzs3.spark.tables import (
     decoded,
     encoded,
     properties_sql,

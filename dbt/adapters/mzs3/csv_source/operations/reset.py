@@ -10,7 +10,7 @@ from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.tables import PINNED_PROPERTY, foreign_views, read_views
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.table_properties import read_properties
+from dbt.adapters.mzs3.spark.tables import read_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS
+from dbt.adapters.mzs3.aws.check import MAX_ATTEMPTS, Check, Permission
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import is_denied, nothing_works
-from dbt.adapters.mzs3.aws.permissions import Check, Permission
 from dbt.adapters.mzs3.csv_source.queue.sqs import Queue
 from dbt.adapters.mzs3.errors import S3Error
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.exceptions import HTTPClientError
 
-from dbt.adapters.mzs3.aws.client import SQS_MAX_ATTEMPTS, sqs_client
+from dbt.adapters.mzs3.aws.client import OTHER_MAX_ATTEMPTS, aws_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import QUEUE_MISSING_CODES, AwsFailure, describe, error_code
 from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
@@ -50,7 +50,7 @@ class Queue:
     """A queue by its name or URL; a URL is asked where it points to. Raises S3Error."""
 
     def __init__(
-        self, connection: AwsConnection, queue: str, *, max_attempts: int = SQS_MAX_ATTEMPTS
+        self, connection: AwsConnection, queue: str, *, max_attempts: int = OTHER_MAX_ATTEMPTS
     ) -> None:
         self.name = queue_name(queue)
         self._url = queue if "://" in queue else None
@@ -60,8 +60,8 @@ class Queue:
             endpoint = f"{parts.scheme}://{parts.netloc}"
             found = _REGION.fullmatch(parts.hostname or "")
             region = found[1] if found else None
-        self._client = sqs_client(
-            connection, endpoint=endpoint, region=region, max_attempts=max_attempts
+        self._client = aws_client(
+            connection, "sqs", endpoint=endpoint, region=region, max_attempts=max_attempts
         )
 
     def look_up(self) -> str:

@@ -23,8 +23,13 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
-from dbt.adapters.mzs3.objects.concurrently import abort_all, delete_all, map_concurrently
-from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.objects.prefix import (
+    ListedObject,
+    Prefix,
+    abort_all,
+    delete_all,
+    map_concurrently,
+)
 from dbt.adapters.mzs3.upload.pending import (
     PendingFile,
     complete,

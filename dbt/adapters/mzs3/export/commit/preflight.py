@@ -26,9 +26,8 @@ from dbt.adapters.mzs3.export.commit.manifest import (
     require_ours,
 )
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper

@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.spark.table_properties import properties_sql, read_properties
+from dbt.adapters.mzs3.spark.tables import properties_sql, read_properties
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"

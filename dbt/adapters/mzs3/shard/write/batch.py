@@ -15,8 +15,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.format import ExportedColumn
-from dbt.adapters.mzs3.objects.concurrently import abort_all, map_concurrently
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec, TaggedColumn
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation

@@ -191,8 +191,8 @@ def unclear(key: str) -> ExecutorError:
     return ExecutorError(f"{_UNCLEAR}{key}")
 
 
-def unclear_object(message: str | None) -> str | None:
+def unclear_object(message: str) -> str | None:
     """The object of which a task's error says so; None for any other error."""
-    if message is None or not message.startswith(_UNCLEAR):
+    if not message.startswith(_UNCLEAR):
         return None
     return message.removeprefix(_UNCLEAR)
