@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
+from dbt.adapters.mzs3.csv_source.executor.ranges import unclear_object
 from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
 from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows_in_ranges

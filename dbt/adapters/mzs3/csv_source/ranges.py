@@ -24,12 +24,13 @@ from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
+from dbt.adapters.mzs3.csv_source.executor.ranges import (
     BLOCKS_DDL,
     RANGES_DDL,
+    RangeOfObject,
     Survey,
     plan_ranges,
+    range_rows,
     read_ranges,
     survey_of,
 )

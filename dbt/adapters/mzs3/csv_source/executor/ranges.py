@@ -1,9 +1,10 @@
-"""What has to be known of a range of an object before its records can be told apart.
+"""One large object read by many tasks, exactly, whatever is inside quotes: in two passes.
 
 A newline ends a record if the number of quotes before it is even. Whether that number is even
 where a range begins depends on all ranges before it, which other tasks read at the same time. So
-a range is surveyed for both cases, and the driver knows afterwards which of them is the case
-(the parity method; Ge et al., SIGMOD 2019, call the two passes pessimistic).
+the first pass surveys a range for both cases, and the driver knows afterwards which of them is the
+case (the parity method; Ge et al., SIGMOD 2019, call the two passes pessimistic). The second
+pass reads the records of the ranges.
 """
 
 from __future__ import annotations
@@ -11,16 +12,24 @@ from __future__ import annotations
 import contextlib
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate
+from datetime import datetime
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, task_client
+from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.sift import Decoded
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 
 if TYPE_CHECKING:
@@ -28,19 +37,14 @@ if TYPE_CHECKING:
 
 NEWLINE = b"\n"
 
-BLOCK_BYTES = 2 * 1024 * 1024
+SURVEY_BLOCK_BYTES = 2 * 1024 * 1024
 RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
 BLOCKS_DDL = "object int, `range` int, data binary, survey string"
-_BLOCKS = pa.schema(
-    [
-        ("object", pa.int32()),
-        ("range", pa.int32()),
-        ("data", pa.large_binary()),
-        ("survey", pa.string()),
-    ]
-)
+_BLOCKS = arrow_schema(BLOCKS_DDL)
 
 Batches = Iterator[pa.RecordBatch]
+RangeNumber = tuple[int, int]
+"""The number of an object, and of a range of it."""
 
 _UNCLEAR = "dbt-mzs3: this object can't be read in ranges and is read again by one task: "
 
@@ -72,7 +76,7 @@ class Survey:
     inside: Ends = field(default_factory=Ends)
 
     def extended(self, data: bytes, quote: bytes) -> Survey:
-        """The survey of this range continued by `data`; a few passes in C, none over quotes."""
+        """The survey of this range and `data` behind it; a few passes in C, none over quotes."""
         pieces = data.split(quote)
         # Every second piece is inside quotes if the data begins outside, and the others if not.
         begins_inside = self.quotes % 2
@@ -85,7 +89,7 @@ class Survey:
         )
 
     def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
-        """The ends with those in every second piece of the data, from the `first` on."""
+        """The ends and those in every second piece of the data, from the `first` on."""
         text = b"".join(pieces[first::2])
         count = ends.count + text.count(NEWLINE)
         if ends.first is not None or not count:
@@ -130,7 +134,7 @@ def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> 
     survey = Survey()
     reader = ObjectReader(client, bucket, one["key"], one["etag"], span=span)
     with contextlib.closing(reader):
-        while data := reader.read(BLOCK_BYTES):
+        while data := reader.read(SURVEY_BLOCK_BYTES):
             survey = survey.extended(data, quote)
             yield pa.RecordBatch.from_pylist([{**one, "data": data}], _BLOCKS)
     yield pa.RecordBatch.from_pylist([{**one, "survey": json.dumps(asdict(survey))}], _BLOCKS)
@@ -196,3 +200,126 @@ def unclear_object(message: str | None) -> str | None:
     if message is None or not message.startswith(_UNCLEAR):
         return None
     return message.removeprefix(_UNCLEAR)
+
+
+@dataclass(frozen=True)
+class RangeOfObject:
+    """A range of an object: its `plan`, and `offset`, where the range itself begins.
+
+    `layout` says which fields of the object's records are the columns.
+    """
+
+    key: str
+    etag: str
+    modified: datetime
+    layout: RecordLayout
+    offset: int
+    plan: RangePlan
+
+
+def range_rows(
+    spec: FetchSpec, ranges: Mapping[RangeNumber, RangeOfObject]
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
+
+    The end of a range's last record, which is in the next range, is fetched again. Raises
+    ExecutorError, that of `unclear` for what a task that reads the whole object must judge.
+    """
+
+    def read(batches: Batches) -> Batches:
+        task = _RangeTask(spec, task_client(spec.connection, spec.source))
+        for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
+            one = ranges[place]
+            try:
+                yield from task.rows(one, (data for _, data in blocks))
+            except ObjectError as problem:
+                raise unclear(one.key) from problem
+
+    return read
+
+
+def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
+    for batch in batches:
+        places = zip(batch["object"].to_pylist(), batch["range"].to_pylist(), strict=True)
+        for place, data in zip(places, batch["data"], strict=True):
+            if data.is_valid:
+                yield place, memoryview(data.as_buffer())
+
+
+class _RangeTask:
+    """Reads the ranges of one task, one after the other."""
+
+    def __init__(self, spec: FetchSpec, client: S3Client) -> None:
+        self._spec = spec
+        self._client = client
+        self._decoder = Decoder(spec.columns, spec.dialect, spec.reading)
+        self._rejects = 0
+
+    def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
+        """The rows of one range. Raises ObjectError, ExecutorError."""
+        uri = f"s3://{self._spec.bucket}/{one.key}"
+        modified = pa.scalar(one.modified, arrow_type("timestamp"))
+        to_rows = ObjectRows(self._spec.columns, uri, modified)
+        header = self._spec.header if one.plan.start == 0 else None
+        done = one.plan.record
+        if self._spec.header is not None and one.plan.record:
+            done -= 1
+        for chunk in self._chunks(one, blocks):
+            if header is not None:
+                reading = self._spec.reading
+                _, chunk = without_header(chunk, header, self._spec.dialect, reading)
+                header = None
+                if not chunk.data:
+                    continue
+            decoded = self._decoder.decode(chunk, one.layout)
+            self._require_clear(one, chunk, decoded)
+            yield from to_rows.batches(decoded, done)
+            done += decoded.count
+
+    def _chunks(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Iterator[Chunk]:
+        plan = one.plan
+        span = (plan.range_end, max(plan.range_end, plan.end))
+        reader = ObjectReader(self._client, self._spec.bucket, one.key, one.etag, span=span)
+        with contextlib.closing(reader):
+            yield from Chunks(
+                joined(blocks, plan.start - one.offset, reader.read),
+                self._spec.dialect,
+                block_bytes=self._spec.block_bytes,
+                byte=plan.start,
+                line=plan.line + 1,
+            )
+
+    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
+        """Records are the same however an object is cut, unless something is wrong with quotes.
+
+        Where quotes are wrong, what is a record depends on all that is before it. Of too many
+        rejects the task tells that reads them in order.
+        """
+        if not decoded.rejects and decoded.length == len(chunk.data):
+            return
+        dialect = self._spec.dialect
+        not_closed = chunk.data.count(dialect.quote.encode()) % 2 == 1
+        self._rejects += len(decoded.rejects)
+        limit = self._spec.reading.max_rejects
+        too_many = limit is not None and self._rejects > limit
+        if too_many or not_closed or has_stray_quote(chunk.data, dialect):
+            raise unclear(one.key)
+
+
+def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
+    """Reads the blocks without their first `skip` bytes, and what `tail` reads behind them."""
+    held = memoryview(b"")
+
+    def read(size: int) -> bytes:
+        nonlocal held, skip
+        while not held:
+            following = next(blocks, None)
+            if following is None:
+                return tail(size)
+            passed = min(skip, len(following))
+            skip -= passed
+            held = following[passed:]
+        data, held = bytes(held[:size]), held[size:]
+        return data
+
+    return read
