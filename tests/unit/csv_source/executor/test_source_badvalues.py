@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor import badvalues
-from dbt.adapters.mzs3.csv_source.executor.badvalues import convert_good
-from dbt.adapters.mzs3.csv_source.executor.convert import convert
+from dbt.adapters.mzs3.csv_source.executor import convert as badvalues
+from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good
 
 TYPES = [
     "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)",

@@ -168,7 +168,7 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     False for: NUL bytes; a quote inside a field that does not start with one; text behind a
     closing quote; a quoted field that is not closed; a carriage return outside quotes that no
     newline follows; a blank line where there is more than one column. What makes it false is
-    for `sift` to find. A few passes over the bytes in C, none over records.
+    for `cut_records` to find. A few passes over the bytes in C, none over records.
     """
     if b"\0" in data:
         return False
