@@ -15,8 +15,8 @@ from support.rejecting import read_all
 from dbt.adapters.mzs3.csv_source.executor import decode
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, _require_free_name
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify

@@ -19,9 +19,9 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.ranges import (
@@ -34,7 +34,6 @@ from dbt.adapters.mzs3.csv_source.executor.ranges import (
     read_ranges,
     survey_of,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
 from dbt.adapters.mzs3.objects.concurrently import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -128,7 +127,7 @@ def rows_in_ranges(
     )
     try:
         known = _ranges(objects, blocks)
-        yield blocks.mapInArrow(range_rows(spec, known), output_schema(spec))
+        yield blocks.mapInArrow(range_rows(spec, known), schema_ddl(spec.columns))
     finally:
         blocks.unpersist()
 

@@ -16,9 +16,9 @@ from dbt.adapters.mzs3.arrow import parquet as arrow_parquet
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet as formats_parquet
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 FORM = ParquetFormat(Reading())
 SUBSET = ParquetFormat(Reading(header_match="subset"))

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.ranges import (
     RangeOfObject,
     plan_ranges,
@@ -25,7 +26,6 @@ from dbt.adapters.mzs3.csv_source.executor.ranges import (
     read_ranges,
     survey_of,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ExecutorError
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)

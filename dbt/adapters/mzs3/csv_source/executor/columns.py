@@ -11,9 +11,6 @@ import pyarrow as pa
 from dbt.adapters.mzs3.names import folded, namesakes
 
 RESERVED_PREFIX = "_mz_"
-OBJECT_COLUMN = "_mz_object"
-RECORD_COLUMN = "_mz_record"
-LAST_MODIFIED_COLUMN = "_mz_last_modified"
 # Not `_mz_problem`: users never see it.
 PROBLEM_COLUMN = "mz_problem"
 
@@ -91,12 +88,6 @@ def arrow_type(data_type: str) -> pa.DataType:
         return _ARROW_TYPES[data_type]
     precision, scale = re.findall(r"\d+", data_type)
     return pa.decimal128(int(precision), int(scale))
-
-
-def ddl(columns: Sequence[Column]) -> str:
-    """The columns as a schema in Spark's DDL, every name quoted."""
-    quoted = ((column.name.replace("`", "``"), column.data_type) for column in columns)
-    return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
 
 
 def arrow_schema(columns_ddl: str) -> pa.Schema:

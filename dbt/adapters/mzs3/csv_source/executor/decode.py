@@ -23,14 +23,13 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good, is_special
 from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
 from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8, readable_text
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Records, Reject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Records, Reject
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     ObjectError,
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.records import (
     Cut,
     MalformedRecord,

@@ -8,12 +8,12 @@ from itertools import zip_longest
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
+from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT, SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import MalformedRecord, first_record
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

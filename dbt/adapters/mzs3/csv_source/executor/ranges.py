@@ -24,10 +24,9 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 

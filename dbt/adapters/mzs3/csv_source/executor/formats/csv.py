@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
+    Reading,
     RecordField,
     Records,
     StoredObject,
@@ -23,7 +24,6 @@ from dbt.adapters.mzs3.csv_source.executor.header import (
     split_header,
     without_header,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

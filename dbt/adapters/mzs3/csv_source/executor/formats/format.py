@@ -1,4 +1,4 @@
-"""The interface of a format of source objects, and what passes through it."""
+"""The interface of a format of source objects, how they are read, and what is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
@@ -19,6 +20,36 @@ if TYPE_CHECKING:
 
 CSV, AVRO, PARQUET = "csv", "avro", "parquet"
 FORMATS = (CSV, AVRO, PARQUET)
+EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
+HEADER_MATCHES = (EXACT, REORDER, SUBSET)
+FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
+ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
+ON_BAD_ROW = (FAIL, REJECT)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How objects are read, and what is done with those that are not as declared.
+
+    `max_rejects` is for one run, None for any number. `encoding` is a name as Python's `codecs`
+    spells it.
+    """
+
+    header_match: str = EXACT
+    on_header_mismatch: str = FAIL
+    on_bad_row: str = FAIL
+    max_rejects: int | None = None
+    encoding: str = UTF_8
+
+    @property
+    def skips(self) -> bool:
+        """Whether an object with another header is left out."""
+        return self.on_header_mismatch == SKIP_OBJECT
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a record that is not right is set aside."""
+        return self.on_bad_row == REJECT
 
 
 @dataclass(frozen=True)
@@ -120,3 +151,14 @@ def read_fields(
         return form.fields(stored)
     except ObjectError as problem:
         raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem
+
+
+def too_many_rejects(source: str, limit: int, first: str) -> str:
+    """The error of a run that would reject more records than `limit`; `first` describes one."""
+    noun = "record was" if limit == 0 else "records were"
+    more_than = "a" if limit == 0 else f"more than {limit}"
+    return (
+        f"{source}: {more_than} {noun} rejected, and max_rejects is {limit}; nothing of this run "
+        f"is committed. The first: {first}. Correct or remove the objects, or raise max_rejects, "
+        "then run again"
+    )

@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, through_wide
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
+    Reading,
     RecordField,
     Records,
     StoredObject,
@@ -35,7 +36,6 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 VOID = "void"
 FIX_FILE = (
