@@ -67,7 +67,3 @@ def test_headers_that_do_not_go(header, match, difference):
         "Correct the object or remove it, or narrow `pattern` so that it is left out, then run "
         "again"
     )
-
-
-def test_the_column_of_a_field():
-    assert [RecordLayout(3, (2, 0)).column_of(field) for field in range(3)] == [1, None, 0]

@@ -264,7 +264,7 @@ def parse(
             false_values=FALSE_VALUES,
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
-            include_columns=None if layout.is_in_order else wanted,
+            include_columns=None if wanted == names else wanted,
         ),
     )
     batches = table.combine_chunks().to_batches()

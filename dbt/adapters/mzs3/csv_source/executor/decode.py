@@ -223,8 +223,8 @@ class Decoder:
         try:
             fields, _ = first_record(raw, self._dialect, self._reading.encoding)
         except MalformedRecord as malformed:
-            index = layout.column_of(malformed.number - 1)
-            return None if index is None else self._columns[index].name, str(malformed)
+            names = {i: c.name for i, c in zip(layout.fields, self._columns, strict=True)}
+            return names.get(malformed.number - 1), str(malformed)
         if len(fields) != layout.width:
             return None, f"expected {counted(layout.width, 'column')}, got {len(fields)}"
         # It is right by itself: pyarrow's reader and this one disagree.

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.columns import (
+    ARROW_TYPES,
     INTEGERS,
     MAX_PRECISION,
     Column,
@@ -50,23 +51,16 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "binary": ("string",),
 }
 _OWN = {
+    **{kind: name for name, kind in ARROW_TYPES.items()},
     pa.null(): VOID,
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
     pa.uint8(): "smallint",
     pa.uint16(): "int",
     pa.uint32(): "bigint",
     pa.uint64(): "decimal(20,0)",
     pa.float16(): "float",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.date32(): "date",
     pa.date64(): "date",
-    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),
-    **dict.fromkeys((pa.binary(), pa.large_binary(), pa.binary_view()), "binary"),
+    **dict.fromkeys((pa.large_string(), pa.string_view()), "string"),
+    **dict.fromkeys((pa.large_binary(), pa.binary_view()), "binary"),
 }
 
 
@@ -160,18 +154,13 @@ class TypedColumns:
         try:
             arrays = [convert_typed(one, *how) for one, how in zip(values, types, strict=True)]
         except ValueError:
-            raise self._problem(values, types, before) from None
+            first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
+            record, position = min((at, position) for position, at in enumerate(first_bad))
+            column, value = self.columns[position], _shown(values[position][record])
+            text = not_of_type(column.name, value, column.data_type)
+            raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
         batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self.columns])
         return Records(batch, batch.num_rows)
-
-    def _problem(
-        self, values: Sequence[pa.Array], types: Sequence[tuple[str, str]], before: int
-    ) -> ObjectError:
-        first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
-        record, position = min((at, position) for position, at in enumerate(first_bad))
-        column = self.columns[position]
-        text = not_of_type(column.name, _shown(values[position][record]), column.data_type)
-        return ObjectError(text, FIX_OBJECT, record=before + record + 1)
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
@@ -183,24 +172,15 @@ def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
     kind = arrow_type(data_type)
     if own == VOID:
         return pa.nulls(len(values), kind)
-    same = _in_own_type(values, own)
-    if own == "string":
-        same.validate(full=True)  # Parquet's strings may be any bytes
-        return convert(same, data_type)
-    if pa.types.is_decimal(kind):
-        return _to_decimal(same, kind)
-    return pc.cast(same, kind)
-
-
-def _in_own_type(values: pa.Array, own: str) -> pa.Array:
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
-    if own.startswith("decimal") and pa.types.is_decimal(values.type):
-        return values
-    return pc.cast(values, arrow_type(own))
-
-
-def _to_decimal(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not (own.startswith("decimal") and pa.types.is_decimal(values.type)):
+        values = pc.cast(values, arrow_type(own))
+    if own == "string":
+        values.validate(full=True)  # Parquet's strings may be any bytes
+        return convert(values, data_type)
+    if not pa.types.is_decimal(kind):
+        return pc.cast(values, kind)
     if values.type == kind:
         # A file may have more digits than it says.
         values.validate(full=True)
@@ -275,14 +255,10 @@ def can_be_read_as(own: str | None, data_type: str) -> bool:
 
 def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
     """Messages for the fields that can't be read as their columns; empty if all can."""
-    return [
-        f"{_words(field)}, which can't be read as {column.data_type}"
-        if field.own is not None
-        else f"{_words(field)}, which no column can be"
-        for field, column in zip(fields, columns, strict=True)
-        if not can_be_read_as(field.own, column.data_type)
-    ]
-
-
-def _words(field: RecordField) -> str:
-    return f"{shown(field.name)} is {shown(field.words, quoted=False)}"
+    found = []
+    for field, column in zip(fields, columns, strict=True):
+        if not can_be_read_as(field.own, column.data_type):
+            cannot = f"can't be read as {column.data_type}" if field.own else "no column can be"
+            words = shown(field.words, quoted=False)
+            found.append(f"{shown(field.name)} is {words}, which {cannot}")
+    return found
