@@ -87,7 +87,10 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     refused too.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
-    if not _may_have_exponents(text):
+    buffer = text.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()
+    # Perhaps there is one only beside the slice.
+    if b"e" not in data and b"E" not in data:
         # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
         # integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
@@ -96,13 +99,6 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
             return through_wide(text, kind)
     cast = partial(through_wide, kind=kind)
     return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_rare, kind)
-
-
-def _may_have_exponents(text: pa.Array) -> bool:
-    """Whether there is an `e` in the texts; True too if there is one only beside the slice."""
-    buffer = text.buffers()[2]
-    data = b"" if buffer is None else buffer.to_pybytes()
-    return b"e" in data or b"E" in data
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -168,21 +164,17 @@ def _to_boolean(text: pa.Array, _: pa.DataType) -> pa.Array:
 
 def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
     # Without the check pyarrow reads 0xff, as -1 if that is what fits.
-    _require_match(text, r"^[+-]?[0-9]+$")
+    _require(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"))
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), kind)
 
 
 def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
-    _require_match(text, r"^\\x(?:[0-9A-Fa-f]{2})*$")
+    _require(pc.match_substring_regex(text, _GOOD["binary"]))
     digits = pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2)
     data = bytes.fromhex(data_of(digits).to_pybytes().decode())
     ends = running_total(pc.shift_right(pc.binary_length(digits), pa.scalar(1, pa.int32())))
     buffers = [None, ends.buffers()[1], pa.py_buffer(data)]
     return null_where(pa.Array.from_buffers(pa.binary(), len(text), buffers), text)
-
-
-def _require_match(text: pa.Array, regex: str) -> None:
-    _require(pc.match_substring_regex(text, regex))
 
 
 def _require(holds: pa.Array) -> None:

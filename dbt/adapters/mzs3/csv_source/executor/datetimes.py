@@ -122,7 +122,10 @@ def _read_rare(text: str, kind: pa.DataType) -> int:
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     fraction = int((found["fraction"] or "").ljust(6, "0"))
     local = _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
-    return local - _offset_us(found["zone"] or "Z")
+    zone = found["zone"] or "Z"
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    offset = _time_us(int(digits[:2]), int(digits[2:]))
+    return local + offset if zone[0] == "-" else local - offset
 
 
 def _day(found: dict[str, Any]) -> int:
@@ -136,12 +139,6 @@ def _day(found: dict[str, Any]) -> int:
     cycles, in_cycle = divmod(year - 1, _CYCLE_YEARS)
     known = dt.date(in_cycle + 1, int(found["month"]), int(found["day"]))
     return cycles * _CYCLE_DAYS + known.toordinal() - _EPOCH_DAY
-
-
-def _offset_us(zone: str) -> int:
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    us = _time_us(int(digits[:2]), int(digits[2:]))
-    return -us if zone[0] == "-" else us
 
 
 def _time_us(hour: int, minute: int, second: int = 0) -> int:

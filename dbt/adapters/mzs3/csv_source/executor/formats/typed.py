@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,18 +63,16 @@ _OWN = {
 }
 
 
-class TypedFile(Protocol):
-    """An object that is open to be read."""
+@dataclass(frozen=True)
+class TypedFile:
+    """An object that is open to be read: the fields of its schema, and a reader of all records.
 
-    @property
-    def fields(self) -> Sequence[RecordField]:
-        """The fields of its schema."""
+    `batches` takes positions of fields and gives the fields' values, some records at a time, in
+    their order. Raises ObjectError.
+    """
 
-    def batches(self, positions: Sequence[int]) -> Iterator[list[pa.Array]]:
-        """All records in their order, some at a time: the values of the fields at `positions`.
-
-        Raises ObjectError.
-        """
+    fields: Sequence[RecordField]
+    batches: Callable[[Sequence[int]], Iterator[list[pa.Array]]]
 
 
 @dataclass(frozen=True)
