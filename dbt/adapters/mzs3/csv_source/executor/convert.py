@@ -82,9 +82,8 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
 
     Raises ValueError for a number with more digits before the point than precision less scale,
-    and for one with a digit other than 0 behind the scale: PostgreSQL would round it, and what
-    the object says would be lost. `NaN` and `Infinity`, which no decimal of Spark's holds, are
-    refused too.
+    for one with a digit other than 0 behind the scale, which PostgreSQL would round, and for
+    `NaN` and `Infinity`, which no decimal of Spark's holds.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     buffer = text.buffers()[2]
@@ -143,7 +142,7 @@ def convert(text: pa.Array, data_type: str) -> pa.Array:
     """A column of text as values of its type; NULL stays NULL.
 
     White space around a value is ignored, as in PostgreSQL, but kept in strings. Raises
-    ValueError if any value is not of the type; `convert_good` finds out which.
+    ValueError if any value is not of the type.
     """
     if data_type == "string":
         return text
@@ -197,10 +196,7 @@ _CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
 
 
 def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
-    """The column converted, NULL where a value is not of the type, and a mask of those values.
-
-    The mask is None if there are none.
-    """
+    """The column with NULL for values that are not of the type, and a mask of those, if any."""
     try:
         return convert(text, data_type), None
     except ValueError:

@@ -57,8 +57,7 @@ def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Timestamps from `2020-01-02 03:04:05.678`, with a zone if the type has one; see `to_date`.
 
-    An instant without a zone is in UTC. A zone in a `timestamp_ntz` is refused: to leave it out
-    would change what the text says. Raises ValueError.
+    An instant without a zone is in UTC. Raises ValueError, also for a zone in a `timestamp_ntz`.
     """
 
     def cast_local(part: pa.Array) -> pa.Array:
@@ -108,7 +107,6 @@ def cast_by_form(
 
 
 def _read_rare(text: str, kind: pa.DataType) -> int:
-    """The number that stands for a date or timestamp. Raises ValueError."""
     match = _RARE.fullmatch(text)
     if match is None:
         raise ValueError("not a date or timestamp")

@@ -56,7 +56,6 @@ class Decoded(Records):
 class Decoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
-    A field that is the dialect's NULL text and not quoted is NULL; `""` is the empty string.
     Keep one for all objects of a task: it learns which columns pyarrow's reader cannot read by
     itself, and whether to expect records that are not right.
     """

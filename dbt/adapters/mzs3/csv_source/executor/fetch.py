@@ -101,10 +101,10 @@ def fetch_objects(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
-    An object that is no longer the one listed is an error. CSV is one GET per object, streamed.
-    `_mz_record` counts an object's data records from 1, rejected ones too. Raises ExecutorError,
-    which names the source, the object, and the place of the record; what is rejected or skipped
-    comes as a row with its problem. Holds one part of one object: a chunk of CSV.
+    An object that is no longer the one listed is an error. `_mz_record` counts an object's data
+    records from 1, rejected ones too. What is rejected or skipped comes as a row with its problem.
+    Raises ExecutorError, which names the source, the object, and the place of the record. Holds
+    one part of one object.
     """
 
     def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -108,11 +108,10 @@ def _offset(pieces: list[bytes], first: int, position: int) -> int:
 def read_ranges(
     connection: AwsConnection, source: str, bucket: str, quote: bytes
 ) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over rows of `RANGES_DDL`: each range's bytes, then its survey.
+    """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
 
-    A row of `BLOCKS_DDL` for each block, in order, and a last one that has the survey, as JSON,
-    instead of data. One GET for each range; holds one block. Raises ExecutorError, that of
-    `unclear` for what a task that reads the whole object must tell of.
+    The rows are of `BLOCKS_DDL`. One GET for each range; holds one block. Raises ExecutorError,
+    that of `unclear` for what a task that reads the whole object must tell of.
     """
 
     def read(ranges: Batches) -> Batches:
@@ -148,12 +147,11 @@ def survey_of(text: str) -> Survey:
 
 @dataclass(frozen=True)
 class RangePlan:
-    """The records that one range reads: whole ones, and each record is of exactly one range.
+    """The whole records that one range reads, from `start` to `end`; each is of exactly one range.
 
-    They are the object's bytes from `start` to `end`. The range itself ends at `range_end`; what
-    is behind that, the end of its last record, is in the ranges that follow. `line` and `record`
-    count the lines and the records before `start`, a header included. A range in which no record
-    ends has none of its own: `start` is `end`.
+    The range itself ends at `range_end`; the end of its last record may be in the ranges behind.
+    `line` and `record` count the lines and the records before `start`, a header included. A range
+    in which no record ends has none of its own: `start` is `end`.
     """
 
     start: int
@@ -202,10 +200,7 @@ def unclear_object(message: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class RangeOfObject:
-    """A range of an object: its `plan`, and `offset`, where the range itself begins.
-
-    `layout` says which fields of the object's records are the columns.
-    """
+    """A range of an object: its `plan`, and `offset`, where the range itself begins."""
 
     key: str
     etag: str
@@ -288,7 +283,7 @@ class _RangeTask:
             )
 
     def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
-        """Records are the same however an object is cut, unless something is wrong with quotes.
+        """Raise what `unclear` does for wrong quotes and for too many rejects.
 
         Where quotes are wrong, what is a record depends on all that is before it. Of too many
         rejects the task tells that reads them in order.

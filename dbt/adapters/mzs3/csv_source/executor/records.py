@@ -115,8 +115,7 @@ class Cut:
 def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong: bool) -> Cut:
     """The records of data that starts with one.
 
-    Unless it is the `last` of its object, a record whose end is not there is left, behind
-    `Cut.end`.
+    A record whose end is not there is left, behind `Cut.end`, unless the data is the `last`.
     """
     masked, wrong = _masked_records(data, dialect, last=last)
     if not masked:
@@ -144,9 +143,9 @@ def _masked_records(data: bytes, dialect: CsvDialect, *, last: bool) -> tuple[by
     """The data to the end of its last record, and the places of quotes that are wrong.
 
     All inside quotes is replaced by delimiters, and so are records with a quote that is wrong,
-    but for their line ends. Goes over the data once, in one piece until a quote is wrong, then
-    in small ones.
+    but for their line ends.
     """
+    # Goes over the data once, in one piece until a quote is wrong, then in small ones.
     delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
     literal, others = re.escape(quote), re.escape(delimiter + quote)
     # Behind text, or before it: a pattern that starts with a literal is searched for fastest.

@@ -31,8 +31,7 @@ ON_BAD_ROW = (FAIL, REJECT)
 class Reading:
     """How objects are read, and what is done with those that are not as declared.
 
-    `max_rejects` is for one run, None for any number. `encoding` is a name as Python's `codecs`
-    spells it.
+    `max_rejects` is for one run, None for any number; `encoding` a name that `codecs` gives.
     """
 
     header_match: str = EXACT
@@ -76,10 +75,10 @@ class StoredObject:
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of an object's records.
+    """A field of an object's records; `words` is its type as messages call it.
 
-    `words` is its type as messages call it, `own` the type of columns that has just the same
-    values, or `void` for a field that is always NULL; None if no column can have its values.
+    `own` is the type of columns that has just the same values, `void` for a field that is always
+    NULL, None if no column can have its values.
     """
 
     name: str
@@ -121,12 +120,12 @@ class Records:
 
 
 ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]
-"""Reads all records of an object of one source, in their order, as the source's columns.
+"""Reads all records of an object, in their order, as the source's columns.
 
-One decoder is kept for all objects of a task. Before the first record it compares the object's
-header with the pinned one. Holds a part of the object whose size does not depend on the object's.
-Raises HeaderProblem for a header that is not right, ObjectError for anything else; without an
-error the object was read to its end.
+One decoder is kept for all objects of a task. It holds a part of the object whose size does not
+depend on the object's. Raises HeaderProblem, before the first record, for a header that does not
+match the pinned one, ObjectError for anything else; without an error the object was read to its
+end.
 """
 
 
@@ -134,10 +133,7 @@ class ObjectFormat(Protocol):
     """A format of objects: reads their headers, and makes decoders of their records."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The object's header; None if the object is empty.
-
-        Reads no more of the object than it needs. Raises ObjectError.
-        """
+        """The object's header, and no more of it; None if it is empty. Raises ObjectError."""
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """A decoder for a source with this pinned header, and a column for each of its names."""

@@ -83,10 +83,7 @@ class TypedFormat(ABC):
 
     @abstractmethod
     def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
-        """The object, which is not empty, as a file of the format.
-
-        Raises ObjectError; while it lasts, also for other errors of what reads the file.
-        """
+        """The object, which is not empty. Raises ObjectError, also while the file is read."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the object's schema. Raises ObjectError."""
@@ -127,8 +124,7 @@ class TypedColumns:
     def positions(self, fields: Sequence[RecordField]) -> tuple[int, ...]:
         """Where the columns are among an object's fields.
 
-        Raises HeaderProblem for other names than the pinned ones, and for types that the columns
-        can't be read from.
+        Raises HeaderProblem for other names, and for types that can't be read as the columns.
         """
         positions = layout_of([field.name for field in fields], self.header, self.match).fields
         found = misfits([fields[position] for position in positions], self.columns)
@@ -141,8 +137,7 @@ class TypedColumns:
     ) -> Records:
         """The columns from their fields' values; the object has `before` records before these.
 
-        NULL stays NULL. Raises ObjectError at the first record with a value that is not of its
-        column's type.
+        Raises ObjectError at the first record with a value that is not of its column's type.
         """
         types = [
             (str(field.own), column.data_type)
