@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from operator import attrgetter, lt
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -187,5 +187,4 @@ def _matching(
 
 def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    arrays = [pa.array(map(attrgetter(one.name), page), one.type) for one in LISTING_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=LISTING_SCHEMA)
+    return pa.RecordBatch.from_pylist([vars(one) for one in page], LISTING_SCHEMA)
