@@ -132,11 +132,6 @@ class RecordLayout:
         """One field for each column, in the columns' order."""
         return cls(count, tuple(range(count)))
 
-    @property
-    def drops(self) -> bool:
-        """Whether there are fields that belong to no column."""
-        return len(self.fields) < self.width
-
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:
     """Why these names cannot be found by name in a header; empty if they can."""

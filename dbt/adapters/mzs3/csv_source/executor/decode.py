@@ -100,8 +100,8 @@ class Decoder:
         """The records if all of them are right, else None."""
         if not is_plain(data, self._dialect, one_column=layout.width == 1):
             return None
-        if layout.drops and invalid_utf8(data):
-            return None  # of what is left out pyarrow would not see it
+        if len(layout.fields) < layout.width and invalid_utf8(data):
+            return None  # of the fields that are left out pyarrow would not see it
         # pyarrow's reader takes 0xff for a number, PostgreSQL's COPY does not.
         # Most data has no such letter, and one byte is found far faster than two.
         perhaps_hex = any(x in data and b"0" + x in data for x in (b"x", b"X"))
