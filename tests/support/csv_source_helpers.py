@@ -9,8 +9,8 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_defi
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

@@ -8,9 +8,8 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.format import StoredObject, read_fields
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, StoredObject, read_fields
 from dbt.adapters.mzs3.csv_source.executor.listing import list_objects
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.errors import ExecutorError
 from support.csv_source_helpers import DIALECT
 

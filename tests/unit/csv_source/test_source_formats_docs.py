@@ -13,10 +13,9 @@ from support.stored_objects import problem_of
 from dbt.adapters.mzs3.csv_source.config.intake import CSV_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, RecordField
+from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, Reading, RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import can_be_read_as, own_type
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify_found
 
 PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"

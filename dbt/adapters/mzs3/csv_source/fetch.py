@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, output_schema
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import unclear_object
-from dbt.adapters.mzs3.csv_source.executor.reading import too_many_rejects
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_rejects
+from dbt.adapters.mzs3.csv_source.executor.ranges import unclear_object
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows_in_ranges
@@ -122,7 +122,7 @@ class EpochRows:
             position = (F.row_number().over(by_size) - 1).cast("int")
             numbered = shared.withColumn("position", F.pmod(position, F.lit(tasks)))
             shared = numbered.repartitionById(tasks, F.col("position")).drop("position")
-        return shared.mapInArrow(fetch_objects(self.spec), output_schema(self.spec))
+        return shared.mapInArrow(fetch_objects(self.spec), schema_ddl(self.spec.columns))
 
     @contextmanager
     def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:

@@ -15,14 +15,13 @@ from dbt.adapters.mzs3.csv_source.access import OWN_SETTINGS
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, open_format
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, open_format, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     RecordField,
     StoredObject,
     read_fields,
 )
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
-from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source

@@ -20,21 +20,21 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, output_schema
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.ranges.rows import RangeOfObject, range_rows
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
+from dbt.adapters.mzs3.csv_source.executor.ranges import (
     BLOCKS_DDL,
     RANGES_DDL,
+    RangeOfObject,
     Survey,
     plan_ranges,
+    range_rows,
     read_ranges,
     survey_of,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -117,7 +117,7 @@ def rows_in_ranges(
     )
     try:
         known = _ranges(objects, blocks)
-        yield blocks.mapInArrow(range_rows(spec, known), output_schema(spec))
+        yield blocks.mapInArrow(range_rows(spec, known), schema_ddl(spec.columns))
     finally:
         blocks.unpersist()
 

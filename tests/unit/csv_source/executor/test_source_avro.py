@@ -19,9 +19,9 @@ from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 FORM = AvroFormat(Reading())
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))

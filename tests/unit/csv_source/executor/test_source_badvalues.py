@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor import badvalues
-from dbt.adapters.mzs3.csv_source.executor.badvalues import convert_good
-from dbt.adapters.mzs3.csv_source.executor.convert import convert
+from dbt.adapters.mzs3.csv_source.executor import convert as conversions
+from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good
 
 TYPES = [
     "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)",
@@ -61,7 +60,7 @@ def test_each_value_is_as_good_as_it_is_alone(data_type, values):
 
 @pytest.mark.parametrize("data_type", [kind for kind in TYPES if kind != "string"])
 def test_what_the_form_alone_tells_is_good(data_type):
-    form = badvalues.good_form(data_type)
+    form = conversions.good_form(data_type)
 
     @given(st.from_regex(form.replace("$", r"\Z"), alphabet=ASCII))
     def check(value):
@@ -81,7 +80,7 @@ ASCII = st.characters(codec="ascii")
 )
 def test_what_converts_is_possible_by_its_form(data_type, value):
     if is_good(value, data_type):
-        form = badvalues.possible_form(data_type)
+        form = conversions.possible_form(data_type)
         assert pc.all(pc.match_substring_regex(pa.array([value]), form)).as_py()
 
 
@@ -92,7 +91,7 @@ def test_few_conversions_find_few_bad_values(monkeypatch):
         calls.append(len(text))
         return convert(text, data_type)
 
-    monkeypatch.setattr(badvalues, "convert", counted)
+    monkeypatch.setattr(conversions, "convert", counted)
     values = [str(n) if n % 100 else f"x{n}" for n in range(10_000)]
     values[::1000] = [str(10**10 + n) for n in range(10)]
     _, is_bad = convert_good(pa.array(values), "int")

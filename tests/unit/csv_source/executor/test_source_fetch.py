@@ -21,7 +21,7 @@ from support.fetched_objects import (
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects, output_schema
+from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.header import header_difference
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objects
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
@@ -52,7 +52,7 @@ def test_the_schema_in_spark_is_that_of_the_batches(s3):
         "timestamp[us, tz=UTC]",
         "struct<line: int64, byte: int64, raw: string, column: string, error: string>",
     ]
-    assert output_schema(spec(columns=(Column("a`b; --", "int"),))) == (
+    assert schema_ddl((Column("a`b; --", "int"),)) == (
         "`a``b; --` int, `_mz_object` string, `_mz_record` bigint, `_mz_last_modified` timestamp, "
         "`mz_problem` struct<`line`: bigint, `byte`: bigint, `raw`: string, `column`: string, "
         "`error`: string>"

@@ -7,7 +7,7 @@ from support.fetched_objects import failure, header_of, listed, put, spec
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
 from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.errors import SourceError
 
 REJECT = Reading(on_bad_row="reject")

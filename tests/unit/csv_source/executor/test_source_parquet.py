@@ -14,11 +14,10 @@ from support.stored_objects import MemoryClient, problem_of, read_all, stored
 
 from dbt.adapters.mzs3.arrow import parquet as arrow_parquet
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.formats import parquet
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet as formats_parquet
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 FORM = ParquetFormat(Reading())
 SUBSET = ParquetFormat(Reading(header_match="subset"))
@@ -205,7 +204,7 @@ def test_a_part_of_another_version_is_refused():
 
 
 def test_rows_that_are_not_there_are_missed(monkeypatch):
-    monkeypatch.setattr(parquet, "_batches", lambda file, names: iter(()))
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
     problem = problem_of(FORM, file_of(TABLE), {"id": "int", "note": "string"})
     assert problem.problem == "it is not valid Parquet (it has 0 rows and says 3)"
 

@@ -18,10 +18,14 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
-from dbt.adapters.mzs3.csv_source.executor.ranges import rows as ranges_rows
-from dbt.adapters.mzs3.csv_source.executor.ranges import survey
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import plan_ranges
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
+from dbt.adapters.mzs3.csv_source.executor.ranges import (
+    RangeOfObject,
+    plan_ranges,
+    range_rows,
+    read_ranges,
+    survey_of,
+)
 from dbt.adapters.mzs3.errors import ExecutorError
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -93,17 +97,15 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         }
         for index, start in enumerate(starts)
     ]
-    read = survey.read_ranges(spec.connection, spec.source, spec.bucket, b'"')
+    read = read_ranges(spec.connection, spec.source, spec.bucket, b'"')
     blocks = list(read(iter([pa.RecordBatch.from_pylist(ranges)])))
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
-    plans = plan_ranges([survey.survey_of(text) for text in texts])
+    plans = plan_ranges([survey_of(text) for text in texts])
     known = {
-        (0, index): ranges_rows.RangeOfObject(
-            "k.csv", "e", NOW, RecordLayout.in_order(2), start, plan
-        )
+        (0, index): RangeOfObject("k.csv", "e", NOW, RecordLayout.in_order(2), start, plan)
         for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
     }
-    return _rows(ranges_rows.range_rows(spec, known)(iter(blocks)))
+    return _rows(range_rows(spec, known)(iter(blocks)))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:

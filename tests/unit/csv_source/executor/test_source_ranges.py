@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import end_of_records
-from dbt.adapters.mzs3.csv_source.executor.ranges.survey import (
+from dbt.adapters.mzs3.csv_source.executor.ranges import (
     Ends,
     RangePlan,
     Survey,

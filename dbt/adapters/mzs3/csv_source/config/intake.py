@@ -8,9 +8,10 @@ from enum import Enum
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, canonical_encoding
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, FORMATS
-from dbt.adapters.mzs3.csv_source.executor.reading import (
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    CSV,
     FAIL,
+    FORMATS,
     HEADER_MATCHES,
     ON_BAD_ROW,
     ON_HEADER_MISMATCH,

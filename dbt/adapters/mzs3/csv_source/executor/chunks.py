@@ -168,7 +168,7 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     False for: NUL bytes; a quote inside a field that does not start with one; text behind a
     closing quote; a quoted field that is not closed; a carriage return outside quotes that no
     newline follows; a blank line where there is more than one column. What makes it false is
-    for `sift` to find. A few passes over the bytes in C, none over records.
+    for `cut_records` to find. A few passes over the bytes in C, none over records.
     """
     if b"\0" in data:
         return False
@@ -184,7 +184,12 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
             return False
     if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
         return False
-    return one_column or not _has_blank_line(outside)
+    if one_column:
+        return True
+    if outside.startswith((b"\n", b"\r\n")):
+        return False
+    # pyarrow's search is several times faster than Python's for two newlines in a row.
+    return not pc.match_substring_regex(pa.scalar(outside), r"\n\r?\n").as_py()
 
 
 def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
@@ -208,13 +213,6 @@ def _has_stray_quote(outside: bytes, dialect: CsvDialect) -> bool:
     before_text = re.compile(b"%b[^\r\n%b]" % (quote, none_of))
     behind_text = re.compile(b"%b[^\n%b]" % (quote, none_of))
     return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
-
-
-def _has_blank_line(outside: bytes) -> bool:
-    if outside.startswith((b"\n", b"\r\n")):
-        return True
-    # pyarrow's search is several times faster than Python's for two newlines in a row.
-    return bool(pc.match_substring_regex(pa.scalar(outside), r"\n\r?\n").as_py())
 
 
 def parse(
@@ -264,7 +262,7 @@ def parse(
             false_values=FALSE_VALUES,
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
-            include_columns=None if layout.is_in_order else wanted,
+            include_columns=None if wanted == names else wanted,
         ),
     )
     batches = table.combine_chunks().to_batches()

@@ -11,15 +11,12 @@ import pyarrow as pa
 from dbt.adapters.mzs3.names import folded, namesakes
 
 RESERVED_PREFIX = "_mz_"
-OBJECT_COLUMN = "_mz_object"
-RECORD_COLUMN = "_mz_record"
-LAST_MODIFIED_COLUMN = "_mz_last_modified"
 # Not `_mz_problem`: users never see it.
 PROBLEM_COLUMN = "mz_problem"
 
 MAX_PRECISION = 38
 
-_ARROW_TYPES = {
+ARROW_TYPES = {
     "string": pa.string(),
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
@@ -69,7 +66,7 @@ def canonical_type(text: str) -> str:
     """
     lowered = text.strip().lower()
     name = _SYNONYMS.get(lowered, lowered)
-    if name in _ARROW_TYPES:
+    if name in ARROW_TYPES:
         return name
     decimal = _DECIMAL.fullmatch(lowered)
     if decimal is None:
@@ -87,16 +84,10 @@ def canonical_type(text: str) -> str:
 
 def arrow_type(data_type: str) -> pa.DataType:
     """The Arrow type that Spark's `mapInArrow` expects for a canonical type."""
-    if data_type in _ARROW_TYPES:
-        return _ARROW_TYPES[data_type]
+    if data_type in ARROW_TYPES:
+        return ARROW_TYPES[data_type]
     precision, scale = re.findall(r"\d+", data_type)
     return pa.decimal128(int(precision), int(scale))
-
-
-def ddl(columns: Sequence[Column]) -> str:
-    """The columns as a schema in Spark's DDL, every name quoted."""
-    quoted = ((column.name.replace("`", "``"), column.data_type) for column in columns)
-    return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
 
 
 def arrow_schema(columns_ddl: str) -> pa.Schema:
@@ -106,11 +97,7 @@ def arrow_schema(columns_ddl: str) -> pa.Schema:
 
 
 def name_problems(names: Sequence[str]) -> list[str]:
-    """Why these names cannot be the columns of a table in Spark; empty if they can.
-
-    A name is given once, as Spark compares names; it is not empty, and does not start with
-    `_mz_`, which the metadata columns do.
-    """
+    """Why these names cannot be the columns of a table in Spark; empty if they can."""
     problems: list[str] = []
     earlier = {place: first for first, place in namesakes(names)}
     for place, name in enumerate(names):
@@ -144,20 +131,6 @@ class RecordLayout:
     def in_order(cls, count: int) -> RecordLayout:
         """One field for each column, in the columns' order."""
         return cls(count, tuple(range(count)))
-
-    @property
-    def is_in_order(self) -> bool:
-        """Whether every field is a column's, in the columns' order."""
-        return self.fields == tuple(range(self.width))
-
-    @property
-    def drops(self) -> bool:
-        """Whether there are fields that belong to no column."""
-        return len(self.fields) < self.width
-
-    def column_of(self, field: int) -> int | None:
-        """The column of a field, both from 0; None for one that is dropped."""
-        return self.fields.index(field) if field in self.fields else None
 
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:

@@ -49,10 +49,8 @@ def plain_reader(read: Read, key: str, declared: str) -> Read:
 
 
 def _decompressed(read: Read, kind: str) -> Read:
-    """Reads decompressed bytes; the compressed ones may be in several parts, one after the other.
-
-    Zeros behind a part are padding in gzip alone.
-    """
+    # The compressed bytes may be in several parts, one after the other. Zeros behind a part are
+    # padding in gzip alone.
     decompress = _DECOMPRESSORS[kind](read)
 
     def checked(size: int) -> bytes:
@@ -69,16 +67,6 @@ def _decompressed(read: Read, kind: str) -> Read:
             ) from exc
 
     return checked
-
-
-def _gunzip(read: Read) -> Read:
-    return gzip.GzipFile(fileobj=as_file(read)).read
-
-
-def _unzstd(read: Read) -> Read:
-    stream = pa.CompressedInputStream(pa.PythonFile(as_file(read), mode="r"), "zstd")
-    decompress: Read = stream.read
-    return decompress
 
 
 def _bunzip2(read: Read) -> Read:
@@ -107,8 +95,8 @@ def _bunzip2(read: Read) -> Read:
 
 
 _DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
-    "gzip": _gunzip,
-    "zstd": _unzstd,
+    "gzip": lambda read: gzip.GzipFile(fileobj=as_file(read)).read,
+    "zstd": lambda read: pa.CompressedInputStream(pa.PythonFile(as_file(read)), "zstd").read,
     "bzip2": _bunzip2,
 }
 
@@ -120,20 +108,19 @@ def _uncompressed(read: Read) -> Read:
     def checked(size: int) -> bytes:
         nonlocal held
         if held is None:
-            held = _first_bytes(read)
+            start = b""
+            while len(start) < _LONGEST_MAGIC and (more := read(RAW_READ_BYTES)):
+                start += more
+            for magic, kind in _MAGIC.items():
+                if start.startswith(magic):
+                    raise ObjectError(
+                        f"it is compressed by {kind}",
+                        f"Declare `compression: {kind}`",
+                        line=1,
+                        byte=0,
+                    )
+            held = start
         data, held = held[:size], held[size:]
         return data or read(size)
 
     return checked
-
-
-def _first_bytes(read: Read) -> bytes:
-    start = b""
-    while len(start) < _LONGEST_MAGIC and (more := read(RAW_READ_BYTES)):
-        start += more
-    for magic, kind in _MAGIC.items():
-        if start.startswith(magic):
-            raise ObjectError(
-                f"it is compressed by {kind}", f"Declare `compression: {kind}`", line=1, byte=0
-            )
-    return start

@@ -1,4 +1,4 @@
-"""Turns columns of text into a source's types, a whole column at a time.
+"""Turns columns of text into a source's types, a whole column at a time, and finds what is not.
 
 This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
 refuses though PostgreSQL writes or reads it.
@@ -46,17 +46,50 @@ def _spellings(*words: str) -> list[str]:
 TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
 FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
 
+# Values of which the form alone says that they convert: nearly all there are.
+_MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+_DATE = rf"^[12][0-9]{{3}}{_MONTH_AND_DAY}"
+_TIME = r"[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+_GOOD = {
+    "boolean": f"^(?:{'|'.join([*TRUE_VALUES, *FALSE_VALUES])})$",
+    "tinyint": r"^[+-]?[0-9]{1,2}$",
+    "smallint": r"^[+-]?[0-9]{1,4}$",
+    "int": r"^[+-]?[0-9]{1,9}$",
+    "bigint": r"^[+-]?[0-9]{1,18}$",
+    "float": r"^-?[0-9]{1,12}(?:\.[0-9]{1,12})?$",
+    "double": r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$",
+    "date": _DATE + "$",
+    "timestamp": _DATE + _TIME + r"(?:Z|[+-](?:0[0-9]|1[0-3])(?::?[0-5][0-9])?)?$",
+    "timestamp_ntz": _DATE + _TIME + "$",
+    "binary": r"^\\x(?:[0-9A-Fa-f]{2})*$",
+}
+
+# Values of any other form do not convert. What is in neither class is tried, once each.
+_POSSIBLE_DATE = r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}.*"
+_POSSIBLE_NUMBER = r"[+-]?[.0-9]+(?:[eE][+-]?[0-9]+)?"
+_POSSIBLE_FLOAT = rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))"
+_POSSIBLE = {
+    "boolean": r"[A-Za-z01]{1,5}",
+    **dict.fromkeys(INTEGERS, r"[+-]?[0-9]+"),
+    **dict.fromkeys(("float", "double"), _POSSIBLE_FLOAT),
+    "decimal": _POSSIBLE_NUMBER,
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _POSSIBLE_DATE),
+    "binary": r"\\x.*",
+}
+
 
 def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
 
     Raises ValueError for a number with more digits before the point than precision less scale,
-    and for one with a digit other than 0 behind the scale: PostgreSQL would round it, and what
-    the object says would be lost. `NaN` and `Infinity`, which no decimal of Spark's holds, are
-    refused too.
+    for one with a digit other than 0 behind the scale, which PostgreSQL would round, and for
+    `NaN` and `Infinity`, which no decimal of Spark's holds.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
-    if not _may_have_exponents(text):
+    buffer = text.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()
+    # Perhaps there is one only beside the slice.
+    if b"e" not in data and b"E" not in data:
         # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
         # integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
@@ -65,13 +98,6 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
             return through_wide(text, kind)
     cast = partial(through_wide, kind=kind)
     return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_rare, kind)
-
-
-def _may_have_exponents(text: pa.Array) -> bool:
-    """Whether there is an `e` in the texts; True too if there is one only beside the slice."""
-    buffer = text.buffers()[2]
-    data = b"" if buffer is None else buffer.to_pybytes()
-    return b"e" in data or b"E" in data
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -116,7 +142,7 @@ def convert(text: pa.Array, data_type: str) -> pa.Array:
     """A column of text as values of its type; NULL stays NULL.
 
     White space around a value is ignored, as in PostgreSQL, but kept in strings. Raises
-    ValueError if any value is not of the type; `convert_good` finds out which.
+    ValueError if any value is not of the type.
     """
     if data_type == "string":
         return text
@@ -137,21 +163,17 @@ def _to_boolean(text: pa.Array, _: pa.DataType) -> pa.Array:
 
 def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
     # Without the check pyarrow reads 0xff, as -1 if that is what fits.
-    _require_match(text, r"^[+-]?[0-9]+$")
+    _require(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"))
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), kind)
 
 
 def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
-    _require_match(text, r"^\\x(?:[0-9A-Fa-f]{2})*$")
+    _require(pc.match_substring_regex(text, _GOOD["binary"]))
     digits = pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2)
     data = bytes.fromhex(data_of(digits).to_pybytes().decode())
     ends = running_total(pc.shift_right(pc.binary_length(digits), pa.scalar(1, pa.int32())))
     buffers = [None, ends.buffers()[1], pa.py_buffer(data)]
     return null_where(pa.Array.from_buffers(pa.binary(), len(text), buffers), text)
-
-
-def _require_match(text: pa.Array, regex: str) -> None:
-    _require(pc.match_substring_regex(text, regex))
 
 
 def _require(holds: pa.Array) -> None:
@@ -171,3 +193,53 @@ _CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
     "timestamp_ntz": to_timestamp,
     "binary": _to_binary,
 }
+
+
+def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
+    """The column with NULL for values that are not of the type, and a mask of those, if any."""
+    try:
+        return convert(text, data_type), None
+    except ValueError:
+        pass
+    sure = pc.fill_null(pc.match_substring_regex(text, good_form(data_type)), True)
+    unsure = pc.unique(pc.filter(text, pc.invert(sure)))
+    possible = pc.match_substring_regex(unsure, possible_form(data_type))
+    bad = [
+        pc.filter(unsure, pc.invert(possible)),
+        *_bad_ones(pc.filter(unsure, possible), data_type),
+    ]
+    is_bad = pc.is_in(text, value_set=pa.concat_arrays(bad))
+    good = pc.if_else(is_bad, pa.scalar(None, pa.string()), text)
+    return convert(good, data_type), is_bad
+
+
+def possible_form(data_type: str) -> str:
+    """A regular expression that every value of the type matches, and perhaps others."""
+    form = _POSSIBLE[data_type.partition("(")[0]]
+    return rf"(?s)^[ \t\n\x0b\f\r]*{form}[ \t\n\x0b\f\r]*$"
+
+
+def good_form(data_type: str) -> str:
+    """A regular expression that only values of the type match, and nearly all of them."""
+    if not data_type.startswith("decimal"):
+        return _GOOD[data_type]
+    kind = arrow_type(data_type)
+    digits = kind.precision - kind.scale
+    whole = f"[0-9]{{1,{digits}}}" if digits else "0"
+    return rf"^[+-]?{whole}(?:\.[0-9]{{0,{kind.scale}}})?$"
+
+
+def _bad_ones(values: pa.Array, data_type: str) -> list[pa.Array]:
+    """The values that do not convert, by halving: few are bad, or few are distinct."""
+    try:
+        convert(values, data_type)
+    except ValueError:
+        if len(values) == 1:
+            return [values]
+    else:
+        return []
+    half = len(values) // 2
+    return [
+        *_bad_ones(values.slice(0, half), data_type),
+        *_bad_ones(values.slice(half), data_type),
+    ]

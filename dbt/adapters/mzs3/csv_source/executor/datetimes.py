@@ -57,8 +57,7 @@ def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Timestamps from `2020-01-02 03:04:05.678`, with a zone if the type has one; see `to_date`.
 
-    An instant without a zone is in UTC. A zone in a `timestamp_ntz` is refused: to leave it out
-    would change what the text says. Raises ValueError.
+    An instant without a zone is in UTC. Raises ValueError, also for a zone in a `timestamp_ntz`.
     """
 
     def cast_local(part: pa.Array) -> pa.Array:
@@ -108,7 +107,6 @@ def cast_by_form(
 
 
 def _read_rare(text: str, kind: pa.DataType) -> int:
-    """The number that stands for a date or timestamp. Raises ValueError."""
     match = _RARE.fullmatch(text)
     if match is None:
         raise ValueError("not a date or timestamp")
@@ -122,7 +120,10 @@ def _read_rare(text: str, kind: pa.DataType) -> int:
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     fraction = int((found["fraction"] or "").ljust(6, "0"))
     local = _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
-    return local - _offset_us(found["zone"] or "Z")
+    zone = found["zone"] or "Z"
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    offset = _time_us(int(digits[:2]), int(digits[2:]))
+    return local + offset if zone[0] == "-" else local - offset
 
 
 def _day(found: dict[str, Any]) -> int:
@@ -136,12 +137,6 @@ def _day(found: dict[str, Any]) -> int:
     cycles, in_cycle = divmod(year - 1, _CYCLE_YEARS)
     known = dt.date(in_cycle + 1, int(found["month"]), int(found["day"]))
     return cycles * _CYCLE_DAYS + known.toordinal() - _EPOCH_DAY
-
-
-def _offset_us(zone: str) -> int:
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    us = _time_us(int(digits[:2]), int(digits[2:]))
-    return -us if zone[0] == "-" else us
 
 
 def _time_us(hour: int, minute: int, second: int = 0) -> int:

@@ -94,7 +94,7 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 def width_in(encoding: str) -> Callable[[bytes], int]:
-    """A function for the length of UTF-8 text in this encoding, in bytes; `len` for UTF-8 itself.
+    """A function for the bytes that UTF-8 text has in this encoding; `len` for UTF-8 itself.
 
     Where an encoding has several forms of a character, it counts that which Python writes.
     """

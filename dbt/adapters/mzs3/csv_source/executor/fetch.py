@@ -1,4 +1,4 @@
-"""Fetches listed objects and decodes them: the function a source's `mapInArrow` runs."""
+"""Fetches listed objects and decodes them to the rows that are written for a source."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.columns import (
+    PROBLEM_COLUMN,
+    Column,
+    arrow_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
@@ -18,18 +23,35 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     CSV,
     PARQUET,
     ObjectFormat,
+    Reading,
+    Records,
     Reject,
     StoredObject,
+    too_many_rejects,
 )
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.output import ObjectRows, schema_ddl
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.stream import task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
-_INSTANT = pa.timestamp("us", tz="UTC")
+# NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
+_PROBLEM_FIELDS = {
+    "line": "bigint",
+    "byte": "bigint",
+    "raw": "string",
+    "column": "string",
+    "error": "string",
+}
+_PROBLEM_DDL = f"struct<{', '.join(f'`{k}`: {v}' for k, v in _PROBLEM_FIELDS.items())}>"
+_PROBLEM_TYPE = pa.struct([(name, arrow_type(kind)) for name, kind in _PROBLEM_FIELDS.items()])
+
+_METADATA_COLUMNS = (
+    Column("_mz_object", "string"),
+    Column("_mz_record", "bigint"),
+    Column("_mz_last_modified", "timestamp"),
+    Column(PROBLEM_COLUMN, _PROBLEM_DDL),
+)
 
 
 @dataclass(frozen=True)
@@ -67,9 +89,11 @@ def open_format(
     return CsvFormat(dialect, compression, reading, block_bytes)
 
 
-def output_schema(spec: FetchSpec) -> str:
-    """The schema of `fetch_objects`' rows in Spark's DDL."""
-    return schema_ddl(spec.columns)
+def schema_ddl(columns: Sequence[Column]) -> str:
+    """The schema of the rows of a source with these columns, in Spark's DDL."""
+    every = (*columns, *_METADATA_COLUMNS)
+    quoted = ((column.name.replace("`", "``"), column.data_type) for column in every)
+    return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
 
 
 def fetch_objects(
@@ -77,10 +101,10 @@ def fetch_objects(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
-    An object that is no longer the one listed is an error. CSV is one GET per object, streamed.
-    `_mz_record` counts an object's data records from 1, rejected ones too. Raises ExecutorError,
-    which names the source, the object, and the place of the record; what is rejected or skipped
-    comes as a row with its problem. Holds one part of one object: a chunk of CSV.
+    An object that is no longer the one listed is an error. `_mz_record` counts an object's data
+    records from 1, rejected ones too. What is rejected or skipped comes as a row with its problem.
+    Raises ExecutorError, which names the source, the object, and the place of the record. Holds
+    one part of one object.
     """
 
     def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,7 +112,7 @@ def fetch_objects(
         for batch in listed:
             names = ("key", "etag", "size")
             objects = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-            modified = batch.column("last_modified").cast(_INSTANT)
+            modified = batch.column("last_modified").cast(arrow_type("timestamp"))
             for row, (key, etag, size) in enumerate(objects):
                 stored = StoredObject(client, spec.bucket, key, etag, size)
                 try:
@@ -146,3 +170,49 @@ class _Task:
         if limit is not None and self._rejects > limit:
             text = too_many_rejects(self._spec.source, limit, self._first_reject)
             raise ExecutorError(text, OF_RUN)
+
+
+@dataclass(frozen=True)
+class ObjectRows:
+    """Makes the rows of one object; `modified` is its time."""
+
+    columns: tuple[Column, ...]
+    uri: str
+    modified: pa.Scalar
+
+    def batches(self, records: Records, before: int) -> Iterator[pa.RecordBatch]:
+        """The rows of records before which the object has `before` others."""
+        batch = records.batch
+        if batch.num_rows:
+            if records.numbers is None:
+                ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+                numbers = pc.cumulative_sum(ones, start=before)
+            else:
+                numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
+            yield self._rows(batch.columns, numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE))
+        if rejects := records.rejects:
+            problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
+            numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
+            yield self._rows(self._no_values(len(rejects)), numbers, problems)
+
+    def skipped(self, error: str) -> pa.RecordBatch:
+        """The one row of an object that is left out."""
+        problem = pa.array([{"error": error}], _PROBLEM_TYPE)
+        return self._rows(self._no_values(1), pa.nulls(1, pa.int64()), problem)
+
+    def _no_values(self, count: int) -> list[pa.Array]:
+        return [pa.nulls(count, arrow_type(column.data_type)) for column in self.columns]
+
+    def _rows(
+        self, values: Sequence[pa.Array], numbers: pa.Array, problems: pa.Array
+    ) -> pa.RecordBatch:
+        count = len(numbers)
+        arrays = [
+            *values,
+            pa.repeat(pa.scalar(self.uri), count),
+            numbers,
+            pa.repeat(self.modified, count),
+            problems,
+        ]
+        names = [column.name for column in (*self.columns, *_METADATA_COLUMNS)]
+        return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -8,12 +8,12 @@ from itertools import zip_longest
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
+from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT, SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import EXACT, SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.records import MalformedRecord, first_record
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -36,10 +36,7 @@ def split_header(
 def without_header(
     chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
 ) -> tuple[RecordLayout, Chunk]:
-    """The layout of the object's records, and its first chunk without the header.
-
-    Raises HeaderProblem where that does not match the pinned one.
-    """
+    """The layout of the records, and the first chunk without the header; see `layout_of`."""
     found, rest = split_header(chunk, dialect, reading.encoding)
     return layout_of(found, pinned, reading.header_match, line=chunk.line, byte=chunk.byte), rest
 
@@ -54,8 +51,7 @@ def layout_of(
 ) -> RecordLayout:
     """Where the columns are in records with this header: one field for each pinned name.
 
-    Names are compared exactly: case and spaces count. Raises HeaderProblem, at that place, where
-    the header does not match the pinned one.
+    Case and spaces count. Raises HeaderProblem, at that place, for a header that does not match.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)
@@ -89,8 +85,7 @@ def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None
 def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
     """How the names of a header, in any order, differ from the pinned ones; None if they do not.
 
-    The pinned names are there once. A subset's header may have any others beside them, such as
-    empty ones, or one of them twice.
+    A subset's header may have others beside the pinned names, even twice.
     """
     counts = Counter(found)
     missing = [name for name in pinned if name not in counts]

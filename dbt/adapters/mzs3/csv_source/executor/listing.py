@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from operator import attrgetter, lt
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -76,11 +76,10 @@ class ObjectInfo:
 
 @dataclass(frozen=True)
 class FirstPage:
-    """The matching objects of a listing's first page, and whether there are more pages.
+    """The matching objects of a listing's first page, and what all its keys tell.
 
-    `end` is the highest key of the page, None if there is no other page. `in_order` says whether
-    its keys came in the order of their bytes; `folders` is how many folders directly below the
-    prefix that was listed they are in.
+    `end` is the highest key, None if there is no other page. `in_order` says whether the keys came
+    in the order of their bytes, `folders` in how many folders directly below the prefix they are.
     """
 
     objects: list[ObjectInfo]
@@ -97,12 +96,11 @@ def listed_prefix(location: S3Location, pattern: str) -> str:
 def iter_pages(
     client: S3Client, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
 ) -> Iterator[list[ObjectInfo]]:
-    """The matching objects of each page of the listing; pages without any are left out.
+    """The matching objects of each page of the piece; pages without any are left out.
 
-    Only keys under the pattern's literal prefix are listed, and only those of the piece, wherever
-    the store begins. Folder markers, which are empty and end in a slash, are no objects, and
-    neither are the records that `copy_to_s3` leaves in any folder, `_manifest.json` and
-    `_committing.json`, whatever the pattern says. Raises S3Error.
+    Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
+    end in a slash, are no objects, and neither are the records that `copy_to_s3` leaves in any
+    folder. Raises S3Error.
     """
     matcher = Pattern(pattern)
     for page in _pages(client, location, matcher, piece.after):
@@ -134,9 +132,9 @@ def first_page(
 def list_objects(
     connection: AwsConnection, location: S3Location, pattern: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows `after, last`: the objects of these pieces, a batch per page.
+    """For `mapInArrow` over rows `after, last`: the objects of these pieces, as `LISTING_DDL`.
 
-    The rows have `LISTING_SCHEMA`, in Spark `LISTING_DDL`. Holds one page. Raises ExecutorError.
+    A batch per page, of which it holds one. Raises ExecutorError.
     """
 
     def list_them(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -157,7 +155,6 @@ def list_objects(
 def _pages(
     client: S3Client, location: S3Location, matcher: Pattern, after: str | None
 ) -> Iterator[Any]:
-    """Every page as S3 answers. Raises S3Error."""
     prefix = location.key(matcher.literal_prefix)
     asked: Any = {"Prefix": prefix, "MaxKeys": KEYS_PER_PAGE}
     if after:
@@ -190,5 +187,4 @@ def _matching(
 
 def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    arrays = [pa.array(map(attrgetter(one.name), page), one.type) for one in LISTING_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=LISTING_SCHEMA)
+    return pa.RecordBatch.from_pylist([vars(one) for one in page], LISTING_SCHEMA)

@@ -28,7 +28,9 @@ class Pattern:
             raise ValueError("starts with /; it is matched against the key below the location")
         tokens = list(_tokens(pattern))
         plain = _alternatives(iter(tokens))
-        self.literal_prefix = _common_prefix([_literal_prefix(p) for p in plain])
+        side_by_side = zip(*plain, strict=False)
+        shared = takewhile(lambda same: len(set(same)) == 1 and len(same[0]) == 1, side_by_side)
+        self.literal_prefix = "".join(same[0] for same in shared)
         self._regex = re.compile("|".join(_regex(p) for p in plain), re.DOTALL)
 
     @property
@@ -123,17 +125,6 @@ def _alternatives(tokens: Iterator[str]) -> list[list[str]]:
             for each in current:
                 each.append(token)
     return done + current
-
-
-def _literal_prefix(tokens: list[str]) -> str:
-    return "".join(takewhile(lambda token: len(token) == 1, tokens))
-
-
-def _common_prefix(texts: list[str]) -> str:
-    # What the first and the last in order share, all between them share.
-    first, last = min(texts), max(texts)
-    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    return "".join(char for char, _ in shared)
 
 
 def _regex(tokens: list[str]) -> str:

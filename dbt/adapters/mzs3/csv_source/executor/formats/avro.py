@@ -15,9 +15,13 @@ from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION
 from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS
 from dbt.adapters.mzs3.csv_source.executor.formats.container import AvroContainer, invalid
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFormat, own_type
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
+    FIX_FILE,
+    TypedFile,
+    TypedFormat,
+    own_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import Read
 
 # A batch ends with whichever of these is reached first.
 BATCH_RECORDS = 4096
@@ -60,58 +64,52 @@ class AvroFormat(TypedFormat):
     """
 
     @contextlib.contextmanager
-    def opened(self, stored: StoredObject) -> Iterator[AvroFile]:
-        """The object as an Avro file. Raises ObjectError."""
+    def opened(self, stored: StoredObject) -> Iterator[TypedFile]:
+        """The object as an Avro file; holds one block of it beside the records."""
         with contextlib.closing(stored.open()) as reader:
-            yield AvroFile(reader.read)
+            container = AvroContainer(reader.read)
+            fields, schema = read_schema(container.schema)
+
+            def batches(positions: Sequence[int]) -> Iterator[list[pa.Array]]:
+                done = 0
+                for batch in _records(container, schema):
+                    yield [_values(batch, fields[position], done) for position in positions]
+                    done += len(batch)
+
+            yield TypedFile(fields, batches)
 
 
-class AvroFile:
-    """An Avro file; holds one block of it beside the records. Raises ObjectError."""
-
-    def __init__(self, read: Read) -> None:
-        self._container = AvroContainer(read)
-        self.fields, self._schema = read_schema(self._container.schema)
-
-    def batches(self, positions: Sequence[int]) -> Iterator[list[pa.Array]]:
-        """The records' values of these fields, some records at a time. Raises ObjectError."""
-        wanted = [self.fields[position] for position in positions]
-        done = 0
-        for batch in self._records():
-            yield [_values(batch, field, done) for field in wanted]
-            done += len(batch)
-
-    def _records(self) -> Iterator[list[dict[str, Any]]]:
-        """Batches of records, with values as they are in the file. Raises ObjectError."""
-        read_record = _record_reader(self._schema)
-        batch: list[dict[str, Any]] = []
-        number = held = 0
-        for count, data in self._container.blocks():
-            block = io.BytesIO(data)
-            for _ in range(count):
-                number += 1
-                start = block.tell()
-                try:
-                    batch.append(read_record(block))
-                # Of a count that is wrong, a list may be made for which no memory is enough.
-                except (
-                    EOFError,
-                    LookupError,
-                    ValueError,
-                    TypeError,
-                    OverflowError,
-                    MemoryError,
-                ) as exc:
-                    problem = f"the record is not valid Avro ({exc})"
-                    raise ObjectError(problem, FIX_FILE, record=number) from exc
-                held += block.tell() - start
-                if len(batch) == BATCH_RECORDS or held >= BATCH_BYTES:
-                    yield batch
-                    batch, held = [], 0
-            if block.tell() < len(data):
-                raise invalid("a block has bytes behind its last record")
-        if batch:
-            yield batch
+def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, Any]]]:
+    """Batches of records, with values as they are in the file. Raises ObjectError."""
+    read_record = _record_reader(schema)
+    batch: list[dict[str, Any]] = []
+    number = held = 0
+    for count, data in container.blocks():
+        block = io.BytesIO(data)
+        for _ in range(count):
+            number += 1
+            start = block.tell()
+            try:
+                batch.append(read_record(block))
+            # Of a count that is wrong, a list may be made for which no memory is enough.
+            except (
+                EOFError,
+                LookupError,
+                ValueError,
+                TypeError,
+                OverflowError,
+                MemoryError,
+            ) as exc:
+                problem = f"the record is not valid Avro ({exc})"
+                raise ObjectError(problem, FIX_FILE, record=number) from exc
+            held += block.tell() - start
+            if len(batch) == BATCH_RECORDS or held >= BATCH_BYTES:
+                yield batch
+                batch, held = [], 0
+        if block.tell() < len(data):
+            raise invalid("a block has bytes behind its last record")
+    if batch:
+        yield batch
 
 
 def _record_reader(schema: Any) -> Callable[[io.BytesIO], Any]:

@@ -37,7 +37,13 @@ class AvroContainer:
     def __init__(self, read: Read) -> None:
         self._input = as_file(read)
         metadata = self._header()
-        self._decompress = _codec(metadata.get("avro.codec", b"null"))
+        codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+        if codec not in _CODECS:
+            raise ObjectError(
+                f"its codec is {shown(codec)}, which is not one of {', '.join(_CODECS)}",
+                "Have the objects written with one of those",
+            )
+        self._decompress = _CODECS[codec]
         try:
             self.schema: Any = json.loads(metadata["avro.schema"])
         except (KeyError, ValueError, RecursionError) as exc:
@@ -96,16 +102,6 @@ class AvroContainer:
 def invalid(what: object) -> ObjectError:
     """The problem of an object that is not an Avro file as the specification has it."""
     return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
-
-
-def _codec(name: bytes) -> Callable[[bytes], bytes]:
-    known = name.decode("utf-8", "replace")
-    if known not in _CODECS:
-        raise ObjectError(
-            f"its codec is {shown(known)}, which is not one of {', '.join(_CODECS)}",
-            "Have the objects written with one of those",
-        )
-    return _CODECS[known]
 
 
 def _inflate(raw: bytes) -> bytes:

@@ -7,15 +7,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import pyarrow as pa
-
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunks, RecordTooLarge
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
+    Reading,
     RecordField,
     Records,
     StoredObject,
@@ -25,8 +24,6 @@ from dbt.adapters.mzs3.csv_source.executor.header import (
     split_header,
     without_header,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
-from dbt.adapters.mzs3.csv_source.executor.sift import oversized
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -88,6 +85,4 @@ class CsvFormat:
                     raise malformed_header(problem.problem, *where) from problem
                 if not self.reading.rejects:
                     raise
-                schema = pa.schema([(one.name, arrow_type(one.data_type)) for one in columns])
-                no_rows = pa.RecordBatch.from_pylist([], schema)
-                yield Records(no_rows, 1, rejects=(oversized(problem, self.reading.encoding),))
+                yield decoder.oversized(problem)

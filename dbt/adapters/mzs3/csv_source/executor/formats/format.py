@@ -1,4 +1,4 @@
-"""The interface of a format of source objects, and what passes through it."""
+"""The interface of a format of source objects, how they are read, and what is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
@@ -19,6 +20,35 @@ if TYPE_CHECKING:
 
 CSV, AVRO, PARQUET = "csv", "avro", "parquet"
 FORMATS = (CSV, AVRO, PARQUET)
+EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
+HEADER_MATCHES = (EXACT, REORDER, SUBSET)
+FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
+ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
+ON_BAD_ROW = (FAIL, REJECT)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How objects are read, and what is done with those that are not as declared.
+
+    `max_rejects` is for one run, None for any number; `encoding` a name that `codecs` gives.
+    """
+
+    header_match: str = EXACT
+    on_header_mismatch: str = FAIL
+    on_bad_row: str = FAIL
+    max_rejects: int | None = None
+    encoding: str = UTF_8
+
+    @property
+    def skips(self) -> bool:
+        """Whether an object with another header is left out."""
+        return self.on_header_mismatch == SKIP_OBJECT
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a record that is not right is set aside."""
+        return self.on_bad_row == REJECT
 
 
 @dataclass(frozen=True)
@@ -45,10 +75,10 @@ class StoredObject:
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of an object's records.
+    """A field of an object's records; `words` is its type as messages call it.
 
-    `words` is its type as messages call it, `own` the type of columns that has just the same
-    values, or `void` for a field that is always NULL; None if no column can have its values.
+    `own` is the type of columns that has just the same values, `void` for a field that is always
+    NULL, None if no column can have its values.
     """
 
     name: str
@@ -90,12 +120,12 @@ class Records:
 
 
 ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]
-"""Reads all records of an object of one source, in their order, as the source's columns.
+"""Reads all records of an object, in their order, as the source's columns.
 
-One decoder is kept for all objects of a task. Before the first record it compares the object's
-header with the pinned one. Holds a part of the object whose size does not depend on the object's.
-Raises HeaderProblem for a header that is not right, ObjectError for anything else; without an
-error the object was read to its end.
+One decoder is kept for all objects of a task. It holds a part of the object whose size does not
+depend on the object's. Raises HeaderProblem, before the first record, for a header that does not
+match the pinned one, ObjectError for anything else; without an error the object was read to its
+end.
 """
 
 
@@ -103,10 +133,7 @@ class ObjectFormat(Protocol):
     """A format of objects: reads their headers, and makes decoders of their records."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The object's header; None if the object is empty.
-
-        Reads no more of the object than it needs. Raises ObjectError.
-        """
+        """The object's header, and no more of it; None if it is empty. Raises ObjectError."""
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """A decoder for a source with this pinned header, and a column for each of its names."""
@@ -120,3 +147,14 @@ def read_fields(
         return form.fields(stored)
     except ObjectError as problem:
         raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem
+
+
+def too_many_rejects(source: str, limit: int, first: str) -> str:
+    """The error of a run that would reject more records than `limit`; `first` describes one."""
+    noun = "record was" if limit == 0 else "records were"
+    more_than = "a" if limit == 0 else f"more than {limit}"
+    return (
+        f"{source}: {more_than} {noun} rejected, and max_rejects is {limit}; nothing of this run "
+        f"is committed. The first: {first}. Correct or remove the objects, or raise max_rejects, "
+        "then run again"
+    )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFormat, own_type
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
+    FIX_FILE,
+    TypedFile,
+    TypedFormat,
+    own_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile
 
@@ -25,7 +31,7 @@ class ParquetFormat(TypedFormat):
     """Parquet files with columns that are not nested."""
 
     @contextlib.contextmanager
-    def opened(self, stored: StoredObject) -> Iterator[ParquetFile]:
+    def opened(self, stored: StoredObject) -> Iterator[TypedFile]:
         """The object as a Parquet file; what pyarrow can't make of it is an ObjectError."""
         source = RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)
         try:
@@ -37,7 +43,11 @@ class ParquetFormat(TypedFormat):
                 coerce_int96_timestamp_unit="us",
                 page_checksum_verification=True,
             ) as file:
-                yield ParquetFile(file)
+                fields = [
+                    RecordField(field.name, str(field.type), own_type(field.type))
+                    for field in file.schema_arrow
+                ]
+                yield TypedFile(fields, partial(_batches, file, fields))
         except MemoryError:
             raise
         # Names in the schema may be no text.
@@ -45,40 +55,27 @@ class ParquetFormat(TypedFormat):
             raise source.failure or _invalid(exc) from exc
 
 
-class ParquetFile:
-    """A Parquet file; of columns that are not wanted nothing is fetched."""
-
-    def __init__(self, file: pq.ParquetFile) -> None:
-        self._file = file
-        self.fields = [
-            RecordField(field.name, str(field.type), own_type(field.type))
-            for field in file.schema_arrow
-        ]
-
-    def batches(self, positions: Sequence[int]) -> Iterator[list[pa.Array]]:
-        """The rows' values of these columns, some rows at a time. Raises ObjectError."""
-        names = None
-        if len(positions) < len(self.fields):
-            names = [self.fields[position].name for position in positions]
-        done = 0
-        for batch in _batches(self._file, names):
+def _batches(
+    file: pq.ParquetFile, fields: Sequence[RecordField], positions: Sequence[int]
+) -> Iterator[list[pa.Array]]:
+    """The rows' values of these fields; of columns that are not wanted nothing is fetched."""
+    names = None
+    if len(positions) < len(fields):
+        names = [fields[position].name for position in positions]
+    done = 0
+    for number in range(file.num_row_groups):
+        rows = batch_rows(file.metadata.row_group(number))
+        for batch in file.iter_batches(
+            batch_size=rows, row_groups=[number], columns=names, use_threads=False
+        ):
             if names is not None:
                 # To pyarrow, `a.b` is also the field b of a column a.
                 positions = [batch.schema.get_field_index(name) for name in names]
             yield [batch.column(position) for position in positions]
             done += batch.num_rows
-        if done != self._file.metadata.num_rows:
-            raise _invalid(f"it has {done} rows and says {self._file.metadata.num_rows}")
+    if done != file.metadata.num_rows:
+        raise _invalid(f"it has {done} rows and says {file.metadata.num_rows}")
 
 
 def _invalid(what: object) -> ObjectError:
     return ObjectError(f"it is not valid Parquet ({what})", FIX_FILE)
-
-
-def _batches(file: pq.ParquetFile, names: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The rows in their order, of the columns with these names; None is all columns."""
-    for number in range(file.num_row_groups):
-        rows = batch_rows(file.metadata.row_group(number))
-        yield from file.iter_batches(
-            batch_size=rows, row_groups=[number], columns=names, use_threads=False
-        )

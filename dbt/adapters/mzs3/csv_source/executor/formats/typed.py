@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.csv_source.executor.columns import (
+    ARROW_TYPES,
     INTEGERS,
     MAX_PRECISION,
     Column,
@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, through_wide
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
+    Reading,
     RecordField,
     Records,
     StoredObject,
@@ -35,7 +36,6 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.reading import Reading
 
 VOID = "void"
 FIX_FILE = (
@@ -50,38 +50,29 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "binary": ("string",),
 }
 _OWN = {
+    **{kind: name for name, kind in ARROW_TYPES.items()},
     pa.null(): VOID,
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
     pa.uint8(): "smallint",
     pa.uint16(): "int",
     pa.uint32(): "bigint",
     pa.uint64(): "decimal(20,0)",
     pa.float16(): "float",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.date32(): "date",
     pa.date64(): "date",
-    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),
-    **dict.fromkeys((pa.binary(), pa.large_binary(), pa.binary_view()), "binary"),
+    **dict.fromkeys((pa.large_string(), pa.string_view()), "string"),
+    **dict.fromkeys((pa.large_binary(), pa.binary_view()), "binary"),
 }
 
 
-class TypedFile(Protocol):
-    """An object that is open to be read."""
+@dataclass(frozen=True)
+class TypedFile:
+    """An object that is open to be read: the fields of its schema, and a reader of all records.
 
-    @property
-    def fields(self) -> Sequence[RecordField]:
-        """The fields of its schema."""
+    `batches` takes positions of fields and gives the fields' values, some records at a time, in
+    their order. Raises ObjectError.
+    """
 
-    def batches(self, positions: Sequence[int]) -> Iterator[list[pa.Array]]:
-        """All records in their order, some at a time: the values of the fields at `positions`.
-
-        Raises ObjectError.
-        """
+    fields: Sequence[RecordField]
+    batches: Callable[[Sequence[int]], Iterator[list[pa.Array]]]
 
 
 @dataclass(frozen=True)
@@ -92,10 +83,7 @@ class TypedFormat(ABC):
 
     @abstractmethod
     def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
-        """The object, which is not empty, as a file of the format.
-
-        Raises ObjectError; while it lasts, also for other errors of what reads the file.
-        """
+        """The object, which is not empty. Raises ObjectError, also while the file is read."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the object's schema. Raises ObjectError."""
@@ -136,8 +124,7 @@ class TypedColumns:
     def positions(self, fields: Sequence[RecordField]) -> tuple[int, ...]:
         """Where the columns are among an object's fields.
 
-        Raises HeaderProblem for other names than the pinned ones, and for types that the columns
-        can't be read from.
+        Raises HeaderProblem for other names, and for types that can't be read as the columns.
         """
         positions = layout_of([field.name for field in fields], self.header, self.match).fields
         found = misfits([fields[position] for position in positions], self.columns)
@@ -150,8 +137,7 @@ class TypedColumns:
     ) -> Records:
         """The columns from their fields' values; the object has `before` records before these.
 
-        NULL stays NULL. Raises ObjectError at the first record with a value that is not of its
-        column's type.
+        Raises ObjectError at the first record with a value that is not of its column's type.
         """
         types = [
             (str(field.own), column.data_type)
@@ -160,18 +146,13 @@ class TypedColumns:
         try:
             arrays = [convert_typed(one, *how) for one, how in zip(values, types, strict=True)]
         except ValueError:
-            raise self._problem(values, types, before) from None
+            first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
+            record, position = min((at, position) for position, at in enumerate(first_bad))
+            column, value = self.columns[position], _shown(values[position][record])
+            text = not_of_type(column.name, value, column.data_type)
+            raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
         batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self.columns])
         return Records(batch, batch.num_rows)
-
-    def _problem(
-        self, values: Sequence[pa.Array], types: Sequence[tuple[str, str]], before: int
-    ) -> ObjectError:
-        first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
-        record, position = min((at, position) for position, at in enumerate(first_bad))
-        column = self.columns[position]
-        text = not_of_type(column.name, _shown(values[position][record]), column.data_type)
-        return ObjectError(text, FIX_OBJECT, record=before + record + 1)
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
@@ -183,24 +164,15 @@ def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
     kind = arrow_type(data_type)
     if own == VOID:
         return pa.nulls(len(values), kind)
-    same = _in_own_type(values, own)
-    if own == "string":
-        same.validate(full=True)  # Parquet's strings may be any bytes
-        return convert(same, data_type)
-    if pa.types.is_decimal(kind):
-        return _to_decimal(same, kind)
-    return pc.cast(same, kind)
-
-
-def _in_own_type(values: pa.Array, own: str) -> pa.Array:
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
-    if own.startswith("decimal") and pa.types.is_decimal(values.type):
-        return values
-    return pc.cast(values, arrow_type(own))
-
-
-def _to_decimal(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not (own.startswith("decimal") and pa.types.is_decimal(values.type)):
+        values = pc.cast(values, arrow_type(own))
+    if own == "string":
+        values.validate(full=True)  # Parquet's strings may be any bytes
+        return convert(values, data_type)
+    if not pa.types.is_decimal(kind):
+        return pc.cast(values, kind)
     if values.type == kind:
         # A file may have more digits than it says.
         values.validate(full=True)
@@ -275,14 +247,10 @@ def can_be_read_as(own: str | None, data_type: str) -> bool:
 
 def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
     """Messages for the fields that can't be read as their columns; empty if all can."""
-    return [
-        f"{_words(field)}, which can't be read as {column.data_type}"
-        if field.own is not None
-        else f"{_words(field)}, which no column can be"
-        for field, column in zip(fields, columns, strict=True)
-        if not can_be_read_as(field.own, column.data_type)
-    ]
-
-
-def _words(field: RecordField) -> str:
-    return f"{shown(field.name)} is {shown(field.words, quoted=False)}"
+    found = []
+    for field, column in zip(fields, columns, strict=True):
+        if not can_be_read_as(field.own, column.data_type):
+            cannot = f"can't be read as {column.data_type}" if field.own else "no column can be"
+            words = shown(field.words, quoted=False)
+            found.append(f"{shown(field.name)} is {words}, which {cannot}")
+    return found

@@ -1,0 +1,318 @@
+"""One large object read by many tasks, exactly, whatever is inside quotes: in two passes.
+
+A newline ends a record if the number of quotes before it is even. Whether that number is even
+where a range begins depends on all ranges before it, which other tasks read at the same time. So
+the first pass surveys a range for both cases, and the driver knows afterwards which of them is the
+case (the parity method; Ge et al., SIGMOD 2019, call the two passes pessimistic). The second
+pass reads the records of the ranges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
+from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
+from dbt.adapters.mzs3.errors import ExecutorError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+NEWLINE = b"\n"
+
+SURVEY_BLOCK_BYTES = 2 * 1024 * 1024
+RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
+BLOCKS_DDL = "object int, `range` int, data binary, survey string"
+_BLOCKS = arrow_schema(BLOCKS_DDL)
+
+Batches = Iterator[pa.RecordBatch]
+RangeNumber = tuple[int, int]
+"""The number of an object, and of a range of it."""
+
+_UNCLEAR = "dbt-mzs3: this object can't be read in ranges and is read again by one task: "
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The ends of records in a range, for one of the two cases.
+
+    `first` is the offset behind the first of them, relative to the range; None if there is none.
+    `first_line` counts the newlines before that offset, those inside quotes included.
+    """
+
+    count: int = 0
+    first: int | None = None
+    first_line: int = 0
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A range: its size in bytes, its quotes and newlines, and its ends of records.
+
+    `outside` holds if the range begins outside quotes, `inside` if it begins inside.
+    """
+
+    size: int = 0
+    quotes: int = 0
+    newlines: int = 0
+    outside: Ends = field(default_factory=Ends)
+    inside: Ends = field(default_factory=Ends)
+
+    def extended(self, data: bytes, quote: bytes) -> Survey:
+        """The survey of this range and `data` behind it; a few passes in C, none over quotes."""
+        pieces = data.split(quote)
+        # Every second piece is inside quotes if the data begins outside, and the others if not.
+        begins_inside = self.quotes % 2
+        return Survey(
+            size=self.size + len(data),
+            quotes=self.quotes + len(pieces) - 1,
+            newlines=self.newlines + data.count(NEWLINE),
+            outside=self._extended(self.outside, data, pieces, begins_inside),
+            inside=self._extended(self.inside, data, pieces, 1 - begins_inside),
+        )
+
+    def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
+        """The ends and those in every second piece of the data, from the `first` on."""
+        text = b"".join(pieces[first::2])
+        count = ends.count + text.count(NEWLINE)
+        if ends.first is not None or not count:
+            return replace(ends, count=count)
+        behind = _offset(pieces, first, text.find(NEWLINE)) + 1
+        line = self.newlines + data.count(NEWLINE, 0, behind)
+        return Ends(count, self.size + behind, line)
+
+
+def _offset(pieces: list[bytes], first: int, position: int) -> int:
+    """Where in all pieces, with a quote between any two, a position in every second one is."""
+    lengths = list(accumulate(map(len, pieces[first::2]), initial=0))
+    index = bisect_right(lengths, position) - 1
+    piece = first + 2 * index
+    return sum(map(len, pieces[:piece])) + piece + position - lengths[index]
+
+
+def read_ranges(
+    connection: AwsConnection, source: str, bucket: str, quote: bytes
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
+
+    The rows are of `BLOCKS_DDL`. One GET for each range; holds one block. Raises ExecutorError,
+    that of `unclear` for what a task that reads the whole object must tell of.
+    """
+
+    def read(ranges: Batches) -> Batches:
+        client = task_client(connection, source)
+        for batch in ranges:
+            for one in batch.to_pylist():
+                try:
+                    yield from _range(client, bucket, quote, one)
+                except ObjectError as problem:
+                    raise unclear(one["key"]) from problem
+
+    return read
+
+
+def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> Batches:
+    span = (one["start"], one["end"])
+    survey = Survey()
+    reader = ObjectReader(client, bucket, one["key"], one["etag"], span=span)
+    with contextlib.closing(reader):
+        while data := reader.read(SURVEY_BLOCK_BYTES):
+            survey = survey.extended(data, quote)
+            yield pa.RecordBatch.from_pylist([{**one, "data": data}], _BLOCKS)
+    yield pa.RecordBatch.from_pylist([{**one, "survey": json.dumps(asdict(survey))}], _BLOCKS)
+
+
+def survey_of(text: str) -> Survey:
+    """The survey in the last row of a range."""
+    value = json.loads(text)
+    value["outside"] = Ends(**value["outside"])
+    value["inside"] = Ends(**value["inside"])
+    return Survey(**value)
+
+
+@dataclass(frozen=True)
+class RangePlan:
+    """The whole records that one range reads, from `start` to `end`; each is of exactly one range.
+
+    The range itself ends at `range_end`; the end of its last record may be in the ranges behind.
+    `line` and `record` count the lines and the records before `start`, a header included. A range
+    in which no record ends has none of its own: `start` is `end`.
+    """
+
+    start: int
+    range_end: int
+    end: int
+    line: int = 0
+    record: int = 0
+
+
+def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
+    """A plan for each range of one object, whose surveys these are, in order."""
+    plans: list[RangePlan] = []  # at first each ends where its range does
+    inside = False
+    offset = line = record = 0
+    for survey in surveys:
+        ends = survey.inside if inside else survey.outside
+        range_end = offset + survey.size
+        if not plans:
+            plans.append(RangePlan(0, range_end, range_end))
+        elif ends.first is None:
+            plans.append(RangePlan(range_end, range_end, range_end))
+        else:
+            start, first_line = offset + ends.first, line + ends.first_line
+            plans.append(RangePlan(start, range_end, range_end, first_line, record + 1))
+        inside ^= survey.quotes % 2 == 1
+        offset, line, record = range_end, line + survey.newlines, record + ends.count
+    # A range's last record ends where the records of the next range that has any begin.
+    with_records = [index for index, plan in enumerate(plans) if index == 0 or plan.record]
+    ends_of_records = [*(plans[index].start for index in with_records[1:]), offset]
+    for index, end in zip(with_records, ends_of_records, strict=False):
+        plans[index] = replace(plans[index], end=end)
+    return plans
+
+
+def unclear(key: str) -> ExecutorError:
+    """The error of a task that can't read a range of the object."""
+    return ExecutorError(f"{_UNCLEAR}{key}")
+
+
+def unclear_object(message: str | None) -> str | None:
+    """The object of which a task's error says so; None for any other error."""
+    if message is None or not message.startswith(_UNCLEAR):
+        return None
+    return message.removeprefix(_UNCLEAR)
+
+
+@dataclass(frozen=True)
+class RangeOfObject:
+    """A range of an object: its `plan`, and `offset`, where the range itself begins."""
+
+    key: str
+    etag: str
+    modified: datetime
+    layout: RecordLayout
+    offset: int
+    plan: RangePlan
+
+
+def range_rows(
+    spec: FetchSpec, ranges: Mapping[RangeNumber, RangeOfObject]
+) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
+
+    The end of a range's last record, which is in the next range, is fetched again. Raises
+    ExecutorError, that of `unclear` for what a task that reads the whole object must judge.
+    """
+
+    def read(batches: Batches) -> Batches:
+        task = _RangeTask(spec, task_client(spec.connection, spec.source))
+        for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
+            one = ranges[place]
+            try:
+                yield from task.rows(one, (data for _, data in blocks))
+            except ObjectError as problem:
+                raise unclear(one.key) from problem
+
+    return read
+
+
+def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
+    for batch in batches:
+        places = zip(batch["object"].to_pylist(), batch["range"].to_pylist(), strict=True)
+        for place, data in zip(places, batch["data"], strict=True):
+            if data.is_valid:
+                yield place, memoryview(data.as_buffer())
+
+
+class _RangeTask:
+    """Reads the ranges of one task, one after the other."""
+
+    def __init__(self, spec: FetchSpec, client: S3Client) -> None:
+        self._spec = spec
+        self._client = client
+        self._decoder = Decoder(spec.columns, spec.dialect, spec.reading)
+        self._rejects = 0
+
+    def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
+        """The rows of one range. Raises ObjectError, ExecutorError."""
+        uri = f"s3://{self._spec.bucket}/{one.key}"
+        modified = pa.scalar(one.modified, arrow_type("timestamp"))
+        to_rows = ObjectRows(self._spec.columns, uri, modified)
+        header = self._spec.header if one.plan.start == 0 else None
+        done = one.plan.record
+        if self._spec.header is not None and one.plan.record:
+            done -= 1
+        for chunk in self._chunks(one, blocks):
+            if header is not None:
+                reading = self._spec.reading
+                _, chunk = without_header(chunk, header, self._spec.dialect, reading)
+                header = None
+                if not chunk.data:
+                    continue
+            decoded = self._decoder.decode(chunk, one.layout)
+            self._require_clear(one, chunk, decoded)
+            yield from to_rows.batches(decoded, done)
+            done += decoded.count
+
+    def _chunks(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Iterator[Chunk]:
+        plan = one.plan
+        span = (plan.range_end, max(plan.range_end, plan.end))
+        reader = ObjectReader(self._client, self._spec.bucket, one.key, one.etag, span=span)
+        with contextlib.closing(reader):
+            yield from Chunks(
+                joined(blocks, plan.start - one.offset, reader.read),
+                self._spec.dialect,
+                block_bytes=self._spec.block_bytes,
+                byte=plan.start,
+                line=plan.line + 1,
+            )
+
+    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
+        """Raise what `unclear` does for wrong quotes and for too many rejects.
+
+        Where quotes are wrong, what is a record depends on all that is before it. Of too many
+        rejects the task tells that reads them in order.
+        """
+        if not decoded.rejects and decoded.length == len(chunk.data):
+            return
+        dialect = self._spec.dialect
+        not_closed = chunk.data.count(dialect.quote.encode()) % 2 == 1
+        self._rejects += len(decoded.rejects)
+        limit = self._spec.reading.max_rejects
+        too_many = limit is not None and self._rejects > limit
+        if too_many or not_closed or has_stray_quote(chunk.data, dialect):
+            raise unclear(one.key)
+
+
+def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
+    """Reads the blocks without their first `skip` bytes, and what `tail` reads behind them."""
+    held = memoryview(b"")
+
+    def read(size: int) -> bytes:
+        nonlocal held, skip
+        while not held:
+            following = next(blocks, None)
+            if following is None:
+                return tail(size)
+            passed = min(skip, len(following))
+            skip -= passed
+            held = following[passed:]
+        data, held = bytes(held[:size]), held[size:]
+        return data
+
+    return read

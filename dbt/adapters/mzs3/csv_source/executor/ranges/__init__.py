@@ -1,1 +1,0 @@
-"""One large object read by many tasks, exactly, whatever is inside quotes."""
