@@ -19,7 +19,7 @@ from session import Session, median_seconds
 from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.output import schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.fetch import schema_ddl
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger

@@ -64,8 +64,13 @@ def test_drop_b_add_b_default_50_delete_where_b_is_5(
 
 
 def test_a_column_of_times_has_its_default(
-    persist: Callable[..., Any], rows: Callable[..., Any]
+    spark: Any,
+    request: pytest.FixtureRequest,
+    persist: Callable[..., Any],
+    rows: Callable[..., Any],
 ) -> None:
+    request.addfinalizer(lambda: spark.conf.unset("spark.sql.timeType.enabled"))
+    spark.conf.set("spark.sql.timeType.enabled", "true")
     persist("select 1 as id", 10)
     noon = "time '12:00:00.000001'"
     assert persist(f"select 1 as id, {noon} as at", 20, column_defaults={"at": noon}).rows == 0
