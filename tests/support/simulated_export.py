@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload import reaper as upload_reaper
-from dbt.adapters.mzs3.upload.parts import Uploads
+from dbt.adapters.mzs3.upload.job import Uploads
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 from support.interleavings import Ask

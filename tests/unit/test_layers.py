@@ -34,7 +34,7 @@ SHIPPED = (
     "upload/progress.py",
     "upload/spec.py",
     "upload/task.py",
-    "upload/upload.py",
+    "upload/file_upload.py",
     "csv_source/executor",
     "shard/executor",
     "shard/types.py",

@@ -20,11 +20,11 @@ from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection
+from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.jobs import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import check_declarations, shard_options
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3

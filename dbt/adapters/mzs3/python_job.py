@@ -63,7 +63,7 @@ class SessionJobHelper(PythonJobHelper):
                 f"{self._model['unique_id']}: Python jobs need `method: session` in the profile; "
                 f"`method: {self._credentials.method}` runs SQL only in this version of dbt-mzs3"
             )
-        provided = {  # jobs.py says what they are for
+        provided = {  # compiled_job.py says what they are for
             "aws_connections": self._credentials.connections,
             "as_of": run_started_ms(),
             "cancelled": handle.cancelled,

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.events import CopyEvent, CopyResumed
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.upload import parts as upload_parts
+from dbt.adapters.mzs3.upload import job as upload_job
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
@@ -159,7 +159,7 @@ def interrupted(
         def die(*_: Any, **__: Any) -> None:
             raise DiedError
 
-        patch.setattr(upload_parts, "check_count", die)
+        patch.setattr(upload_job, "check_count", die)
         patch.setattr(job, "_clean_up", lambda *_: None)
         with pytest.raises(DiedError):
             copy(WIDE, location, **options)

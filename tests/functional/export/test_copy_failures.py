@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.upload import parts as upload_parts
+from dbt.adapters.mzs3.upload import job as upload_job
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
@@ -151,9 +151,9 @@ def test_a_worker_killed_while_it_uploads(
 def test_a_row_count_that_does_not_agree(
     copy: Copy, monkeypatch: pytest.MonkeyPatch, bucket: str, nothing_left: Check
 ) -> None:
-    check = upload_parts.check_count
+    check = upload_job.check_count
     monkeypatch.setattr(
-        upload_parts, "check_count", lambda written, counted: check(written, counted + 1)
+        upload_job, "check_count", lambda written, counted: check(written, counted + 1)
     )
     with pytest.raises(CopyError) as failure:
         copy("select id from range(10)", f"s3://{bucket}/x")

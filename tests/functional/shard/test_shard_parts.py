@@ -13,7 +13,7 @@ import pytest
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.upload import parts as upload_parts
+from dbt.adapters.mzs3.upload import job as upload_job
 
 pytestmark = pytest.mark.spark
 
@@ -113,7 +113,7 @@ def test_a_second_attempt_computes_all_changes_anew(
 ) -> None:
     persist(BEFORE, 10, parts=None)
     steady = iter([False, True])
-    monkeypatch.setattr(upload_parts, "written_at_once", lambda *_: next(steady))
+    monkeypatch.setattr(upload_job, "written_at_once", lambda *_: next(steady))
     persist(CHANGED, 20, parts=None)
     # What is left of the first one may be of other rows.
     assert computed() == 200

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.aws.parts import Parts
+from dbt.adapters.mzs3.aws.upload_part import Parts
 
 
 class LockedBucket:

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.format import ExportedColumn
-from dbt.adapters.mzs3.upload import upload as upload_upload
+from dbt.adapters.mzs3.upload import file_upload
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note_of
 from dbt.adapters.mzs3.upload.task import write_empty_part, write_parts
 
@@ -57,7 +57,7 @@ class FakeS3:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
     fake = FakeS3()
-    monkeypatch.setattr(upload_upload, "s3_client", lambda _: fake)
+    monkeypatch.setattr(file_upload, "s3_client", lambda _: fake)
     return fake
 
 
@@ -176,14 +176,14 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
     texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
 ) -> None:
     fake = FakeS3()
-    original, upload_upload.s3_client = upload_upload.s3_client, lambda _: fake  # type: ignore[assignment]
+    original, file_upload.s3_client = file_upload.s3_client, lambda _: fake  # type: ignore[assignment]
     try:
         settings = spec(max_file_size=limit, header=header, part_size=part_size)
         cuts = range(0, len(texts), batch_rows)
         pieces = [texts[i : i + batch_rows] for i in cuts]
         reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
     finally:
-        upload_upload.s3_client = original
+        file_upload.s3_client = original
     lines = [(text or '""') + "\n" for text in texts]
     head = "text\n" if header else ""
     contents = [fake.content(report["key"]).decode() for report in reports]

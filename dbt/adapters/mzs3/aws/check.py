@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.aws.failures import (
     nothing_works,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.parts import content_md5
+from dbt.adapters.mzs3.aws.upload_part import content_md5
 from dbt.adapters.mzs3.errors import S3Error
 
 PREFIX = "_mzs3_check-"

@@ -34,7 +34,7 @@ from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.parts import Uploads, upload_parts
+from dbt.adapters.mzs3.upload.job import Uploads, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 

@@ -25,8 +25,8 @@ from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
+from dbt.adapters.mzs3.upload.file_upload import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.upload.names import is_numbered
-from dbt.adapters.mzs3.upload.upload import MAX_UPLOAD_PARTS
 
 MIN_PART_SIZE = 5 << 20
 MAX_PART_SIZE = 5 << 30

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.parts import content_md5
+from dbt.adapters.mzs3.aws.upload_part import content_md5
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
-from dbt.adapters.mzs3.aws.parts import Parts
+from dbt.adapters.mzs3.aws.upload_part import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
 from dbt.adapters.mzs3.objects.prefix import PROBE, Prefix
 from dbt.adapters.mzs3.spark.failure import explain

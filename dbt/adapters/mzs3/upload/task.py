@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import OpenFile
+from dbt.adapters.mzs3.upload.file_upload import FileUpload, Uploader
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
 from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
-from dbt.adapters.mzs3.upload.upload import FileUpload, Uploader
 
 # The columns of reports: their types in Spark, and in Arrow.
 _COLUMNS = {

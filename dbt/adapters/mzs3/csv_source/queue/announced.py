@@ -20,8 +20,8 @@ from dbt.adapters.mzs3.spark.settings import persisted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dbt.adapters.mzs3.csv_source.queue.events import ObjectEvent
     from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
+    from dbt.adapters.mzs3.csv_source.queue.messages import ObjectEvent
     from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 _GONE_SCHEMA = pa.schema(

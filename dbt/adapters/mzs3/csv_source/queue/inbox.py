@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo
-from dbt.adapters.mzs3.csv_source.queue.events import (
+from dbt.adapters.mzs3.csv_source.queue.messages import (
     Kind,
     ObjectEvent,
     Scope,

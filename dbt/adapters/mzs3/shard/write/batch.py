@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import proof_of_writing
-from dbt.adapters.mzs3.upload.parts import COMPUTED_TWICE, check_count, reported
+from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, reported
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import WriteSpec

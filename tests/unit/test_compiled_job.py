@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3 import api
+from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.jobs import render_copy_job, render_shard_job
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 

@@ -12,7 +12,7 @@ from typing import Any
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.parts import Parts
+from dbt.adapters.mzs3.aws.upload_part import Parts
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of

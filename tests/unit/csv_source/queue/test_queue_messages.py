@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.queue_messages import bridged, message, probe, record, wrapped
 
-from dbt.adapters.mzs3.csv_source.queue.events import (
+from dbt.adapters.mzs3.csv_source.queue.messages import (
     UNREADABLE,
     Kind,
     ObjectEvent,
