@@ -98,12 +98,14 @@ def test_two_runs(modes: tuple[str, str], before: tuple[Write, ...]) -> None:
     print(explore(Write("c", modes[0]), Write("d", modes[1]), before=before))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "diff"])
 @pytest.mark.parametrize("keep_ms", [0, pytest.param(KEEP_MS, marks=pytest.mark.long)])
 def test_a_run_and_a_compaction(mode: str, keep_ms: int) -> None:
     print(explore(Write("c", mode), Compact("d", keep_ms), before=[Write("a")]))
 
 
+@pytest.mark.slow
 def test_two_compactions() -> None:
     print(explore(Compact("c", KEEP_MS), Compact("d", 0), before=[Write("a")]))
 
@@ -114,6 +116,7 @@ def test_a_compaction_and_a_reader() -> None:
     print(explore(Compact("c", 0), Look(), readers_may_fail=True))
 
 
+@pytest.mark.slow
 def test_a_run_that_stalls_for_longer_than_files_are_kept() -> None:
     print(explore(Write("c"), Compact("d", KEEP_MS), Pass(KEEP_MS + 1), faults=0))
 

@@ -45,6 +45,7 @@ def test_later_runs_take_new_objects_only_wherever_their_keys_sort(lake):
     assert lake.rows("id") == [("a.csv", 1, "2"), ("m.csv", 1, "1"), ("z.csv", 1, "3")]
 
 
+@pytest.mark.slow
 def test_a_run_without_new_objects_leaves_the_ledger_as_it_is(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -53,6 +54,7 @@ def test_a_run_without_new_objects_leaves_the_ledger_as_it_is(lake):
     assert Ledger(lake.spark, lake.relations).epochs() == before
 
 
+@pytest.mark.slow
 def test_all_is_taken_once_the_object_in_error_is_corrected(lake):
     lake.put("1.csv", "id,note\n1\n")
     lake.put("2.csv", "id,note\n2,b\n")
@@ -95,6 +97,7 @@ def test_an_overwritten_object_is_an_error_until_it_is_put_back(lake):
     assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
 
 
+@pytest.mark.slow
 def test_a_removed_object_keeps_its_rows(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -238,6 +241,7 @@ def test_a_run_that_dies_at_a_step_is_made_good_by_the_next(lake, step):
     assert lake.ingest().objects == 0
 
 
+@pytest.mark.slow
 def test_what_a_dead_run_planned_is_listed_anew(lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2\n")

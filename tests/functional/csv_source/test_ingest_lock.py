@@ -102,6 +102,7 @@ def test_the_lock_of_a_host_whose_name_spark_would_redact_is_known_again(
         lake.ingest(wait_s=0)
 
 
+@pytest.mark.slow
 def test_of_two_threads_only_one_takes_the_objects(lake):
     lake.put("1.csv", "id\n1\n")
     other = replace(lake, spark=lake.spark.newSession())
@@ -223,6 +224,7 @@ def test_of_many_that_take_the_lock_in_the_same_instant_one_has_it(lake, held):
         assert sum(run.result() for run in runs) == 1
 
 
+@pytest.mark.slow
 def test_of_two_that_decide_an_epoch_the_second_sees_what_the_first_did(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()

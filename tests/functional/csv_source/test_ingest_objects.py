@@ -62,6 +62,7 @@ def test_one_run_takes_all_matching_objects_and_reports_them(good):
     assert set(states) == {"!empty.csv", *GOOD}
 
 
+@pytest.mark.slow
 def test_what_an_export_left_is_read_back_by_default(lake):
     for folder in ("", "2024/"):
         lake.put(f"{folder}part-0000-0001.csv", "id\n1\n")

@@ -82,6 +82,7 @@ def test_a_run_that_dies_gives_its_messages_back_and_nothing_is_doubled(post, la
     assert post.left == (0, 0)
 
 
+@pytest.mark.slow
 def test_an_object_in_error_keeps_its_message_and_so_do_the_others(post, lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2,3\n")

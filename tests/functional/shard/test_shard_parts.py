@@ -41,6 +41,7 @@ def last_files(last_bodies: Callable[[], list[bytes]]) -> Callable[[], list[pa.T
     return lambda: [pq.read_table(io.BytesIO(body)) for body in last_bodies()]
 
 
+@pytest.mark.slow
 def test_few_changes_are_one_file(
     persist: Callable[..., Any], last_files: Callable[[], list[pa.Table]]
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_shard_of_few_rows_is_compacted_into_one_file(
     assert len(compact(since=20, parts=None).new.files) == 1
 
 
+@pytest.mark.slow
 def test_files_end_where_they_are_told_to(
     persist: Callable[..., Any], compact: Callable[..., Any], rows: Callable[..., Any]
 ) -> None:

@@ -110,6 +110,7 @@ def test_another_run_leaves_a_query_the_rows_that_it_began_with(
     assert len(tables()) == 2
 
 
+@pytest.mark.slow
 def test_the_view_is_there_at_every_moment(
     spark: Any, persist: Callable[..., Any], write: Callable[..., None], schema: str
 ) -> None:
@@ -123,6 +124,7 @@ def test_the_view_is_there_at_every_moment(
     assert ("mine", "1") in map(tuple, spark.sql(f"show tblproperties {schema}.orders").collect())
 
 
+@pytest.mark.slow
 def test_tables_that_nobody_can_need_are_dropped(
     spark: Any,
     persist: Callable[..., Any],

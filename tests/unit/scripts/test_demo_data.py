@@ -6,11 +6,15 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def tables():
-    found = {}
-    for key, content in demo_data.csv_objects():
-        found[key] = list(csv.reader(io.StringIO(content.decode())))
-    return found
+def contents():
+    return dict(demo_data.csv_objects())
+
+
+@pytest.fixture(scope="module")
+def tables(contents):
+    return {
+        key: list(csv.reader(io.StringIO(content.decode()))) for key, content in contents.items()
+    }
 
 
 def test_flights_are_one_object_per_month(tables):
@@ -35,8 +39,7 @@ def test_null_is_an_empty_field(tables):
     assert sum(row[gust] == "" for row in rows) == 20_778
 
 
-def test_rows_are_lines(tables):
-    contents = dict(demo_data.csv_objects())
+def test_rows_are_lines(contents, tables):
     assert {key: content.count(b"\n") for key, content in contents.items()} == {
         key: len(rows) for key, rows in tables.items()
     }
