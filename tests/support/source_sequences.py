@@ -54,7 +54,7 @@ def dead_runs_leave_everything() -> Iterator[None]:
         exc = sys.exc_info()[1]
         if isinstance(exc, Died):
             box._held.stop()
-            exc.handles += box._held._handles.values()
+            exc.handles += box._held.handles.values()
         else:
             give_messages_back(box)
 
