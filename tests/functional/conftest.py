@@ -1,11 +1,14 @@
 """A real Spark session and a real S3 server on loopback, one of each for the whole run."""
 
+import functools
 import os
+import threading
 
 import boto3
 import pytest
 from botocore.config import Config
 from dbt_common.behavior_flags import BehaviorFlagRendered
+from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from support import real_stores
 from support.real_stores import STORE, running
@@ -48,7 +51,34 @@ def behavior_flags_without_a_source():
 
 
 @pytest.fixture(scope="session")
-def s3_endpoint(tmp_path_factory):
+def writes_one_by_one():
+    """moto checks a condition and writes in two steps; S3 does both as one.
+
+    A request's body has been read by then, so that a slow one keeps no other waiting.
+    """
+    lock = threading.RLock()
+
+    def locked(write):
+        @functools.wraps(write)
+        def alone(*arguments, **named):
+            with lock:
+                return write(*arguments, **named)
+
+        return alone
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (
+            "put_object",
+            "delete_object",
+            "_key_response_post",
+            "abort_multipart_upload",
+        ):
+            patch.setattr(S3Response, name, locked(getattr(S3Response, name)))
+        yield
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint(tmp_path_factory, writes_one_by_one):
     """The URL of an empty S3 server; STS answers there too, but for a real store."""
     if STORE is not None:
         with running(STORE, tmp_path_factory.mktemp("store")) as url:

@@ -17,11 +17,6 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete, store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
 
-of_a_store = pytest.mark.skipif(
-    STORE is None,
-    reason="moto checks a condition and writes in two steps, between which others write",
-)
-
 BUCKET = "stores"
 RACES = 50
 
@@ -81,7 +76,6 @@ def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="deletes/")
 
 
-@of_a_store
 def test_of_writers_at_once_one_creates(client: Any) -> None:
     for race in range(RACES):
 
@@ -94,7 +88,6 @@ def test_of_writers_at_once_one_creates(client: Any) -> None:
         assert content(client, f"create/{race}") == winner
 
 
-@of_a_store
 def test_of_writers_at_once_one_replaces(client: Any) -> None:
     for race in range(RACES):
         key = f"replace/{race}"
@@ -108,7 +101,6 @@ def test_of_writers_at_once_one_replaces(client: Any) -> None:
         assert content(client, key) == bytes([outcomes.index("ok")])
 
 
-@of_a_store
 def test_an_upload_is_completed_or_aborted_and_nothing_between(client: Any) -> None:
     for race in range(RACES):
         key = f"abort/{race}"
