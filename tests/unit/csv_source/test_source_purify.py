@@ -1,5 +1,6 @@
 """The seed's forms: what is left open, what is found, what is pinned."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -148,6 +149,8 @@ def test_aliases_of_another_number():
 def test_json_there_and_back(definition):
     pinned = purify(definition, FOUND)
     assert PinnedDefinition.from_json(pinned.to_json()) == pinned
+    later = {**json.loads(pinned.to_json()), "of_a_later_version": 1}
+    assert PinnedDefinition.from_json(json.dumps(later)) == pinned
 
 
 def test_the_definition_it_was_pinned_from_contradicts_nothing():

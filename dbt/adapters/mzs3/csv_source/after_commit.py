@@ -31,7 +31,8 @@ EPOCHS_IN_VAIN = 3
 def require_conditional_delete(run: SourceRun) -> None:
     """Raises SourceError where to move or delete an object could destroy what came in its place.
 
-    Between the last look at an object and its deletion only the store can see an overwrite.
+    To be called before anything is ingested: the error says so. Between the last look at an
+    object and its deletion only the store can see an overwrite.
     """
     definition, location = run.definition, run.definition.location
     if not heeds_conditional_delete(Prefix(s3_client(run.connection), location)):
@@ -47,7 +48,8 @@ def require_conditional_delete(run: SourceRun) -> None:
 def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     """Tags, moves or deletes the objects of every committed epoch that is due.
 
-    What fails is a warning, and stays due; what was overwritten since is left alone. Raises
+    Epochs that a run left which died are among them. What fails is a warning, and stays due for
+    the next run; what was overwritten since is left alone. Raises
     SourceError once the lock is lost: who took it over decides what becomes of the objects.
     """
     waiting = left = in_vain = 0

@@ -1,7 +1,8 @@
 """How fresh a source is, from S3's own timestamps, and what of it is yet to be ingested.
 
-Where the source lists its location, Spark has no part in it. A source that learns of its objects
-from a queue alone is as fresh as what it has ingested.
+Where the source lists its location and leaves its objects there, Spark has no part in it. A source
+whose objects leave the location is as fresh as the newest of what it lists and what it has
+ingested. One that learns of its objects from a queue alone is as fresh as what it has ingested.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ def ingest(
     Makes the source's schema and relations if they are missing, `create_only` no more than that;
     `afresh` drops all that was ingested before. `spark` must not be used by another thread
     meanwhile: some of its settings are changed, and set back. Another run on the same source is
-    waited for, up to `wait_s` seconds. Raises an Mzs3Error; what was committed before stays.
+    waited for, up to `wait_s` seconds. Once `cancelled` is set, no step begins. `log` is told what
+    a user should know beside the report. Raises an Mzs3Error; what was committed before stays.
     """
     started = time.monotonic()
     ship_executor_code()

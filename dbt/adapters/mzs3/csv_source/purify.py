@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
@@ -60,8 +60,9 @@ class PinnedDefinition:
 
     @classmethod
     def from_json(cls, text: str) -> PinnedDefinition:
-        """The definition that `to_json` wrote."""
-        value = json.loads(text)
+        """The definition that `to_json` wrote; what a later version added is left out."""
+        stored = json.loads(text)
+        value = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         value["header"] = None if value["header"] is None else tuple(value["header"])
         value["columns"] = tuple(Column(**column) for column in value["columns"])
         value["dialect"] = CsvDialect(**value["dialect"])

@@ -100,7 +100,10 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
 def rows_in_ranges(
     spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject]
 ) -> Iterator[DataFrame]:
-    """The rows of these objects, as `fetch_objects` would make them, from the executors' disks."""
+    """The rows of these objects, as `fetch_objects` would make them, valid inside the context.
+
+    It fetches them all to the executors' disks as it is entered. Raises what Spark raises.
+    """
     ranges = [
         (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
         for number, one in enumerate(objects)

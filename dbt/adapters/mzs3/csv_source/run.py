@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -63,12 +63,12 @@ class SourceRun:
     definition: SourceDefinition
     connection: AwsConnection
     _: KW_ONLY
-    cancelled: InitVar[threading.Event | None] = None
+    cancelled: threading.Event | None = None
     on_step: OnStep = lambda step: None
     log: SourceLog = NO_LOG
 
-    def __post_init__(self, cancelled: threading.Event | None) -> None:
-        self.cancellation = Cancellation(self.definition.name, cancelled or threading.Event())
+    def __post_init__(self) -> None:
+        self.cancellation = Cancellation(self.definition.name, self.cancelled or threading.Event())
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -93,7 +93,8 @@ def make_relations(
 ) -> None:
     """Makes all relations of the source, the pinned definition in one step with the table of rows.
 
-    Safe to repeat after a run that died in between. Raises SourceError, with nothing made, if the
+    `columns` is the schema of the rows in Spark's DDL, names quoted. Safe to repeat after a run
+    that died in between. Raises SourceError, with nothing made, if the
     name of a view is taken by something else.
     """
     source, relations = definition.name, definition.relations
@@ -158,7 +159,10 @@ def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, s
 
 
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
-    """Makes each view, in one step, look for no event before this epoch, which has a snapshot."""
+    """Makes each view, in one step, look for no event before this epoch, which has a snapshot.
+
+    A view shows the same whatever snapshot it starts from, so that a run may die between two.
+    """
     for name, text in _view_texts(relations, epoch).items():
         spark.sql(f"ALTER VIEW {name} AS {text}")
 

@@ -112,7 +112,8 @@ def test_other_stores_and_versions_are_understood_as_far_as_they_go(source, vers
 @pytest.mark.parametrize(
     "body",
     ["", "no json", "[]", "7", "null", '{"Records": 7}', '{"Records": []}', "{}", "[" * 100_000,
-     '{"Event": "s3:TestEvent"}', '{"Type": "Notification", "Message": "x"}'],
+     '{"Event": "s3:TestEvent"}', '{"Event": "s3:TestEvent", "source": "aws.s3", "detail": {}}',
+     '{"Type": "Notification", "Message": "x"}'],
 )  # fmt: skip
 def test_what_tells_of_nothing(body):
     assert parse_message(body) == ()

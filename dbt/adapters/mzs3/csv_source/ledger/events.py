@@ -1,7 +1,8 @@
 """Reading the ledger: its events, and what they come to for every object, as SQL.
 
 The views and the planning of runs read the same queries. Each takes the ledger's name, or a
-subquery in parentheses. An event may be there twice, as itself and as its copy in a snapshot.
+subquery in parentheses. An event may be there twice, as itself and as its copy in a snapshot:
+no query may mind.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ class Ledger:
     def write_note(self, events: DataFrame) -> None:
         """Records events that count from here on, in an epoch of their own; NULL in `at` is now.
 
-        They have the columns of objects, `state`, and any of the others.
+        They have the columns of objects, `state`, and any of `rows`, `rejects`, `error`, `hides`
+        and `at`.
         """
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
@@ -199,7 +200,10 @@ class Ledger:
         self._write(epoch, Phase.DONE, objects)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
-        """Records what the events of the epochs up to this one come to; older epochs may go."""
+        """Records what the events of the epochs up to this one come to; older epochs may go.
+
+        The events have all columns of the ledger.
+        """
         self._publish(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:

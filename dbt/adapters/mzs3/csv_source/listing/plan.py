@@ -20,8 +20,8 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     waiting_notes,
 )
 from dbt.adapters.mzs3.csv_source.listing.scan import (
+    ListingStart,
     ObjectListing,
-    Start,
     listed_objects,
     listing_start,
 )
@@ -99,7 +99,7 @@ def new_objects(
 
 
 def _candidates(
-    run: SourceRun, ledger: Ledger, start: Start, announced: DataFrame | None
+    run: SourceRun, ledger: Ledger, start: ListingStart, announced: DataFrame | None
 ) -> ObjectListing:
     """Every object once, as it was last seen."""
     listed = listed_objects(run, after=start.after, ledger=ledger)

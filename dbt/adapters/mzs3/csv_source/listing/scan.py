@@ -57,13 +57,13 @@ MAX_REQUESTS = 16
 HOURS_AGAIN = 2
 """What was modified in the newest hours in which anything was is listed again: so many of them."""
 
-_OPEN = 1 << 40
+_HOUR_OF_OPEN = 1 << 40
 _S_PER_HOUR = 3600
 _PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.string())])
 
 
 @dataclass(frozen=True)
-class Start:
+class ListingStart:
     """The listing has the keys that sort after `after`; with None it has them all.
 
     `full_since` is when it began, in seconds since 1970, if it is a full listing that is to be
@@ -92,19 +92,19 @@ def listing_name(definition: SourceDefinition) -> str:
     return f"{definition.location.uri}{definition.pattern}"
 
 
-def listing_start(ledger: Ledger, definition: SourceDefinition) -> Start:
-    """Where a listing that is done now starts."""
+def listing_start(ledger: Ledger, definition: SourceDefinition) -> ListingStart:
+    """At the first key, unless the source says that new keys sort after old ones."""
     listing = definition.listing
     if listing.order is KeyOrder.ANY:
-        return Start()
+        return ListingStart()
     now = int(time.time())
     last = ledger.last_listing(listing_name(definition))
     if last is None or not 0 <= now - last < listing.full_hours * _S_PER_HOUR:
-        return Start(full_since=now)
+        return ListingStart(full_since=now)
     prefix = f"s3://{definition.location.bucket}/"
     lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))
     # Without its last character a key sorts before itself, and before little else.
-    return Start(None if lowest is None else lowest[len(prefix) : -1])
+    return ListingStart(None if lowest is None else lowest[len(prefix) : -1])
 
 
 def _lowest(events: DataFrame) -> str | None:
@@ -116,10 +116,10 @@ def _lowest(events: DataFrame) -> str | None:
     )
     is_open = F.col("shown.state").isin(*State.OPEN) | F.col("known").isin(*State.OPEN)
     hour = F.floor(F.unix_timestamp("shown.last_modified") / _S_PER_HOUR)
-    hours = objects.groupBy(F.when(is_open, F.lit(_OPEN)).otherwise(hour).alias("hour"))
+    hours = objects.groupBy(F.when(is_open, F.lit(_HOUR_OF_OPEN)).otherwise(hour).alias("hour"))
     newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))
     found = newest.limit(HOURS_AGAIN + 1).collect()
-    if found and found[0]["hour"] != _OPEN:
+    if found and found[0]["hour"] != _HOUR_OF_OPEN:
         found = found[:HOURS_AGAIN]
     return min((row["lowest"] for row in found), default=None)
 

@@ -155,7 +155,7 @@ class Inbox:
 
 
 def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
-    """The inbox of the source's queue, None for a source without one."""
+    """The inbox of the source's queue, None for a source without one. Raises S3Error at once."""
     queue = run.definition.discovery.queue
     return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
 

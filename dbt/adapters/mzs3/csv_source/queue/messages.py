@@ -70,6 +70,8 @@ def parse_message(body: str) -> tuple[ObjectEvent, ...]:
             return tuple(_record(record) for record in records)
         case {"Event": "s3:TestEvent", "Bucket": str(bucket)}:
             return (ObjectEvent(Kind.TEST, bucket, "", "s3:TestEvent"),)
+        case {"Event": "s3:TestEvent"}:
+            return ()
         case {"source": "aws.s3"}:
             return (_bridged(message),)
     return ()
