@@ -16,7 +16,7 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo unit test quick test-rest test-all test-long test-stores lint docs bench clean
+.PHONY: help demo unit test quick coverage test-rest test-all test-long test-stores lint docs bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -32,10 +32,16 @@ test: .venv/.test ## Style, types and the tests that show most: some minutes
 	  echo "make test took $$(( $$(date +%s) - began )) s"
 
 # Processes with a Spark each, for which they wait half the time; a file's tests stay together.
+QUICK := pytest -n 3 --dist loadfile -m "not slow and not light and not long"
 quick: .venv/.test
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow and not light and not long"
+	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK)
 
-test-rest: .venv/.test ## The tests that `make test` leaves out, but for the long ones: half an hour
+coverage: .venv/.test ## How much of the package `make test` runs, in Spark's workers too
+	@$(BIN)/coverage erase
+	@$(WITH_JAVA) && $(BIN)/coverage run -m $(QUICK)
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered
+
+test-rest: .venv/.test ## The tests that `make test` leaves out, but for the long ones
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "slow and not light and not long"
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 3 -m "light and not long"
 

@@ -1,6 +1,6 @@
 """Compare what two commits write: exports, manifests, shards and the ledger of a source.
 
-    .venv/bin/python scripts/same_bytes.py 1.0.0 HEAD
+    .venv/bin/python scripts/same_bytes.py HEAD~1 HEAD
 
 Each commit's package runs the same project twice, through dbt, against an S3 of its own. Objects
 are compared byte by byte. What differs in every run is left out first: times and ids in names and

@@ -11,5 +11,5 @@ _SHARE = 1 if os.environ.get("MZS3_ALL_EXAMPLES") else 5
 
 
 def examples(most: int, **how: Any) -> settings:
-    """`most` examples for `make test-all`, a fifth of them for `make unit` and `make test`."""
+    """`most` examples for `make test-all`, a fifth of them otherwise."""
     return settings(max_examples=max(5, most // _SHARE), **how)

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
-from dbt.adapters.mzs3.upload import job
+from dbt.adapters.mzs3.upload import job as upload_job
 
 GROUPS = 3000
 PARTS = 12
@@ -36,7 +36,7 @@ def main(
     parameters: dict[str, str], endpoint: str, location: str, what: str, *, compared: bool
 ) -> None:
     if not compared:
-        job._COMPARED.clear()
+        upload_job._COMPARED.clear()
     spark = get_or_create(
         {
             "spark.master": "local-cluster[2,1,512]",

@@ -20,7 +20,7 @@ from unittest import mock
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
-from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
@@ -142,10 +142,10 @@ class Compact:
             return client, read(client, plan.old)
 
         with (
-            _deterministic(self.name, client, compact_job),
-            mock.patch.object(compact_job._Compaction, "_parts", parts),
+            _deterministic(self.name, client, shard_compact),
+            mock.patch.object(shard_compact._Compaction, "_parts", parts),
         ):
-            return compact_job.compact_shard(
+            return shard_compact.compact_shard(
                 None,  # type: ignore[arg-type]
                 ShardLocation(AwsConnection(), LOCATION),
                 CompactionRequest("latest", keep_ms=self.keep_ms),

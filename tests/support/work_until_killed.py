@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.definition import parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import compact_shard, parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
@@ -94,7 +94,7 @@ class Work:
 
     def compact_later(self, version: int) -> dict[str, Any]:
         """As after a week, in which no run can still be under way."""
-        compact_job.LONGEST_UPLOAD_MS = 0
+        shard_compact.LONGEST_UPLOAD_MS = 0
         return {"uploads": self._compacted(version, {"keep_hours": 0}).aborted.uploads}
 
     def look(self, version: int) -> dict[str, Any]:

@@ -66,8 +66,8 @@ class Mzs3Credentials(SparkCredentials):
                 "executor_timeout is the number of seconds that work may wait for Spark's "
                 f"executors, or 0 for no limit; it can't be {self.executor_timeout}"
             )
-        # dbt-spark checks that there is a host, which a session has not, and turns off ANSI mode
-        # (docs/decisions/0001-ansi-mode.md).
+        # dbt-spark's checks, but for two things: it wants a host, which a session has not, and it
+        # would turn off ANSI mode (docs/decisions/0001-ansi-mode.md).
         given = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in self.server_side_parameters.items()

@@ -160,10 +160,14 @@ class CopyFailed(CopyEvent):
 
 
 @dataclass(frozen=True)
-class CopyCancelled(CopyFailed):
-    """The export failed as the user stopped the run before its commit."""
+class CopyCancelled(CopyEvent):
+    """The user stopped the run before its commit; `error` says what is left behind."""
+
+    error: str
+    elapsed: float
 
     name = "mzs3.copy.cancelled"
+    level = "debug"
     text = "COPY to {location} was cancelled"
 
 

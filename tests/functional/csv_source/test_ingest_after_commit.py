@@ -7,7 +7,7 @@ import re
 import pytest
 from support.announcing import Died, dying_at
 
-from dbt.adapters.mzs3.aws import client as aws_client
+from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.csv_source import after_commit
 from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
@@ -135,7 +135,7 @@ def heedless(monkeypatch):
         params["headers"].pop("If-Match", None)
 
     def client(connection):
-        made = aws_client.s3_client(connection)
+        made = client_module.s3_client(connection)
         made.meta.events.register("before-call.s3.DeleteObject", forget)
         return made
 

@@ -12,7 +12,7 @@ from support.real_stores import STORE
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
@@ -163,13 +163,13 @@ def test_runs_write_while_a_compaction_does(
 ) -> None:
     persist("select 1 as id", 10)
     persist("select 2 as id", 20)
-    write_batch = compact_job.write_batch
+    write_batch = shard_compact.write_batch
 
     def with_run(*args: Any, **sizes: Any) -> Any:
         batch = write_batch(*args, **sizes)
         persist("select 3 as id", 30)
         return batch
 
-    monkeypatch.setattr(compact_job, "write_batch", with_run)
+    monkeypatch.setattr(shard_compact, "write_batch", with_run)
     assert len(compact(since=20).old) == 2
     assert (rows(20), rows(30)) == ([(2,)], [(3,)])

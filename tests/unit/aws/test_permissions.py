@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from dbt.adapters.mzs3.aws import check as check_module
-from dbt.adapters.mzs3.aws import client as aws_client
+from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.aws.check import Check, check_permissions
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
@@ -37,7 +37,7 @@ ALL_FINE = [
 @pytest.fixture
 def s3() -> Iterator[Any]:
     with mock_aws():
-        client: Any = aws_client.s3_client(CONNECTION)
+        client: Any = client_module.s3_client(CONNECTION)
         client.create_bucket(Bucket="lake")
         yield client
 
@@ -48,7 +48,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
 
     def make(*actions: str, code: str = "AccessDenied") -> None:
         def refusing(connection: AwsConnection, **options: Any) -> Any:
-            client: Any = aws_client.s3_client(connection, **options)
+            client: Any = client_module.s3_client(connection, **options)
             for action in actions:
                 client.meta.events.register(f"before-call.s3.{action}", answer)
             return client
@@ -167,7 +167,7 @@ def test_an_upload_whose_opening_was_never_answered_is_aborted(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def losing(connection: AwsConnection, **options: Any) -> Any:
-        client: Any = aws_client.s3_client(connection, **options)
+        client: Any = client_module.s3_client(connection, **options)
         once = client.create_multipart_upload
 
         def twice(**target: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from support.answering import ERROR, RESET, Answer, Answering, Asked
 
-from dbt.adapters.mzs3.aws import client as aws_client
+from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
@@ -119,7 +119,7 @@ def test_a_connection_that_is_reset_every_time_is_said_so(
 def test_an_answer_that_does_not_come_is_asked_for_again(
     serve: Serve, waited: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aws_client, "READ_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(client_module, "READ_TIMEOUT_S", 0.5)
     over = threading.Event()
     numbers = itertools.count()
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark import SparkStageInfo
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.upload import job
+from dbt.adapters.mzs3.upload import job as upload_job
 from dbt.adapters.mzs3.upload.job import has_computed_other_rows, written_at_once
 
 
@@ -30,9 +30,9 @@ class Tracker:
 
 
 def is_steady(monkeypatch: pytest.MonkeyPatch, *infos: SparkStageInfo | None) -> bool:
-    monkeypatch.setattr(job, "_LATE_S", 0.05)
+    monkeypatch.setattr(upload_job, "_LATE_S", 0.05)
     spark: Any = SimpleNamespace()
-    monkeypatch.setattr(job, "status_tracker", lambda _: Tracker(infos))
+    monkeypatch.setattr(upload_job, "status_tracker", lambda _: Tracker(infos))
     return written_at_once(spark, {5}, 12)
 
 
@@ -81,9 +81,9 @@ def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spark: Any = SimpleNamespace()
-    monkeypatch.setattr(job, "status_tracker", lambda _: Tracker([None]))
+    monkeypatch.setattr(upload_job, "status_tracker", lambda _: Tracker([None]))
     assert written_at_once(spark, set(), 0)
-    monkeypatch.setattr(job, "status_tracker", lambda _: None)
+    monkeypatch.setattr(upload_job, "status_tracker", lambda _: None)
     assert written_at_once(spark, {5}, 12)
 
 

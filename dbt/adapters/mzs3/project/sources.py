@@ -91,7 +91,8 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
 
 
 def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
-    """A Spark session of its own for a source of this type. Raises SparkJobError without one."""
+    """A Spark session of its own for a source of this type. Raises SparkJobError unless the
+    profile has `method: session`."""
     require_session(credentials, f"{source}: a source of type {kind}")
     return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
 

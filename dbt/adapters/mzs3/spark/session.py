@@ -110,8 +110,11 @@ def _configured_elsewhere() -> bool:
 
 
 def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
-    """The process's Spark session, started with these parameters if there is none yet; for any
-    thread. Raises SparkJobError when Spark can't start."""
+    """The process's Spark session, started with these parameters if there is none yet.
+
+    One that runs already, a notebook's for example, is used as it is. For any thread. Raises
+    SparkJobError when Spark can't start.
+    """
     with _lock:
         # Spark would log every failed query with its stack traces; dbt reports them itself.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

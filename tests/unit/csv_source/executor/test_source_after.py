@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from dbt.adapters.mzs3.aws import client as aws_client
+from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import after
 from dbt.adapters.mzs3.csv_source.executor.after import AfterSpec, act_on
@@ -27,7 +27,7 @@ DELETE = AfterSpec(CONNECTION, "lake", "in/", "delete")
 @pytest.fixture
 def s3() -> Iterator[Any]:
     with mock_aws():
-        client: Any = aws_client.s3_client(CONNECTION)
+        client: Any = client_module.s3_client(CONNECTION)
         client.create_bucket(Bucket="lake")
         client.create_bucket(Bucket="attic")
         yield client
@@ -195,7 +195,7 @@ def before(monkeypatch: pytest.MonkeyPatch, action: str, do: Any) -> None:
     """From now on the module's clients do this before they ask for that."""
 
     def watched(connection: AwsConnection) -> Any:
-        client: Any = aws_client.s3_client(connection)
+        client: Any = client_module.s3_client(connection)
         client.meta.events.register(f"before-call.s3.{action}", do)
         return client
 

@@ -227,7 +227,7 @@ def test_a_very_long_raw_text_is_cut_between_characters(monkeypatch):
 
 def test_a_field_that_no_column_has_must_be_text_too():
     layout = RecordLayout(3, (2, 0))
-    data = b"1,a,x\n2,\xff,y\n3,b\n4,\0,z\nq,,w\n"
+    data = b"1,a,x\n2,\xff,y\n3,b\n4,\0,z\nq,,w\n5,b,\xff\n"
     for block in (1, 100):
         good, bad = read_all(data, S, "int", layout=layout, block_bytes=block)
         assert good == {1: ("x", 1)}
@@ -236,4 +236,5 @@ def test_a_field_that_no_column_has_must_be_text_too():
             3: (None, "expected 3 columns, got 2"),
             4: (None, "column 2 has a NUL byte"),
             5: ("c2", "column c2: 'q' is not an int"),
+            6: ("c1", "column 3 is not valid UTF-8: byte 0xff"),
         }

@@ -11,7 +11,7 @@ from support.shard_states import batch, column
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.shard import compact as job
+from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import Compacted, CompactionRequest, compact_shard
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
@@ -27,8 +27,8 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     client.put_object(Bucket="acme", Key="orders/batches/new")
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
     StateStore(client, LOCATION).create(state.appended(batch(10, 20, "two")))
-    monkeypatch.setattr(job, "s3_client", lambda _: client)
-    monkeypatch.setattr(job._Compaction, "_written", lambda *_: NEW)
+    monkeypatch.setattr(shard_compact, "s3_client", lambda _: client)
+    monkeypatch.setattr(shard_compact._Compaction, "_written", lambda *_: NEW)
     return client
 
 
@@ -50,8 +50,8 @@ def test_files_are_kept_from_when_they_go_out_of_use(
         clock[0] += 5 * 3_600_000
         return NEW
 
-    monkeypatch.setattr(job._Compaction, "_written", work)
-    monkeypatch.setattr(job, "s3_now", lambda *_: clock[0])
+    monkeypatch.setattr(shard_compact._Compaction, "_written", work)
+    monkeypatch.setattr(shard_compact, "s3_now", lambda *_: clock[0])
     state = compacted().swept.state
     assert state.batches == (NEW,)
     assert state.retired == (Retired("one", clock[0]), Retired("two", clock[0]))
@@ -67,7 +67,7 @@ def test_a_run_without_changes_meanwhile_is_no_other_compaction(
         store.change(lambda state: state.appended(batch(30, 40)))
         return batch(0, 30, "batches/new")
 
-    monkeypatch.setattr(job._Compaction, "_written", work)
+    monkeypatch.setattr(shard_compact._Compaction, "_written", work)
     state = compacted().swept.state
     assert state.batches == (batch(0, 30, "batches/new"), batch(30, 40))
 
@@ -78,7 +78,7 @@ def test_a_clock_that_can_not_be_asked_is_an_error(
     def refused(*_: Any) -> Any:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "ListObjectsV2")
 
-    monkeypatch.setattr(job, "s3_now", refused)
+    monkeypatch.setattr(shard_compact, "s3_now", refused)
     with pytest.raises(S3Error, match=r"asking s3://acme/orders/ what time.*needs s3:ListBucket"):
         compacted()
     assert files(client) == []

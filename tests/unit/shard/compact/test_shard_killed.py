@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import Aborted, abort_killed
 
 HOUR_MS = 3_600_000
@@ -35,7 +35,7 @@ def prefix(client: Any) -> Prefix:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is 8 days later."""
-    monkeypatch.setattr(compact_job, "s3_now", lambda *of: s3_now(*of) + 192 * HOUR_MS)
+    monkeypatch.setattr(shard_compact, "s3_now", lambda *of: s3_now(*of) + 192 * HOUR_MS)
 
 
 def left(prefix: Prefix) -> list[str]:

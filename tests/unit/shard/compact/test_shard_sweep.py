@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard import compact as compact_job
+from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import sweep
 from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
@@ -44,7 +44,7 @@ def names(prefix: Prefix) -> set[str]:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    monkeypatch.setattr(compact_job, "s3_now", lambda *of: s3_now(*of) + hours * HOUR_MS)
+    monkeypatch.setattr(shard_compact, "s3_now", lambda *of: s3_now(*of) + hours * HOUR_MS)
 
 
 def test_nothing_goes_and_nothing_changes_before_its_time(
