@@ -60,7 +60,7 @@ class PinnedDefinition:
 
     @classmethod
     def from_json(cls, text: str) -> PinnedDefinition:
-        """The definition that `to_json` wrote; what a later version added is left out."""
+        """The definition that `to_json` wrote, without keys that a later version gave it."""
         stored = json.loads(text)
         value = {one.name: stored[one.name] for one in fields(cls) if one.name in stored}
         value["header"] = None if value["header"] is None else tuple(value["header"])

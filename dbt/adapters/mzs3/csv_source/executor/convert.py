@@ -1,4 +1,4 @@
-"""Turns columns of text into a source's types, a whole column at a time, and finds what is not.
+"""Turns columns of text into a source's types, a whole column at a time, and finds bad values.
 
 This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
 refuses though PostgreSQL writes or reads it.
@@ -46,6 +46,7 @@ def _spellings(*words: str) -> list[str]:
 TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
 FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
 
+_BINARY = r"^\\x(?:[0-9A-Fa-f]{2})*$"
 # Values of which the form alone says that they convert: nearly all there are.
 _MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
 _DATE = rf"^[12][0-9]{{3}}{_MONTH_AND_DAY}"
@@ -61,7 +62,7 @@ _GOOD = {
     "date": _DATE + "$",
     "timestamp": _DATE + _TIME + r"(?:Z|[+-](?:0[0-9]|1[0-3])(?::?[0-5][0-9])?)?$",
     "timestamp_ntz": _DATE + _TIME + "$",
-    "binary": r"^\\x(?:[0-9A-Fa-f]{2})*$",
+    "binary": _BINARY,
 }
 
 # Values of any other form do not convert. What is in neither class is tried, once each.
@@ -86,10 +87,7 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     `NaN` and `Infinity`, which no decimal of Spark's holds.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
-    buffer = text.buffers()[2]
-    data = b"" if buffer is None else buffer.to_pybytes()
-    # Perhaps there is one only beside the slice.
-    if b"e" not in data and b"E" not in data:
+    if not _may_have_exponents(text):
         # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
         # integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
@@ -98,6 +96,13 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
             return through_wide(text, kind)
     cast = partial(through_wide, kind=kind)
     return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_rare, kind)
+
+
+def _may_have_exponents(text: pa.Array) -> bool:
+    """Whether there is an `e` in the texts; True too if there is one only beside the slice."""
+    buffer = text.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()
+    return b"e" in data or b"E" in data
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -168,7 +173,7 @@ def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
-    _require(pc.match_substring_regex(text, _GOOD["binary"]))
+    _require(pc.match_substring_regex(text, _BINARY))
     digits = pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2)
     data = bytes.fromhex(data_of(digits).to_pybytes().decode())
     ends = running_total(pc.shift_right(pc.binary_length(digits), pa.scalar(1, pa.int32())))

@@ -56,6 +56,7 @@ class Decoded(Records):
 class Decoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
+    A field that is the dialect's NULL text and not quoted is NULL; `""` is the empty string.
     Keep one for all objects of a task: it learns which columns pyarrow's reader cannot read by
     itself, and whether to expect records that are not right.
     """
@@ -144,7 +145,7 @@ class Decoder:
         )
         numbers = _without(range(len(cut.starts)), cut.malformed)
         try:
-            text, rows = self._text(cut.well_formed(), layout)
+            text, rows = self._text_columns(cut.well_formed(), layout)
             if len(text[0]) + len(rows) != len(numbers):
                 raise ValueError  # pyarrow's reader and ours disagree
         except ValueError as exc:
@@ -154,7 +155,7 @@ class Decoder:
         numbers = _without(numbers, ragged)
         arrays, values = self._convert(text, numbers)
         bad = {**dict.fromkeys(cut.malformed | ragged), **values}
-        rejects = self._rejects(chunk, layout, cut, bad)
+        rejects = self._described(chunk, layout, cut, bad)
         if bad and not self._reading.rejects:
             raise next(rejects).problem()
         return Decoded(
@@ -165,7 +166,7 @@ class Decoder:
             length=cut.end,
         )
 
-    def _text(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
+    def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
         """The columns as text, and the numbers of the records that have not as many fields."""
         if not data:
             return [pa.array([], kind) for kind in self._all_text], []
@@ -193,7 +194,7 @@ class Decoder:
             arrays = [array.filter(good) for array in arrays]
         return arrays, values
 
-    def _rejects(
+    def _described(
         self,
         chunk: Chunk,
         layout: RecordLayout,

@@ -104,7 +104,7 @@ def fetch_objects(
     An object that is no longer the one listed is an error. `_mz_record` counts an object's data
     records from 1, rejected ones too. What is rejected or skipped comes as a row with its problem.
     Raises ExecutorError, which names the source, the object, and the place of the record. Holds
-    one part of one object.
+    one part of one object, of CSV a chunk: each object is one GET, which is streamed.
     """
 
     def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

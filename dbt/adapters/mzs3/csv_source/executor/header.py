@@ -36,7 +36,10 @@ def split_header(
 def without_header(
     chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
 ) -> tuple[RecordLayout, Chunk]:
-    """The layout of the records, and the first chunk without the header; see `layout_of`."""
+    """The layout of the records, and the first chunk without the header.
+
+    Raises HeaderProblem, also for a malformed one.
+    """
     found, rest = split_header(chunk, dialect, reading.encoding)
     return layout_of(found, pinned, reading.header_match, line=chunk.line, byte=chunk.byte), rest
 

@@ -100,7 +100,8 @@ def iter_pages(
 
     Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
     end in a slash, are no objects, and neither are the records that `copy_to_s3` leaves in any
-    folder. Raises S3Error.
+    folder. A store may begin a page before the piece: what is not in it is left out. Raises
+    S3Error.
     """
     matcher = Pattern(pattern)
     for page in _pages(client, location, matcher, piece.after):
@@ -187,4 +188,5 @@ def _matching(
 
 def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    return pa.RecordBatch.from_pylist([vars(one) for one in page], LISTING_SCHEMA)
+    rows = [{name: getattr(one, name) for name in LISTING_SCHEMA.names} for one in page]
+    return pa.RecordBatch.from_pylist(rows, LISTING_SCHEMA)

@@ -283,10 +283,11 @@ class _RangeTask:
             )
 
     def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
-        """Raise what `unclear` does for wrong quotes and for too many rejects.
+        """Raise the error of `unclear` for wrong quotes and for too many rejects.
 
-        Where quotes are wrong, what is a record depends on all that is before it. Of too many
-        rejects the task tells that reads them in order.
+        Else records are the same however an object is cut. Where quotes are wrong, what is a
+        record depends on all that is before it. Of too many rejects the task tells that reads
+        them in order.
         """
         if not decoded.rejects and decoded.length == len(chunk.data):
             return

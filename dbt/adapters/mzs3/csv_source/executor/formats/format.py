@@ -123,9 +123,9 @@ ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]
 """Reads all records of an object, in their order, as the source's columns.
 
 One decoder is kept for all objects of a task. It holds a part of the object whose size does not
-depend on the object's. Raises HeaderProblem, before the first record, for a header that does not
-match the pinned one, ObjectError for anything else; without an error the object was read to its
-end.
+depend on the object's. Without an error the object was read to its end. Raises HeaderProblem,
+before the first record, for a header that is not right: malformed, with other names, or with types
+that can't be read; ObjectError for anything else.
 """
 
 
@@ -133,7 +133,10 @@ class ObjectFormat(Protocol):
     """A format of objects: reads their headers, and makes decoders of their records."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The object's header, and no more of it; None if it is empty. Raises ObjectError."""
+        """The object's header, None if it is empty. Reads no more of it than it needs.
+
+        Raises ObjectError.
+        """
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """A decoder for a source with this pinned header, and a column for each of its names."""

@@ -83,7 +83,8 @@ class TypedFormat(ABC):
 
     @abstractmethod
     def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
-        """The object, which is not empty. Raises ObjectError, also while the file is read."""
+        """The object, which is not empty. Raises ObjectError, also for what
+        is raised inside the context."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the object's schema. Raises ObjectError."""
