@@ -154,7 +154,8 @@ def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
 def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
     """The rows in at most `parts` partitions, as of `in_parts`, sorted from one to the next.
 
-    Rows of one key are in one part. The keys of the `sample` decide where the parts begin.
+    Rows of one key are in one part, in a total order. The keys of the `sample` decide where the
+    parts begin.
     """
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))

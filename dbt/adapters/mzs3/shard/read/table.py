@@ -83,8 +83,9 @@ def write_empty_table(
 ) -> None:
     """Give `schema.identifier` no rows, and the columns of the shard.
 
-    Where there is no shard yet, as in a new project, it gets the declared `columns`, names and
-    types in SQL. Raises S3Error, or ShardError, also if one of these has no type.
+    With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
+    new project, it gets the declared `columns`, names and types in SQL. Raises S3Error, or
+    ShardError, also if one of these has no type.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(

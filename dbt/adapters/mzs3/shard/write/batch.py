@@ -51,8 +51,8 @@ def write_batch(
 ) -> ShardBatch:
     """The batch with the files of its changes, which are objects that no state names yet.
 
-    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError; then
-    nothing is left in the batch's folder, or the error says what is.
+    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, whose
+    text begins with `doing`. Then nothing is left in the batch's folder, or the text says what is.
     """
     tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
     names = tuple(column.name for column in columns)
@@ -103,7 +103,7 @@ class Uploaded:
 def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
     """Upload the files of partitioned changes, once more if rows were recomputed meanwhile.
 
-    Raises what Spark raises, and ShardError.
+    Without changes there is no file. Raises what Spark raises, and ShardError.
     """
     ship_executor_code()
     for _ in range(2):
