@@ -114,3 +114,24 @@ class _Held(bytes):
 
     def __del__(self) -> None:
         self.holder.held -= len(self)
+
+
+def with_structure_of(data: bytes, other: bytes) -> bytes:
+    """The first file, but `k_s` is that of the other."""
+    table, of_other = (pq.read_table(pa.BufferReader(found)) for found in (data, other))
+    place = table.schema.get_field_index("k_s")
+    return file_of(table.set_column(place, table.schema.field("k_s"), of_other.column("k_s")))
+
+
+def with_structure_of_other_rows(data: bytes) -> bytes:
+    """The same file, but `k_s` has the rows the other way round."""
+    table = pq.read_table(pa.BufferReader(data))
+    turned = table.column("k_s").combine_chunks()[::-1]
+    place = table.schema.get_field_index("k_s")
+    return file_of(table.set_column(place, table.schema.field("k_s"), turned))
+
+
+def file_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, use_compliant_nested_type=False)
+    return sink.getvalue().to_pybytes()

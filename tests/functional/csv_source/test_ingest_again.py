@@ -276,3 +276,16 @@ def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):
         ledger.write_commit(dead, late)
     assert lake.rows("id") == [("1.csv", 1, "1")]
     assert lake.ingest().objects == 0
+
+
+@pytest.mark.slow
+def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.put("1.csv", "id,note\n1,a\n")
+    assert lake.ingest(afresh=True).rows == 1
+    assert lake.rows("id", "note") == [("1.csv", 1, "1", "a")]
+    lake.remove("1.csv")
+    with pytest.raises(SourceError, match="has a header to learn the columns from"):
+        lake.ingest(afresh=True)
+    assert lake.rows("id", "note") == [("1.csv", 1, "1", "a")]

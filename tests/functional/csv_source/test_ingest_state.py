@@ -388,16 +388,3 @@ def test_what_is_ingested_is_as_fresh_as_the_objects_whose_rows_are_visible(lake
         SourceError, match=r"^lake\.orders: raw_\d+\.orders__ledger does not exist"
     ):
         fresh()
-
-
-@pytest.mark.slow
-def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):
-    lake.put("1.csv", "id\n1\n")
-    lake.ingest()
-    lake.put("1.csv", "id,note\n1,a\n")
-    assert lake.ingest(afresh=True).rows == 1
-    assert lake.rows("id", "note") == [("1.csv", 1, "1", "a")]
-    lake.remove("1.csv")
-    with pytest.raises(SourceError, match="has a header to learn the columns from"):
-        lake.ingest(afresh=True)
-    assert lake.rows("id", "note") == [("1.csv", 1, "1", "a")]

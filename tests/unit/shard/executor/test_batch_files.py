@@ -19,11 +19,14 @@ from support.shard_files import (
     Counting,
     Holding,
     batch_of,
+    file_of,
     opened,
     read,
     rows_of,
     tagged,
     wanted,
+    with_structure_of,
+    with_structure_of_other_rows,
     written,
 )
 from support.shard_values import columns, same, wire_array
@@ -112,19 +115,19 @@ def test_a_column_that_a_file_lacks_has_its_default(encoding: Encoding) -> None:
 def test_a_version_that_is_not_trusted_is_read_from_the_codec() -> None:
     layout = BatchLayout(tagged(*KINDS), "dual", version=2)
     [data] = written(layout, [rows_of(KINDS, ROWS)])
-    wrong = _with_structure_of_other_rows(data)
+    wrong = with_structure_of_other_rows(data)
     assert read(wrong, [wanted(0, INTEGER)]).column("0").to_pylist() == ROWS[0]
 
 
 def test_structured_columns_of_a_trusted_version_are_what_is_read() -> None:
     [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
-    wrong = _with_structure_of_other_rows(data)
+    wrong = with_structure_of_other_rows(data)
     assert read(wrong, [wanted(0, INTEGER)]).column("0").to_pylist() == [3, None, 1]
 
 
 def test_validation_compares_the_encodings() -> None:
     [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
-    wrong = _with_structure_of_other_rows(data)
+    wrong = with_structure_of_other_rows(data)
     with pytest.raises(BatchError, match=r"encodings differ in column amount \(tag 0\)"):
         read(wrong, [wanted(0, INTEGER, name="amount")], validate=True)
     found = read(data, [wanted(0, INTEGER)], validate=True)
@@ -138,7 +141,7 @@ def test_validation_compares_columns_that_are_not_read() -> None:
         written(BatchLayout(tagged(INTEGER, TEXT)), [rows_of([INTEGER, TEXT], [[n], ["a"]])])
         for n in (1, 2)
     )
-    wrong = _with_structure_of(one[0], other[0])
+    wrong = with_structure_of(one[0], other[0])
     assert read(wrong, [wanted(1, TEXT)]).column("1").to_pylist() == ["a"]
     with pytest.raises(BatchError, match="encodings differ in the column with tag 0"):
         read(wrong, [wanted(1, TEXT)], validate=True)
@@ -152,7 +155,7 @@ def test_zeros_of_both_signs_are_a_difference_between_encodings(kind: Type) -> N
 
     assert read(file(-0.0), [wanted(0, kind)], validate=True).num_rows == 2
     with pytest.raises(BatchError, match="encodings differ"):
-        read(_with_structure_of(file(0.0), file(-0.0)), [wanted(0, kind)], validate=True)
+        read(with_structure_of(file(0.0), file(-0.0)), [wanted(0, kind)], validate=True)
 
 
 def test_nan_is_no_difference_between_encodings() -> None:
@@ -187,7 +190,7 @@ def test_an_extension_of_another_version_is_read_from_the_codec() -> None:
     fields[4] = pa.field("k_s", structure.type, nullable=False)
     schema = pa.schema(fields, metadata=table.schema.metadata)
     arrays = [*table.columns[:4], pa.chunked_array([structure]), table.column(5)]
-    found = read(_file(pa.table(arrays, schema=schema)), [wanted(0, kind)])
+    found = read(file_of(pa.table(arrays, schema=schema)), [wanted(0, kind)])
     assert found.column("0").to_pylist() == values
 
 
@@ -196,30 +199,9 @@ def _named(name: str, kind: pa.DataType, version: int, type_name: str = "integer
     return pa.field(name, kind, metadata={"ARROW:extension:name": extension})
 
 
-def _with_structure_of(data: bytes, other: bytes) -> bytes:
-    """The first file, but `k_s` is that of the other."""
-    table, of_other = (pq.read_table(pa.BufferReader(found)) for found in (data, other))
-    place = table.schema.get_field_index("k_s")
-    return _file(table.set_column(place, table.schema.field("k_s"), of_other.column("k_s")))
-
-
-def _with_structure_of_other_rows(data: bytes) -> bytes:
-    """The same file, but `k_s` has the rows the other way round."""
-    table = pq.read_table(pa.BufferReader(data))
-    turned = table.column("k_s").combine_chunks()[::-1]
-    place = table.schema.get_field_index("k_s")
-    return _file(table.set_column(place, table.schema.field("k_s"), turned))
-
-
-def _file(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, use_compliant_nested_type=False)
-    return sink.getvalue().to_pybytes()
-
-
 @pytest.mark.parametrize(
     "data",
-    [b"", b"PAR1", _file(pa.table({"t": [1]})), b"x" * 100],
+    [b"", b"PAR1", file_of(pa.table({"t": [1]})), b"x" * 100],
     ids=["empty", "cut", "of others", "no parquet"],
 )
 def test_what_is_no_batch_is_an_error(data: bytes) -> None:
