@@ -56,7 +56,10 @@ class Effects:
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
     def require_unchanged(self) -> None:
-        """Raises LocationError unless the location, now claimed, is as when the run began."""
+        """Raises LocationError unless the location is as it was when the run began.
+
+        Done after claiming it, so that no other run can have committed in between.
+        """
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
             require_empty(self._prefix, ignoring=ours)
@@ -64,7 +67,10 @@ class Effects:
             raise LocationError(self.overtaken())
 
     def require_free(self) -> None:
-        """Raises LocationError if a file is there, whose upload nobody can have completed yet."""
+        """Raises LocationError if there is an object with the name of one of the files.
+
+        Done before claiming the location: until then nobody can have completed the uploads.
+        """
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
@@ -136,8 +142,8 @@ class Effects:
     def has_written_manifest(self) -> bool:
         """Write the manifest, by compare-and-set over the one that it replaces.
 
-        False if another one is there: a run that was taken for dead, and whose commit another one
-        has finished, may come back this late.
+        This is what readers see. False if another one is there: a run that was taken for dead,
+        and whose commit another one has finished, may come back this late.
         """
         body, before = to_json(self.pending.manifest), self.pending.replaces
         condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}

@@ -64,7 +64,10 @@ def prepare(
     single_file: str | None = None,
     partition_by: Sequence[str] = (),
 ) -> Preflight:
-    """Recovers a commit that was cut off; raises Mzs3Error unless the location is then fit."""
+    """Checks that the location is fit and writable; only recovers a commit that was cut off.
+
+    Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
+    """
     deletes = compares_before_deleting(prefix)
     before = recover(prefix, deletes=deletes)
     if before.finished is not None and on_existing == "fail":

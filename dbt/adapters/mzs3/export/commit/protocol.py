@@ -45,8 +45,8 @@ class _LostError(CopyError):
 class Commit:
     """A commit at a location, of this run or of an earlier one that was cut off.
 
-    `deletes`: the store compares before it deletes. `proven`: it was seen to compare before it
-    writes.
+    Each change of its state is a compare-and-set of `_committing.json`. `deletes`: the store
+    compares before it deletes, too. `proven`: it was seen to compare before it writes.
     """
 
     def __init__(
@@ -311,7 +311,10 @@ class Commit:
             raise _LostError(self._effects.overtaken())
 
     def _require_forward(self) -> None:
-        """Raises _LostError if the file may be that of a run which has rolled this one back."""
+        """Raises _LostError unless the state is still forward, now that the file is there.
+
+        Under a name that stays, that may be the file of another run, which has rolled this back.
+        """
         try:
             self._change("forward")
         except ChangedError as changed:
@@ -375,7 +378,10 @@ class Commit:
     # -- going back
 
     def _roll_back(self) -> list[str]:
-        """Abort, delete, close the intent; returns what could not be done, for the next run."""
+        """Abort every upload, then delete visible files, then close; returns what could not be.
+
+        The intent stays until all of that is done, so that the next run goes on with it.
+        """
         problems = self._effects.abort()
         if not problems and self.pending.in_place is None:
             problems = self._effects.delete_visible()
