@@ -105,14 +105,18 @@ def answered(etag: str) -> str:
 def unread_one() -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decode, "convert_good", lambda text, kind: (text, None))
-        patch.setattr(decode.Decoder, "_text", lambda *_: ([pa.array([], pa.string())], [0]))
+        patch.setattr(
+            decode.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [0])
+        )
         _, bad = read_all(b"a\n", "int")
     return bad[1].error
 
 
 def unread_many() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode.Decoder, "_text", lambda *_: ([pa.array([], pa.string())], []))
+        patch.setattr(
+            decode.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [])
+        )
         return text_of(lambda: read_all(b"a\n", "int"))
 
 
