@@ -118,8 +118,9 @@ def parts_of_changes(
 ) -> DataFrame:
     """Changes `t`, `d`, c0, c1, … in parts, as of `in_parts`, sorted by the keys and all columns.
 
-    So a row that was retracted is next to the one that replaced it, and what they share is
-    compressed. If no number of parts is asked for, Spark counts the changes first.
+    So a row that was retracted is next to the one that replaced it, unless they differ in early
+    columns, and what they share is compressed. If no number of parts is asked for, Spark counts
+    the changes first.
     """
     _, _, *columns = changes.columns
     parts = in_parts(changes, asked) if asked else _in_counted_parts(changes, batches)
@@ -130,7 +131,8 @@ def _in_counted_parts(changes: DataFrame, batches: Sequence[ShardBatch]) -> Data
     """As `in_parts`; the changes are counted and written by one query.
 
     They are computed once, as both read the same shuffle (with spark.sql.exchange.reuse off,
-    twice). Spark could lose a part of what is cached, and recompute it beside the rest.
+    twice). They are not cached: Spark could lose some with an executor, and recompute these
+    beside the rest.
     """
     most = default_parallelism(changes.sparkSession)
     keys = order_keys(changes.schema)

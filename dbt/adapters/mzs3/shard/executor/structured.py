@@ -197,7 +197,10 @@ def stored_numeric(numbers: pa.Array) -> pa.Array:
 
 
 def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The inverse of `stored_numeric`, as a decimal type; ValueError if a number is too large."""
+    """The inverse of `stored_numeric`, as a decimal type.
+
+    Raises ValueError for bytes that it can't have made, or a number that the type does not hold.
+    """
     _, actual = stored.flatten()
     opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
     if opposites.true_count:

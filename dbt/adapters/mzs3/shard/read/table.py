@@ -46,10 +46,11 @@ def write_source_table(
     empty: bool = False,
     if_missing: bool = False,
 ) -> int | None:
-    """Give `schema.identifier` the shard's rows, or none; returns the number of compared values.
+    """Give `schema.identifier` the shard's rows, or none if `empty`.
 
-    With `if_missing` only if it does not exist yet. Raises ShardError or S3Error; then, and after
-    a run that was killed, it has the rows that it had before.
+    Returns the number of compared values, None if none were to be compared. With `if_missing` a
+    table that exists is left as it is. Raises ShardError or S3Error; then, and after a run that
+    was killed, it has the rows that it had before.
     """
     comparison = Comparison() if source.validate and not empty else None
     try:
@@ -85,7 +86,7 @@ def write_empty_table(
 
     With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
     new project, it gets the declared `columns`, names and types in SQL. Raises S3Error, or
-    ShardError, also if one of these has no type.
+    ShardError, also if none is declared, one has no type, or the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(

@@ -100,7 +100,10 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
 
 
 def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """The Spark type that has every value of both, or None; fields are matched by place."""
+    """The Spark type that has every value of both, or None.
+
+    Fields are matched by place, and have the names of the first one.
+    """
     if one == other:
         return one
     if isinstance(one, T.NumericType) and isinstance(other, T.NumericType):

@@ -233,6 +233,7 @@ class ShardBatch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
     Each of them is of the last of these times: readers as of an earlier one don't need the batch.
+    Without files, nothing changed.
     `schema` is the id of the schema in which it is written, `additions` and `retractions` count
     rows with d > 0 and d < 0. `sort_by` has the tags by which rows are sorted across its files.
     """

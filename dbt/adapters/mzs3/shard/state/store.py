@@ -56,7 +56,10 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write that may have taken effect, or may yet: its answer does not tell."""
+    """A write that may have taken effect, or may yet: its answer does not tell.
+
+    The text does not say what to do, which depends on what was written: callers add that.
+    """
 
 
 class StateStore:

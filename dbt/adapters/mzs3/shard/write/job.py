@@ -227,7 +227,10 @@ class _Run:
 
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
-    """A warning if this host's clock, or that of the last batch's, is ahead of S3's; all in ms."""
+    """A warning if this host's clock, or that of the last batch's, is ahead of S3's, or None.
+
+    All in ms; `upper` is the first time that the shard has not reached.
+    """
     if s3_time is None:
         return None
     ahead, last_ahead = as_of - s3_time, upper - s3_time

@@ -233,7 +233,11 @@ def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Recor
 
 
 def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccessFile:
-    """The object as a file, read by ranges; ExecutorError if it is gone or can't be fetched."""
+    """The object as a file, read by ranges.
+
+    Reading it raises ExecutorError, which names the object, if it is gone, was replaced, or can't
+    be fetched.
+    """
     uri = f"s3://{bucket}/{file.key}"
 
     def fetch(start: int, end: int) -> bytes:

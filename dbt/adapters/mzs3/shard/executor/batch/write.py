@@ -70,7 +70,10 @@ class BatchFormat:
         self._limits = limits_of(self._schema, max_file_size)
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
-        """The rows as files have them; ExecutorError, which names the column of a wrong value."""
+        """The rows, `t`, `d` and the columns, as files have them.
+
+        Raises ExecutorError, which names the column of a wrong value.
+        """
         for piece in in_pieces(rows):
             columns = self._file_columns(piece)
             # In both encodings a row may be several times as large as it came.

@@ -26,6 +26,7 @@ def decoded_rows(
 ) -> list[pa.Array]:
     """The columns of messages `Row`, in wire form: those at the places `wanted`, None for all.
 
+    `rows` has no NULLs; the columns come in the order of `kinds`.
     Raises DamagedError for bytes that `encoded_rows` can't have made of such types.
     """
     cursor = Cursor(rows)
@@ -154,7 +155,10 @@ class DamagedError(ValueError):
 
 
 class Cursor:
-    """A position in each of many `binary` values; DamagedError where one does not go on so."""
+    """A position in each of many `binary` values without NULLs; all move at once.
+
+    DamagedError where one does not go on so.
+    """
 
     def __init__(self, values: pa.Array) -> None:
         self._data = data_of(values)
