@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +12,7 @@ from pyspark import SparkStageInfo
 
 from dbt.adapters.mzs3.spark import interrupt
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.interrupt import Waiting, Watchdog, watch
+from dbt.adapters.mzs3.spark.interrupt import Waiting, watch
 
 
 class Clock:
@@ -85,36 +85,34 @@ def test_what_comes_after_work_that_was_ended_waits_shortly_until_a_task_ran() -
 class Cluster:
     """A scheduler whose one stage waits; `ended` is set once work is ended."""
 
-    application = "app-1"
+    applicationId = "app-1"
 
     def __init__(self) -> None:
         self.ended = threading.Event()
 
-    def stages(self) -> list[SparkStageInfo]:
-        return [stage()]
-
-    def running_tasks(self) -> int:
-        return 0
-
-    def end_all(self) -> None:
+    def cancelAllJobs(self) -> None:
         self.ended.set()
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Watchdog]]:
-    dogs: dict[str, Watchdog] = {}
-    monkeypatch.setattr(interrupt, "_watched", dogs)
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str | None]]:
+    verdicts: dict[str, str | None] = {}
+    stops: list[Callable[[], None]] = []
+    monkeypatch.setattr(interrupt, "_verdicts", verdicts)
     monkeypatch.setattr(interrupt, "_LOOK_S", 0.01)
-    yield dogs
-    for dog in dogs.values():
-        dog.stop()
+    monkeypatch.setattr(interrupt.atexit, "register", stops.append)
+    monkeypatch.setattr(interrupt, "unfinished_stages", lambda _: [stage()])
+    monkeypatch.setattr(interrupt, "running_tasks", lambda _: 0)
+    yield verdicts
+    for stop in stops:
+        stop()
 
 
 CANCELLED = Exception("Job 3 cancelled as part of cancellation of all jobs")
 
 
 def test_the_failure_of_what_was_ended_says_why(
-    watched: dict[str, Watchdog], monkeypatch: pytest.MonkeyPatch
+    verdicts: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster: Any = Cluster()
     monkeypatch.setattr(interrupt, "scheduler_of", lambda _: cluster)
@@ -122,18 +120,18 @@ def test_the_failure_of_what_was_ended_says_why(
     assert str(explain(CANCELLED)) == str(CANCELLED)
     watch(spark, 1)
     watch(spark, 100)
-    assert len(watched) == 1
+    assert len(verdicts) == 1
     assert cluster.ended.wait(60)
     assert str(explain(CANCELLED)).startswith("for 1 s there was work for executors, and none ran")
     assert str(explain(ValueError("another"))) == "another"
 
 
 def test_without_patience_or_executors_nobody_watches(
-    watched: dict[str, Watchdog], monkeypatch: pytest.MonkeyPatch
+    verdicts: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark: Any = SimpleNamespace()
     monkeypatch.setattr(interrupt, "scheduler_of", lambda _: Cluster())
     watch(spark, 0)
     monkeypatch.setattr(interrupt, "scheduler_of", lambda _: None)
     watch(spark, 10)
-    assert watched == {}
+    assert verdicts == {}

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-from dbt.adapters.mzs3.spark.status import Scheduler, scheduler_of
+from dbt.adapters.mzs3.spark.status import running_tasks, scheduler_of, unfinished_stages
 
 if TYPE_CHECKING:
-    from pyspark import SparkStageInfo
+    from pyspark import SparkContext, SparkStageInfo
     from pyspark.sql import SparkSession
 
 _POLL_S = 0.2
@@ -28,7 +28,8 @@ _LOOKS_IN_VAIN = 30
 _ENDED = "cancelled as part of cancellation of all jobs"
 
 _lock = threading.Lock()
-_watched: dict[str, Watchdog] = {}
+# By the id of each application that is watched: why its work was ended, once it was.
+_verdicts: dict[str, str | None] = {}
 
 
 @contextmanager
@@ -61,11 +62,41 @@ def watch(spark: SparkSession, patience: int) -> None:
     The first call for a Spark application decides. Nothing is watched where `patience` is 0,
     where executors are in this process, or where the scheduler is in another one.
     """
-    if patience <= 0 or (scheduler := scheduler_of(spark)) is None:
+    if patience <= 0 or (context := scheduler_of(spark)) is None:
         return
     with _lock:
-        if scheduler.application not in _watched:
-            _watched[scheduler.application] = Watchdog(scheduler, patience)
+        if context.applicationId in _verdicts:
+            return
+        _verdicts[context.applicationId] = None
+    over = threading.Event()
+    thread = threading.Thread(target=_keep_looking, args=(context, patience, over), daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        over.set()
+        thread.join(_LOOK_S)
+
+    atexit.register(stop)  # before Spark goes, which the thread would ask in vain
+
+
+def _keep_looking(context: SparkContext, patience: int, over: threading.Event) -> None:
+    """Looks every second, until this process or its Spark ends."""
+    waiting, in_vain = Waiting(patience), 0
+    while not over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
+        try:
+            waited = waiting.too_long(unfinished_stages(context), running_tasks(context))
+            if waited is not None:
+                _verdicts[context.applicationId] = (
+                    f"for {waited:.0f} s there was work for executors, and none ran any of "
+                    "it: the cluster's workers may be gone, or have no room for executors of "
+                    "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
+                    "again; executor_timeout in the profile says how long to wait"
+                )
+                context.cancelAllJobs()
+        except (Py4JError, OSError, AttributeError):  # once, or because Spark has ended
+            in_vain += 1
+        else:
+            in_vain = 0
 
 
 def why_ended(failure: str) -> str | None:
@@ -73,7 +104,7 @@ def why_ended(failure: str) -> str | None:
     if _ENDED not in failure:
         return None
     with _lock:
-        ended = [dog.verdict for dog in _watched.values() if dog.verdict is not None]
+        ended = [verdict for verdict in _verdicts.values() if verdict is not None]
     return ended[-1] if ended else None
 
 
@@ -111,43 +142,3 @@ class Waiting:
         self._since = now
         self._has_ended = True
         return waited
-
-
-class Watchdog:
-    """A thread that checks every second, until this process or its Spark ends."""
-
-    def __init__(self, scheduler: Scheduler, patience: int) -> None:
-        self._scheduler = scheduler
-        self._patience = patience
-        self._over = threading.Event()
-        self.verdict: str | None = None
-        """Why it has ended jobs, once it has."""
-        self._thread = threading.Thread(target=self._run, name="executors watchdog", daemon=True)
-        self._thread.start()
-        atexit.register(self.stop)  # before Spark goes, which it would ask in vain
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._over.set()
-        self._thread.join(_LOOK_S)
-
-    def _run(self) -> None:
-        waiting, in_vain = Waiting(self._patience), 0
-        while not self._over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
-            try:
-                self._look(waiting)
-            except (Py4JError, OSError, AttributeError):  # once, or because Spark has ended
-                in_vain += 1
-            else:
-                in_vain = 0
-
-    def _look(self, waiting: Waiting) -> None:
-        waited = waiting.too_long(self._scheduler.stages(), self._scheduler.running_tasks())
-        if waited is not None:
-            self.verdict = (
-                f"for {waited:.0f} s there was work for executors, and none ran any of "
-                "it: the cluster's workers may be gone, or have no room for executors of "
-                "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
-                "again; executor_timeout in the profile says how long to wait"
-            )
-            self._scheduler.end_all()

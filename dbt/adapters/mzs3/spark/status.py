@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, TimeoutError
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -25,40 +24,26 @@ def status_tracker(spark: SparkSession) -> StatusTracker | None:
     return spark.sparkContext.statusTracker()
 
 
-@dataclass(frozen=True)
-class Scheduler:
-    """Spark's scheduler in this process, which all sessions share."""
-
-    context: SparkContext
-
-    @property
-    def application(self) -> str:
-        """The unique id of the Spark application."""
-        return str(self.context.applicationId)
-
-    def stages(self) -> list[SparkStageInfo]:
-        """The stages that are not finished."""
-        tracker = self.context.statusTracker()
-        found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
-        return [stage for stage in found if stage is not None]
-
-    def running_tasks(self) -> int:
-        """How many tasks run on live executors, also of earlier attempts at a stage."""
-        tracker = self.context._jsc.sc().statusTracker()
-        return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
-
-    def end_all(self) -> None:
-        """Cancel every job of the process."""
-        self.context.cancelAllJobs()
-
-
-def scheduler_of(spark: SparkSession) -> Scheduler | None:
-    """The scheduler, if it runs here and its executors do not; else None."""
+def scheduler_of(spark: SparkSession) -> SparkContext | None:
+    """The context that all sessions share, if its scheduler runs here and no executor does."""
     if status_tracker(spark) is None:
         return None
     context = spark.sparkContext
     alone = context.master.startswith("local") and not context.master.startswith("local-cluster")
-    return None if alone else Scheduler(context)
+    return None if alone else context
+
+
+def unfinished_stages(context: SparkContext) -> list[SparkStageInfo]:
+    """The stages that are not finished."""
+    tracker = context.statusTracker()
+    found = map(tracker.getStageInfo, tracker.getActiveStageIds())
+    return [stage for stage in found if stage is not None]
+
+
+def running_tasks(context: SparkContext) -> int:
+    """How many tasks run on live executors, also of earlier attempts at a stage."""
+    tracker = context._jsc.sc().statusTracker()
+    return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
 
 
 def rows_written(frame: DataFrame) -> int | None:
