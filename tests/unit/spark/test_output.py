@@ -8,14 +8,13 @@ from dbt.adapters.mzs3.spark.session import output_hint, write_output_to
 
 @pytest.fixture(autouse=True)
 def no_output(monkeypatch, tmp_path):
-    monkeypatch.setattr(session, "_has_console", True)
-    monkeypatch.setattr(session, "_log_file", None)
+    monkeypatch.setattr(session, "_output", None)
     monkeypatch.chdir(tmp_path)
 
 
 def say(text):
-    with session.java_streams() as arguments:
-        arguments["stderr"].write(text)
+    with session.java_output() as file:
+        file.write(text)
 
 
 def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypatch):
@@ -30,8 +29,8 @@ def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypa
 def test_a_folder_that_cannot_be_written_leaves_the_console(tmp_path):
     (tmp_path / "logs").write_text("a file")
     write_output_to(tmp_path / "logs")
-    with session.java_streams() as arguments:
-        assert arguments == {}
+    with session.java_output() as file:
+        assert file is None
 
 
 def test_the_hint_names_the_file(tmp_path):

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -27,12 +27,8 @@ DEFAULT_FOLDER = ".spark"
 WAREHOUSE = "spark.sql.warehouse.dir"
 CATALOG = "spark.sql.catalogImplementation"
 METASTORE_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
-_METASTORE_KEYS = (
-    METASTORE_URL,
-    "spark.hadoop.hive.metastore.uris",
-    "spark.hive.metastore.uris",
-    "hive.metastore.uris",
-)
+# Itself, or behind `spark.` or `spark.hadoop.`.
+_METASTORE_URIS = "hive.metastore.uris"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OWN_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
 
@@ -50,8 +46,8 @@ LOG_FILE = "spark.log"
 _MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
 _lock = threading.Lock()
-_has_console = True
-_log_file: Path | None = None
+# Where the next Java process writes: None is this process's console.
+_output: Path | int | None = None
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -66,8 +62,8 @@ def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, st
         placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
     warehouse = _local_path(placed.get(WAREHOUSE), folder)
     is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
-    has_metastore = is_elsewhere or any(key in placed for key in _METASTORE_KEYS)
-    if warehouse is None or has_metastore or not is_hive:
+    has_metastore = METASTORE_URL in placed or any(key.endswith(_METASTORE_URIS) for key in placed)
+    if warehouse is None or is_elsewhere or has_metastore or not is_hive:
         return placed
     placed[WAREHOUSE] = str(warehouse)
     home = warehouse.parent
@@ -98,10 +94,9 @@ def _local_path(value: str | None, folder: Path) -> Path | None:
 
 
 def _configured_elsewhere() -> bool:
-    conf = os.environ.get("SPARK_CONF_DIR")
-    if conf is None and os.environ.get("SPARK_HOME"):
-        conf = str(Path(os.environ["SPARK_HOME"]) / "conf")
-    if conf is None:
+    home = os.environ.get("SPARK_HOME")
+    conf = os.environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
+    if not conf:
         return False
     if (Path(conf) / "hive-site.xml").exists():
         return True
@@ -143,15 +138,15 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
     if parameters.get("spark.master", "local").startswith("local"):
         # dbt may run by its path, with another `python3` first on PATH than its own.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.config(map=dict(parameters))
     interrupted = signal.getsignal(signal.SIGINT)
     try:
         if SparkContext._gateway is None:
             # As the builder does, which has the console for what Java says.
-            with java_streams() as streams:
-                gateway = launch_gateway(SparkConf().setAll([*parameters.items()]), streams)
+            with java_output() as out:
+                conf = SparkConf().setAll([*parameters.items()])
+                gateway = launch_gateway(conf, {"stdout": out, "stderr": out})
             SparkContext._ensure_initialized(gateway=gateway)
-        session = builder.getOrCreate()
+        session = SparkSession.builder.config(map=dict(parameters)).getOrCreate()
     except PySparkRuntimeError as exc:
         if exc.getCondition() == "JAVA_GATEWAY_EXITED":
             raise SparkJobError(
@@ -169,38 +164,33 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
 def write_output_to(folder: Path | None) -> None:
     """The Java process that is started next appends to `spark.log` in this folder; None loses what
     it says. Without a call, it has the console of this process."""
-    global _has_console, _log_file
-    _has_console = False
-    _log_file = None if folder is None else folder.absolute() / LOG_FILE
+    global _output
+    _output = subprocess.DEVNULL if folder is None else folder.absolute() / LOG_FILE
 
 
 def output_hint() -> str:
     """Where to look for what the Java process said."""
-    if _has_console:
+    if _output is None:
         return "the output of Spark above"
-    if _log_file is None:
+    if not isinstance(_output, Path):
         return "what Spark says where dbt keeps a log file, beside which is Spark's"
-    return str(
-        _log_file.relative_to(Path.cwd()) if _log_file.is_relative_to(Path.cwd()) else _log_file
-    )
+    here = Path.cwd()
+    return str(_output.relative_to(here) if _output.is_relative_to(here) else _output)
 
 
 @contextmanager
-def java_streams() -> Iterator[dict[str, Any]]:
-    """Arguments of Popen; none, for the console, also where the file can't be written."""
-    if _has_console:
-        yield {}
-        return
-    if _log_file is None:
-        yield {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+def java_output() -> Iterator[IO[bytes] | int | None]:
+    """What Popen takes; None, for the console, also where the file can't be written."""
+    if not isinstance(_output, Path):
+        yield _output
         return
     try:
-        _log_file.parent.mkdir(parents=True, exist_ok=True)
-        if _log_file.exists() and _log_file.stat().st_size > _MAX_BYTES:
-            _log_file.replace(_log_file.with_name(f"{LOG_FILE}.1"))
-        file = _log_file.open("ab")
+        _output.parent.mkdir(parents=True, exist_ok=True)
+        if _output.exists() and _output.stat().st_size > _MAX_BYTES:
+            _output.replace(_output.with_name(f"{LOG_FILE}.1"))
+        file = _output.open("ab")
     except OSError:
-        yield {}
+        yield None
         return
     with file:
-        yield {"stdout": file, "stderr": file}
+        yield file
