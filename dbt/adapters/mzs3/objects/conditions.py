@@ -9,7 +9,8 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
@@ -51,7 +52,7 @@ def store_conditions(prefix: Prefix) -> Conditions:
     tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other refusals.
     """
     try:
-        return _tried_once("PUT", prefix, lambda: _heeded_conditions(prefix))
+        return _tried_once("PUT", prefix, partial(_heeded_conditions, prefix))
     except AwsFailure as exc:
         doing = f"trying conditional writes at {prefix.uri}"
         needs = f"{prefix.permissions} and s3:GetObject"
@@ -63,9 +64,9 @@ def compares_before_deleting(prefix: Prefix) -> bool:
 
     Tried once per process, without an object: a store where it is refuses one of a missing key.
     """
-    name = f"{PROBE}{uuid.uuid4().hex}"
+    key = prefix.key(f"{PROBE}{uuid.uuid4().hex}")
     try:
-        return _tried_once("DELETE", prefix, lambda: _delete_other(prefix, name) != "done")
+        return _tried_once("DELETE", prefix, partial(_keeps_other, prefix, key))
     except AwsFailure:
         return False
 
@@ -82,7 +83,7 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
         return True
     name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
     try:
-        return _tried_once("object", prefix, lambda: _spares_other(prefix, name))
+        return _tried_once("object", prefix, partial(_spares_other, prefix, name))
     except AwsFailure as exc:
         doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
         raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
@@ -98,60 +99,57 @@ def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Foun
         return found
 
 
+def _refusal(request: Callable[..., object], *arguments: Any, **condition: str) -> str | None:
+    """Why the store has not done it: `refused`, `missing`, or `unknown` for the condition itself;
+    None where it has."""
+    try:
+        request(*arguments, **condition)
+    except AwsFailure as exc:
+        if error_code(exc) in _REFUSED_CODES:
+            return "refused"
+        if is_missing(exc):
+            return "missing"
+        if error_code(exc) in _UNKNOWN_CODES:
+            return "unknown"
+        raise
+    return None
+
+
 def _heeded_conditions(prefix: Prefix) -> Conditions:
     name = f"{PROBE}{uuid.uuid4().hex}"
-    key = prefix.key(name)
+    key, refusal = prefix.key(name), partial(_refusal, prefix.write, name)
     try:
         prefix.delete(key)
     except AwsFailure as exc:
         if not is_denied(exc):
             raise
-        heeds = not _is_written(prefix, name, b"1", IfMatch=_NOT_OF_ANY)
+        heeds = refusal(b"1", IfMatch=_NOT_OF_ANY) is not None
         return Conditions(creates=heeds, replaces=heeds)
     try:
-        _is_written(prefix, name, b"1", IfNoneMatch="*")
+        refusal(b"1", IfNoneMatch="*")
         if prefix.find(key) is None:  # not even the first one is taken
             return Conditions(creates=False, replaces=False)
-        creates = not _is_written(prefix, name, b"2", IfNoneMatch="*")
-        spares = not _is_written(prefix, name, b"3", IfMatch=_NOT_OF_ANY)
+        creates = refusal(b"2", IfNoneMatch="*") is not None
+        spares = refusal(b"3", IfMatch=_NOT_OF_ANY) is not None
         before = prefix.etag(key) or ""
-        _is_written(prefix, name, b"4", IfMatch=before)
+        refusal(b"4", IfMatch=before)
         return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
     finally:
         with contextlib.suppress(*AwsFailure):
             prefix.delete(key)
 
 
-def _is_written(prefix: Prefix, name: str, body: bytes, **condition: str) -> bool:
-    try:
-        prefix.write(name, body, **condition)
-    except AwsFailure as exc:
-        if error_code(exc) in _REFUSED_CODES | _UNKNOWN_CODES or is_missing(exc):
-            return False
-        raise
-    return True
-
-
-def _delete_other(prefix: Prefix, name: str) -> Literal["done", "refused", "missing"]:
-    """The answer to a DELETE with another ETag than the object's, which need not exist; `done`
-    also where the store does not know the condition."""
-    try:
-        prefix.delete(prefix.key(name), IfMatch=_NOT_OF_ANY)
-    except AwsFailure as exc:
-        if error_code(exc) in _REFUSED_CODES:
-            return "refused"
-        if is_missing(exc):
-            return "missing"
-        if error_code(exc) not in _UNKNOWN_CODES:
-            raise
-    return "done"
+def _keeps_other(prefix: Prefix, key: str) -> bool:
+    """Whether a DELETE with another ETag than the object's, which need not exist, is not done."""
+    return _refusal(prefix.delete, key, IfMatch=_NOT_OF_ANY) in ("refused", "missing")
 
 
 def _spares_other(prefix: Prefix, name: str) -> bool:
     """Whether a DELETE with another ETag spares the object, which is written only if need be."""
-    if _delete_other(prefix, name) != "done":
+    key = prefix.key(name)
+    if _keeps_other(prefix, key):
         try:
-            prefix.delete(prefix.key(name))
+            prefix.delete(key)
         except AwsFailure as exc:
             if not is_missing(exc):
                 raise
@@ -159,7 +157,7 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
             return True  # what is missing makes a DELETE fail with the condition, and only then
     prefix.write(name, b"1")
     try:
-        return _delete_other(prefix, name) == "refused"
+        return _refusal(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
     finally:
         with contextlib.suppress(*AwsFailure):
-            prefix.delete(prefix.key(name))
+            prefix.delete(key)
