@@ -36,11 +36,6 @@ class ListedObject:
     size: int
     modified: int = field(default=0, compare=False)
 
-    @property
-    def is_folder_marker(self) -> bool:
-        """Whether it stands for a folder, as S3's console makes them."""
-        return self.size == 0 and self.key.endswith("/")
-
 
 @dataclass(frozen=True)
 class Prefix:
@@ -61,9 +56,8 @@ class Prefix:
             "ACL": "s3:PutObjectAcl",
             "SSEKMSKeyId": "kms:GenerateDataKey and kms:Decrypt on the key",
         }
-        return ", ".join(
-            ["s3:PutObject", *(need for name, need in more.items() if name in self.properties)]
-        )
+        needed = [need for name, need in more.items() if name in self.properties]
+        return ", ".join(["s3:PutObject", *needed])
 
     @property
     def uri(self) -> str:

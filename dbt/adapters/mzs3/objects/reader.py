@@ -7,6 +7,7 @@ import io
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError
@@ -46,13 +47,7 @@ class RandomAccessFile(io.RawIOBase):
         """True."""
         return True
 
-    def seekable(self) -> bool:
-        """True."""
-        return True
-
-    def tell(self) -> int:
-        """The offset of the next read."""
-        return self._position
+    seekable = readable
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the offset of the next read; nothing is fetched yet."""
@@ -105,6 +100,7 @@ class WrongPartError(OSError):
     """The store sent another range than it was asked for."""
 
 
+@dataclass(eq=False)
 class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed where it broke.
 
@@ -113,24 +109,18 @@ class ObjectStream:
     times without progress. Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError.
     """
 
-    def __init__(
-        self,
-        client: S3Client,
-        bucket: str,
-        key: str,
-        etag: str | None = None,
-        *,
-        span: tuple[int, int] | None = None,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._key = key
-        self.etag = None if etag is None else etag.strip('"')
-        self._pause = pause
-        self._span = span
+    client: S3Client
+    bucket: str
+    key: str
+    etag: str | None = None
+    _: KW_ONLY
+    span: tuple[int, int] | None = None
+    pause: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        self.etag = self.etag and self.etag.strip('"')
         # Where reading goes on, and where it ends; without a span the first answer says that.
-        self.position, self._end = span or (0, 0)
+        self.position, self._end = self.span or (0, 0)
         self._body: Any = None
 
     def read(self, size: int) -> bytes:
@@ -145,14 +135,12 @@ class ObjectStream:
                 data: bytes = self._body.read(min(size, self._end - self.position))
                 if not data:
                     raise ConnectionResetError("the connection ended early")
-            except WrongPartError:
-                raise
-            except (BotoCoreError, OSError):
+            except (BotoCoreError, OSError, ReplacedError) as exc:
                 self.close()
                 failures += 1
-                if failures > MAX_RESUMES:
+                if failures > MAX_RESUMES or isinstance(exc, (ReplacedError, WrongPartError)):
                     raise
-                self._pause(FIRST_PAUSE_S * 2 ** (failures - 1))
+                self.pause(FIRST_PAUSE_S * 2 ** (failures - 1))
             else:
                 self.position += len(data)
                 return data
@@ -169,30 +157,28 @@ class ObjectStream:
             self._body = None
 
     def _open(self) -> None:
-        request: dict[str, Any] = {"Bucket": self._bucket, "Key": self._key}
+        request: dict[str, Any] = {"Bucket": self.bucket, "Key": self.key}
         if self.etag is not None:
             request["IfMatch"] = f'"{self.etag}"'
-        if self.position or self._span:
+        if self.position or self.span:
             if self.position >= self._end:
                 return
-            last = self._end - 1 if self._span else ""
+            last = self._end - 1 if self.span else ""
             request["Range"] = f"bytes={self.position}-{last}"
-        answer = self._client.get_object(**request)
+        answer = self.client.get_object(**request)
         self._body = answer["Body"]
         # A store or a proxy may leave the conditions and the range of a request out of account.
         etag = answer["ETag"].strip('"')
         if etag != (self.etag or etag):
-            self.close()
             raise ReplacedError
         if not begins_at(answer, self.position, whole="Range" not in request):
-            self.close()
             status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
             raise WrongPartError(
                 f"asked for it from byte {self.position} on, the store sent another part (HTTP "
                 f"{status}, Content-Range {answer.get('ContentRange')}, Content-Length "
                 f"{answer.get('ContentLength')})"
             )
-        if not self.position and not self._span:
+        if not self.position and not self.span:
             # Of later answers one may be a shorter part; then the next is asked for.
             self._end = answer["ContentLength"]
         self.etag = etag
@@ -222,9 +208,7 @@ def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
     if content_range is None:
         return position == 0
     found = _CONTENT_RANGE.fullmatch(content_range)
-    if found is None:
+    if found is None or int(found[1]) != position:
         return False
-    first, last = int(found[1]), int(found[2])
-    if whole and found[3] != str(last + 1):
-        return False
-    return first == position and length in (None, last - first + 1)
+    end = int(found[2]) + 1
+    return length in (None, end - position) and (not whole or found[3] == str(end))

@@ -180,7 +180,8 @@ def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
 
 
 def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
-    return found.is_folder_marker or prefix.is_probe(found.key)
+    is_folder = found.size == 0 and found.key.endswith("/")  # as S3's console makes them
+    return is_folder or prefix.is_probe(found.key)
 
 
 def require_ours(prefix: Prefix, existing: Existing) -> None:
