@@ -42,7 +42,7 @@ def check_connection(connection: AwsConnection) -> str:
     """
     where = f"aws_connections.{connection.name}"
     endpoint = connection.endpoint or "AWS"
-    require_endpoint(connection)
+    _require_endpoint(connection)
     try:
         sts = aws_client(connection, "sts", max_attempts=MAX_ATTEMPTS)
         who = sts.get_caller_identity()["Arn"]
@@ -59,7 +59,7 @@ def check_connection(connection: AwsConnection) -> str:
     return f"{who} at {endpoint}"
 
 
-def require_endpoint(connection: AwsConnection) -> None:
+def _require_endpoint(connection: AwsConnection) -> None:
     """Raises S3Error at once where nothing listens, as boto3 would retry for a while."""
     parts = urlsplit(connection.endpoint or "")
     if not parts.hostname or parts.scheme in getproxies():
@@ -81,105 +81,94 @@ def check_permissions(connection: AwsConnection, location: S3Location) -> list[C
     versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
     lets nothing work, such as a bucket that does not exist.
     """
-    require_endpoint(connection)
-    client = s3_client(connection, max_attempts=MAX_ATTEMPTS)
-    return _Trial(client, connection.name, location).run()
+    _require_endpoint(connection)
+    client: Any = s3_client(connection, max_attempts=MAX_ATTEMPTS)
+    target = {"Bucket": location.bucket, "Key": location.key(f"{PREFIX}{secrets.token_hex(8)}")}
+    check = partial(_checked, connection.name, location.uri)
+    below = {"Bucket": location.bucket, "Prefix": location.prefix}
+    listed = check(LIST, partial(client.list_objects_v2, **below, MaxKeys=1))
+    lists = listed.problem is None
+    return [listed, *_of_uploads(check, client, target), *_of_object(check, client, target, lists)]
 
 
-class _Trial:
-    """The checks of one prefix, on a key that nobody else has."""
+def _of_uploads(check: Callable[..., Check], client: Any, target: dict[str, str]) -> list[Check]:
+    upload: dict[str, str] = {}
 
-    def __init__(self, client: Any, name: str, location: S3Location) -> None:
-        self._client = client
-        self._name = name
-        self._location = location
-        self._object = {
-            "Bucket": location.bucket,
-            "Key": location.key(f"{PREFIX}{secrets.token_hex(8)}"),
-        }
-        self._uri = f"s3://{location.bucket}/{self._object['Key']}"
+    def open_upload() -> None:
+        answer = client.create_multipart_upload(**target)
+        upload.update(target, UploadId=answer["UploadId"])
 
-    def run(self) -> list[Check]:
-        """All checks, in the order in which users read them."""
-        below = {"Bucket": self._location.bucket, "Prefix": self._location.prefix}
-        listed = self._try(LIST, partial(self._client.list_objects_v2, **below, MaxKeys=1))
-        return [listed, *self._uploads(), *self._objects(lists=listed.problem is None)]
-
-    def _uploads(self) -> list[Check]:
-        upload: dict[str, str] = {}
-
-        def open_upload() -> None:
-            answer = self._client.create_multipart_upload(**self._object)
-            upload.update(self._object, UploadId=answer["UploadId"])
-
-        opening = self._try(OPEN, open_upload)
-        if upload:
-            stays = f". An empty upload of {self._uri} stays open: {upload['UploadId']}"
-            abort = partial(self._client.abort_multipart_upload, **upload)
-            of_upload = [
-                self._try(LIST_PARTS, partial(self._client.list_parts, **upload)),
-                # It is gone where the answer was lost, and the request made again.
-                self._try(ABORT, abort, stays, fine={"NoSuchUpload"}),
-            ]
-        else:
-            why = "as no upload could be opened"
-            of_upload = [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
-        return [opening, *of_upload, self._try(LIST_UPLOADS, self._abort_lost)]
-
-    def _abort_lost(self) -> None:
+    def abort_lost() -> None:
         """Lists uploads; one of ours can be open whose answer never came."""
-        bucket, key = self._object["Bucket"], self._object["Key"]
-        found = self._client.list_multipart_uploads(Bucket=bucket, Prefix=key)
-        for upload in found.get("Uploads", []):
-            if upload["Key"] == key:
+        found = client.list_multipart_uploads(Bucket=target["Bucket"], Prefix=target["Key"])
+        for lost in found.get("Uploads", []):
+            if lost["Key"] == target["Key"]:
                 with contextlib.suppress(*AwsFailure):  # to abort is another need's check
-                    self._client.abort_multipart_upload(
-                        **self._object, UploadId=upload["UploadId"]
-                    )
+                    client.abort_multipart_upload(**target, UploadId=lost["UploadId"])
 
-    def _objects(self, *, lists: bool) -> list[Check]:
-        # What could not be removed again is not written: S3 lets those who may delete an object
-        # delete one that is not there.
-        delete_object = partial(self._client.delete_object, **self._object)
-        delete = self._try(DELETE, delete_object)
-        if delete.problem is None:
-            md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
-            put_object = partial(self._client.put_object, **self._object, Body=b"", ContentMD5=md5)
-            put = self._try(PUT, put_object)
-        else:
-            put = Check(PUT, "as what it writes could not be deleted", tried=False)
-        if put.problem is None:
-            try:
-                get = self._try(GET, self._get)
-            finally:
-                delete = self._try(DELETE, delete_object, f". {self._uri} is left there")
-        elif lists:
-            get = self._try(GET, self._get, fine=MISSING_CODES)
-        else:  # S3 denies then whether the object is there, and so all about it
-            why = "as there is no object to get, nor s3:ListBucket to be told so"
-            get = Check(GET, why, tried=False)
-        return [put, get, delete]
+    opening = check(OPEN, open_upload)
+    if upload:
+        uri, upload_id = "s3://{Bucket}/{Key}".format(**target), upload["UploadId"]
+        stays = f". An empty upload of {uri} stays open: {upload_id}"
+        abort = partial(client.abort_multipart_upload, **upload)
+        of_upload = [
+            check(LIST_PARTS, partial(client.list_parts, **upload)),
+            # It is gone where the answer was lost, and the request made again.
+            check(ABORT, abort, stays, fine={"NoSuchUpload"}),
+        ]
+    else:
+        why = "as no upload could be opened"
+        of_upload = [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
+    return [opening, *of_upload, check(LIST_UPLOADS, abort_lost)]
 
-    def _get(self) -> None:
-        self._client.get_object(**self._object)["Body"].read()
 
-    def _try(
-        self,
-        need: Permission,
-        action: Callable[[], object],
-        stays: str = "",
-        fine: Collection[str] = (),
-    ) -> Check:
+def _of_object(
+    check: Callable[..., Check], client: Any, target: dict[str, str], lists: bool
+) -> list[Check]:
+    def get_object() -> None:
+        client.get_object(**target)["Body"].read()
+
+    # What could not be removed again is not written: S3 lets those who may delete an object
+    # delete one that is not there.
+    delete_object = partial(client.delete_object, **target)
+    delete = check(DELETE, delete_object)
+    if delete.problem is None:
+        md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
+        put = check(PUT, partial(client.put_object, **target, Body=b"", ContentMD5=md5))
+    else:
+        put = Check(PUT, "as what it writes could not be deleted", tried=False)
+    if put.problem is None:
         try:
-            action()
-        except AwsFailure as exc:
-            if error_code(exc) in fine:
-                return Check(need)
-            text = describe(exc, f"{need.action} at {self._location.uri}").rstrip(".")
-            if nothing_works(exc):
-                raise S3Error(f"aws_connections.{self._name}: {text}{stays}") from exc
-            return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
-        return Check(need)
+            get = check(GET, get_object)
+        finally:
+            stays = ". s3://{Bucket}/{Key} is left there".format(**target)
+            delete = check(DELETE, delete_object, stays)
+    elif lists:
+        get = check(GET, get_object, fine=MISSING_CODES)
+    else:  # S3 denies then whether the object is there, and so all about it
+        why = "as there is no object to get, nor s3:ListBucket to be told so"
+        get = Check(GET, why, tried=False)
+    return [put, get, delete]
+
+
+def _checked(
+    name: str,
+    uri: str,
+    need: Permission,
+    action: Callable[[], object],
+    stays: str = "",
+    fine: Collection[str] = (),
+) -> Check:
+    try:
+        action()
+    except AwsFailure as exc:
+        if error_code(exc) in fine:
+            return Check(need)
+        text = describe(exc, f"{need.action} at {uri}").rstrip(".")
+        if nothing_works(exc):
+            raise S3Error(f"aws_connections.{name}: {text}{stays}") from exc
+        return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
+    return Check(need)
 
 
 @dataclass(frozen=True)
