@@ -53,40 +53,26 @@ def render_copy_job(
     full_refresh: bool = False,
 ) -> str:
     """Python source whose QUERY is `query` to the last byte, but for white space around it."""
-    return _JOB.format(
-        what="COPY TO S3",
-        node=node,
-        imported="RunContext, copy_to_s3",
-        query=_python_text(query),
-        options=_python_literal(options),
-        function="copy_to_s3",
-        more=_MORE_OF_COPY.format(full_refresh=full_refresh, schema=schema, identifier=identifier),
-    )
+    more = _MORE_OF_COPY.format(full_refresh=full_refresh, schema=schema, identifier=identifier)
+    names = {"imported": "RunContext, copy_to_s3", "function": "copy_to_s3"}
+    return _JOB.format(what="COPY TO S3", **names, **_of_model(node, query, options), more=more)
 
 
 def render_shard_job(node: str, query: str, options: Mapping[str, Any]) -> str:
     """Python source whose QUERY is `query` to the last byte, but for white space around it."""
-    return _JOB.format(
-        what="The shard",
-        node=node,
-        imported="persist_shard",
-        query=_python_text(query),
-        options=_python_literal(options),
-        function="persist_shard",
-        more="    tell=tell,\n",
-    )
+    names = {"imported": "persist_shard", "function": "persist_shard"}
+    more = "    tell=tell,\n"
+    return _JOB.format(what="The shard", **names, **_of_model(node, query, options), more=more)
 
 
-def _python_text(text: str) -> str:
-    """What stands between three quotes in Python, without white space around it."""
-    text = text.strip().replace("\\", "\\\\").replace("\r", "\\r")
-    return text.replace('"""', '\\"\\"\\"')
-
-
-def _python_literal(options: Mapping[str, Any]) -> str:
-    if not options:
-        return "{}"
+def _of_model(node: str, query: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of the source that come from the model."""
+    text = query.strip().replace("\\", "\\\\").replace("\r", "\\r")
     # Through JSON and back, so that nothing but plain values can get into the source.
     plain = json.loads(json.dumps(dict(options)))
     lines = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(plain.items()))
-    return "{\n" + lines + "}"
+    return {
+        "node": node,
+        "query": text.replace('"""', '\\"\\"\\"'),
+        "options": "{\n" + lines + "}" if lines else "{}",
+    }

@@ -217,11 +217,10 @@ class Mzs3Adapter(SparkAdapter):
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns; creates the relations of a source that was never ingested or read."""
         columns: list[SparkColumn] = super().get_columns_in_relation(relation)
-        if columns:
-            return columns
-        if make_source_relation(self, relation) or make_shard_relation(self, relation):
-            columns = super().get_columns_in_relation(relation)
-        return columns
+        is_made = not columns and (
+            make_source_relation(self, relation) or make_shard_relation(self, relation)
+        )
+        return super().get_columns_in_relation(relation) if is_made else columns
 
     def clear_transaction(self) -> None:
         """Does nothing: Spark has no transactions, and dbt's own would start Spark."""

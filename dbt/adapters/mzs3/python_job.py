@@ -42,37 +42,32 @@ def run_started_ms() -> int:
     return int(started.timestamp() * 1000)
 
 
+@dataclass
 class SessionJobHelper(PythonJobHelper):
     """Runs a job in the session of the connection that its node holds."""
 
-    def __init__(
-        self,
-        parsed_model: dict[str, Any],
-        credential: Mzs3Credentials,
-        connections: Mzs3ConnectionManager,
-    ) -> None:
-        self._model = parsed_model
-        self._credentials = credential
-        self._connections = connections
+    model: dict[str, Any]
+    credentials: Mzs3Credentials
+    connections: Mzs3ConnectionManager
 
     def submit(self, compiled_code: str) -> Any:
         """Run the job; returns its `result`. Raises dbt's errors."""
-        handle = self._connections.get_thread_connection().handle
+        node, name = str(self.model["unique_id"]), str(self.model["original_file_path"])
+        handle = self.connections.get_thread_connection().handle
         if not isinstance(handle, SessionConnection):
             raise DbtRuntimeError(
-                f"{self._model['unique_id']}: Python jobs need `method: session` in the profile; "
-                f"`method: {self._credentials.method}` runs SQL only in this version of dbt-mzs3"
+                f"{node}: Python jobs need `method: session` in the profile; "
+                f"`method: {self.credentials.method}` runs SQL only in this version of dbt-mzs3"
             )
         provided = {  # compiled_job.py says what they are for
-            "aws_connections": self._credentials.connections,
+            "aws_connections": self.credentials.connections,
             "as_of": run_started_ms(),
             "cancelled": handle.cancelled,
             "tell": log_copy_event,
             "scrub": lambda text: scrub_secrets(text, env_secrets()),
             "invocation_id": get_invocation_id(),
         }
-        node, name = str(self._model["unique_id"]), str(self._model["original_file_path"])
-        remains = self._connections.remains
+        remains = self.connections.remains
         try:
             handle.check_cancelled()
             # Without the white space that Jinja puts before it, the model starts on line 1, as
@@ -102,24 +97,18 @@ class CopyResponse(AdapterResponse):
 
 def _message_type() -> Any:
     """A protobuf message as dbt's own, whose data is any JSON object instead of fixed fields."""
-    common = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR.fields_by_name["info"].message_type
-    fields = {"info": common, "data": struct_pb2.Struct.DESCRIPTOR}
+    theirs, data = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR, struct_pb2.Struct.DESCRIPTOR
     file = descriptor_pb2.FileDescriptorProto(
         name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
     )
-    message = file.message_type.add(name="CopyLogEventMsg")
-    for number, (name, kind) in enumerate(fields.items(), start=1):
-        file.dependency.append(kind.file.name)
-        message.field.add(
-            name=name,
-            number=number,
-            type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
-            label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
-            type_name=f".{kind.full_name}",
-        )
-    common.file.pool.AddSerializedFile(file.SerializeToString())
-    found = common.file.pool.FindMessageTypeByName("dbt_mzs3.CopyLogEventMsg")
-    return message_factory.GetMessageClass(found)
+    file.dependency.extend([theirs.file.name, data.file.name])
+    message = file.message_type.add()
+    theirs.CopyToProto(message)
+    message.name = "CopyLogEventMsg"
+    message.field[1].type_name = f".{data.full_name}"
+    pool = theirs.file.pool
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("dbt_mzs3.CopyLogEventMsg"))
 
 
 class CopyLogEvent(InfoLevel):

@@ -14,19 +14,9 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
-EXECUTOR_PACKAGES = (
-    "dbt.adapters.mzs3.arrow",
-    "dbt.adapters.mzs3.aws",
-    "dbt.adapters.mzs3.config",
-    "dbt.adapters.mzs3.objects",
-    "dbt.adapters.mzs3.formats",
-    "dbt.adapters.mzs3.upload",
-    "dbt.adapters.mzs3.csv_source.executor",
-    "dbt.adapters.mzs3.shard.executor",
-    "dbt.adapters.mzs3.shard.types",
-    "dbt.adapters.mzs3.errors",
-    "dbt.adapters.mzs3.names",
-    "dbt.adapters.mzs3.text",
+_SHIPPED = (
+    *("arrow", "aws", "config", "objects", "formats", "upload", "errors", "names", "text"),
+    *("csv_source.executor", "shard.executor", "shard.types"),
 )
 
 
@@ -66,5 +56,6 @@ def _explained(exc: Exception, name: str) -> Mzs3Error:
 
 def ship_executor_code() -> None:
     """Has cloudpickle send the code of the executor layer by value; safe to repeat."""
-    for name in EXECUTOR_PACKAGES:
-        cloudpickle.register_pickle_by_value(importlib.import_module(name))
+    for name in _SHIPPED:
+        module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
+        cloudpickle.register_pickle_by_value(module)

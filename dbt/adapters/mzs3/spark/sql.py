@@ -50,17 +50,13 @@ def bind(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     marks: list[str] = []
     passed: list[Any] = []
     for value in values:
-        if isinstance(value, dt.datetime):
-            marks.append(f"timestamp'{value.isoformat(' ')}'")
-            continue
         if isinstance(value, dt.date):
-            marks.append(f"date'{value.isoformat()}'")
+            kind = "timestamp" if isinstance(value, dt.datetime) else "date"
+            marks.append(f"{kind}'{value}'")
             continue
         marks.append("?")
         if isinstance(value, int) and not -_BIGINT <= value < _BIGINT:
-            passed.append(Decimal(value))
-        elif value is None or isinstance(value, (bool, int, float, Decimal, str, bytes)):
-            passed.append(value)
-        else:
-            passed.append(str(value))
+            value = Decimal(value)
+        plain = value is None or isinstance(value, (int, float, Decimal, str, bytes))
+        passed.append(value if plain else str(value))
     return sql % tuple(marks), passed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -74,11 +73,7 @@ def load_seed(
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, dt.datetime):
-        return value.isoformat(" ")
-    return str(value)
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 def encoded(text: str) -> str:
