@@ -162,11 +162,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return AdapterResponse(_message="OK")
 
     def execute(
-        self,
-        sql: str,
-        auto_begin: bool = False,
-        fetch: bool = False,
-        limit: int | None = None,
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
         """As dbt's own; handles errors of fetching rows too."""
         with self.exception_handler(sql):

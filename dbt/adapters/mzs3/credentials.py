@@ -136,12 +136,9 @@ class Mzs3Credentials(SparkCredentials):
         return shown
 
     def __repr__(self) -> str:
-        shown = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in _SECRET_FIELDS and f.name != "aws_connections"
-        }
-        given = ", ".join(f"{key}={value!r}" for key, value in shown.items() if value is not None)
+        hidden = (*_SECRET_FIELDS, "aws_connections")
+        shown = [(f.name, getattr(self, f.name)) for f in fields(self) if f.name not in hidden]
+        given = ", ".join(f"{key}={value!r}" for key, value in shown if value is not None)
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
 
 

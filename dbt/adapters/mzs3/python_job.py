@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict, dataclass
 from datetime import timezone
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
@@ -23,7 +23,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
     struct_pb2,
 )
 
-from dbt.adapters.mzs3.connections import as_dbt_error
+from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
@@ -31,9 +31,6 @@ from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
 from dbt.adapters.mzs3.spark.job import run_job
-
-if TYPE_CHECKING:
-    from dbt.adapters.mzs3.connections import Mzs3ConnectionManager
 
 
 def run_started_ms() -> int:

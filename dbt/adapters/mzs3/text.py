@@ -6,8 +6,6 @@ import datetime as dt
 import difflib
 from collections.abc import Iterable
 
-_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-_COUNT_UNITS = ("", "k", "M", "G", "T", "P", "E")
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
@@ -36,12 +34,12 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 def shown_bytes(size: float) -> str:
     """`48 B`, `1.4 GB` or `512 MB`; units are powers of 1024, as in options."""
-    return _scaled(size, 1024, _BYTE_UNITS)
+    return _scaled(size, 1024, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
 
 
 def shown_count(count: float) -> str:
     """`999` or `84.2 M`."""
-    return _scaled(count, 1000, _COUNT_UNITS)
+    return _scaled(count, 1000, ("", "k", "M", "G", "T", "P", "E"))
 
 
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:

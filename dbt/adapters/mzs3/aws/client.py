@@ -21,20 +21,13 @@ from botocore.exceptions import HTTPClientError, NoCredentialsError
 from botocore.session import Session as BotocoreSession
 from botocore.utils import parse_timestamp
 
-from dbt.adapters.mzs3.aws.failures import (
-    ATTEMPTS,
-    AwsFailure,
-    RoleError,
-    describe,
-    reason_of,
-)
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import ATTEMPTS, AwsFailure, RoleError, describe, reason_of
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import S3Error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
 
 DEFAULT_REGION = "us-east-1"
 CONNECT_TIMEOUT_S = 10
@@ -42,8 +35,6 @@ READ_TIMEOUT_S = 60
 MAX_ATTEMPTS = 10
 _LONGEST_WAIT_S = 20.0
 OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
-
-ROLE_SESSION = "dbt-mzs3"
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
@@ -181,7 +172,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
     if source is None:
         raise NoCredentialsError
     create: Any = base.client
-    extra = {"RoleSessionName": ROLE_SESSION}
+    extra = {"RoleSessionName": "dbt-mzs3"}
     if connection.external_id:
         extra["ExternalId"] = connection.external_id
     fetcher = AssumeRoleCredentialFetcher(
@@ -217,8 +208,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
 def s3_now(client: S3Client, location: S3Location) -> int:
     """The time in ms since the epoch by S3's clock, else by ours. Needs s3:ListBucket."""
     page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix, MaxKeys=1)
-    told = time_of(page)
-    return int(time.time() * 1000) if told is None else told
+    return time_of(page) or int(time.time() * 1000)
 
 
 def time_of(answer: Mapping[str, Any]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -14,41 +15,22 @@ DENIED_CODES = frozenset(
 )
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
 QUEUE_MISSING_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
-THROTTLED_CODES = frozenset(
-    {
-        "BandwidthLimitExceeded",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequests",
-        "TooManyRequestsException",
-    }
-)
+_THROTTLED = {
+    *("BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown"),
+    *("Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException"),
+}
+_WITHOUT_KEYS = {"CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException"}
+_WRONG_KEYS = {
+    *("InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"),
+    *("SignatureDoesNotMatch", "UnrecognizedClientException"),
+}
 # What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
-REFUSED_CODES = frozenset(
-    {
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-        "CredentialRetrievalError",
-        "NoCredentialsError",
-        "PartialCredentialsError",
-    }
-)
-OTHER_REGION_CODES = frozenset(
-    {
-        "301",
-        "AuthorizationHeaderMalformed",
-        "IllegalLocationConstraintException",
-        "PermanentRedirect",
-    }
-)
+REFUSED_CODES = frozenset(_WRONG_KEYS | _EXPIRED | _WITHOUT_KEYS)
+_OF_OTHER_REGION = {
+    *("301", "AuthorizationHeaderMalformed"),
+    *("IllegalLocationConstraintException", "PermanentRedirect"),
+}
 
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
@@ -72,16 +54,16 @@ _TRIED_AGAIN = (429, 500, 502, 503, 504)
 # What to do, by the codes; the first that has the code counts.
 _ADVICE = (
     (
-        THROTTLED_CODES,
+        _THROTTLED,
         ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
         "when less else uses the bucket",
     ),
     (
-        {"NoCredentialsError", "CredentialRetrievalError", "PartialCredentialsError"},
+        _WITHOUT_KEYS,
         "; give keys under aws_connections in the profile, or set up boto3's own chain",
     ),
     (
-        {"ExpiredToken", "ExpiredTokenException"},
+        _EXPIRED,
         "; a session_token can't be renewed: give a new one, or keys without one, or an "
         "assume_role_arn, whose credentials are renewed while a run lasts",
     ),
@@ -136,7 +118,7 @@ def is_missing(exc: Exception) -> bool:
 
 def nothing_works(exc: BaseException) -> bool:
     """Whether any request to the same bucket or queue would fail in this way."""
-    codes = REFUSED_CODES | OTHER_REGION_CODES | QUEUE_MISSING_CODES | {"NoSuchBucket"}
+    codes = REFUSED_CODES | _OF_OTHER_REGION | QUEUE_MISSING_CODES | {"NoSuchBucket"}
     return not isinstance(exc, ClientError) or error_code(exc) in codes
 
 
@@ -175,13 +157,11 @@ def _failed_attempts(exc: Exception) -> int:
 
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
-    if code not in OTHER_REGION_CODES:
+    if code not in _OF_OTHER_REGION:
         return next((advice for codes, advice in _ADVICE if code in codes), "")
-    region = None
-    if isinstance(exc, ClientError):
-        headers = exc.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-        named: object = exc.response.get("Error", {}).get("Region")
-        region = named or headers.get("x-amz-bucket-region")
+    answer: Any = getattr(exc, "response", {})
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    region = answer.get("Error", {}).get("Region") or headers.get("x-amz-bucket-region")
     where = f"in {region}" if region else "in another region"
     return f"; the bucket is {where}: set region under aws_connections in the profile"
 

@@ -79,10 +79,7 @@ def literal_problems(location: str) -> list[str]:
 
 
 def named_target(
-    operation: str,
-    connections: Mapping[str, AwsConnection],
-    name: str,
-    location: str | None,
+    operation: str, connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> tuple[AwsConnection, S3Location]:
     """What a run-operation is given. Raises ConfigError with the problems of both."""
     problems: list[str] = []

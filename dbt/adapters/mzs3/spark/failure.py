@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from contextlib import suppress
@@ -38,8 +39,7 @@ _CAUSES = {
 
 def executor_error(exc: BaseException) -> ExecutorError | None:
     """The ExecutorError that an executor raised, found in a failure of Spark; else None."""
-    marked = _MARKED.search(str(exc))
-    if marked is None:
+    if (marked := _MARKED.search(str(exc))) is None:
         return None
     cause, message = marked.groups()
     # Spark may escape the text once more on its way through the JVM.
@@ -54,15 +54,12 @@ def explain(exc: Exception) -> Mzs3Error:
     message and the first lines of the cause."""
     if isinstance(exc, Mzs3Error):
         return exc
-    raised = executor_error(exc)
-    if raised is not None:
+    if (raised := executor_error(exc)) is not None:
         return Mzs3Error(raised.message)
-    ended = why_ended(str(exc))
-    if ended is not None:
+    if (ended := why_ended(str(exc))) is not None:
         return SparkJobError(ended)
     text = _brief(str(exc)) or type(exc).__name__
-    missing = _MISSING_MODULE.search(text)
-    if missing:
+    if missing := _MISSING_MODULE.search(text):
         text += (
             f"; the Python of Spark's workers lacks {missing.group(1)}: install pyarrow and boto3 "
             "there, or name a Python that has them in PYSPARK_PYTHON"
@@ -92,6 +89,5 @@ def readable(exc: Exception) -> Mzs3Error:
     if type(error) is not SparkJobError:
         return error
     text = _PY4J.sub("", str(error))
-    lines = text.splitlines()
-    end = next((n for n, line in enumerate(lines) if _PLAN.match(line)), len(lines))
-    return SparkJobError("\n".join(lines[:end]).strip().removesuffix(";") or text)
+    lines = itertools.takewhile(lambda line: not _PLAN.match(line), text.splitlines())
+    return SparkJobError("\n".join(lines).strip().removesuffix(";") or text)

@@ -7,15 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext, SparkStageInfo
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.spark.status import running_tasks, scheduler_of, unfinished_stages
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext, SparkStageInfo
-    from pyspark.sql import SparkSession
 
 _POLL_S = 0.2
 

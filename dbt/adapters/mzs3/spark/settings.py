@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 FEW = 10_000
 """So many rows, of some tens of MB, fit into the driver's memory."""

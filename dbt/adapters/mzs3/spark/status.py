@@ -5,16 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, TimeoutError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, Observation
+from pyspark import SparkContext, SparkStageInfo, StatusTracker
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext, SparkStageInfo, StatusTracker
-    from pyspark.sql import SparkSession
 
 
 def status_tracker(spark: SparkSession) -> StatusTracker | None:
