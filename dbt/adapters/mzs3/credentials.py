@@ -108,13 +108,11 @@ class Mzs3Credentials(SparkCredentials):
             for key in ("spark.master", WAREHOUSE):
                 if key in self.server_side_parameters:
                     yield key, self.server_side_parameters[key]
-        yield (
-            "aws_connections",
-            {
-                name: {"region": connection.region, "endpoint": connection.endpoint}
-                for name, connection in self.connections.items()
-            },
-        )
+        shown = {
+            name: {"region": connection.region, "endpoint": connection.endpoint}
+            for name, connection in self.connections.items()
+        }
+        yield "aws_connections", shown
 
     def __post_serialize__(
         self, dct: dict[str, Any], context: dict[str, Any] | None = None

@@ -126,9 +126,7 @@ class Mzs3Adapter(SparkAdapter):
         """The one way to run Python models: in a session."""
         return {"session": partial(SessionJobHelper, connections=self.connections)}
 
-    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
-        """dbt's response for the `result` of a job."""
-        return job_response(submission_result)
+    generate_python_submission_response = staticmethod(job_response)
 
     @property
     def _behavior_flags(self) -> list[BehaviorFlag]:
@@ -160,14 +158,8 @@ class Mzs3Adapter(SparkAdapter):
         with as_dbt_errors():
             require_session(credentials, f"{node}: copy_to_s3")
             parse_options(node, options, credentials.connections)
-        return render_copy_job(
-            node,
-            query,
-            options,
-            schema=str(relation.schema),
-            identifier=str(relation.identifier),
-            full_refresh=full_refresh,
-        )
+        table = {"schema": str(relation.schema), "identifier": str(relation.identifier)}
+        return render_copy_job(node, query, options, **table, full_refresh=full_refresh)
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:

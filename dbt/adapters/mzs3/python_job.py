@@ -17,11 +17,7 @@ from dbt_common.events.contextvars import get_node_info
 from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import DbtRuntimeError, env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
-from google.protobuf import (  # type: ignore[import-untyped]
-    descriptor_pb2,
-    message_factory,
-    struct_pb2,
-)
+from google.protobuf import descriptor_pb2, message_factory, struct_pb2  # type: ignore[import-untyped]
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ReplacedError, read_range
+from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ObjectStream, ReplacedError
 
 DATA = bytes(range(256)) * 4
 
@@ -53,7 +54,9 @@ class Store:
 def part(store: Store, start: int, end: int, waits: list[float] | None = None) -> bytes:
     client: Any = store
     pauses = [] if waits is None else waits
-    return read_range(client, "acme", "k", '"one"', (start, end), pauses.append)
+    stream = ObjectStream(client, "acme", "k", '"one"', span=(start, end), pause=pauses.append)
+    with contextlib.closing(stream):
+        return stream.rest()
 
 
 def test_a_part() -> None:

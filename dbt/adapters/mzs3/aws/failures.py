@@ -15,18 +15,21 @@ DENIED_CODES = frozenset(
 )
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
 QUEUE_MISSING_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
-_THROTTLED = {
-    *("BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown"),
-    *("Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException"),
-}
-_WITHOUT_KEYS = {"CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError"}
-_EXPIRED = {"ExpiredToken", "ExpiredTokenException"}
-_WRONG_KEYS = {
-    *("InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"),
-    *("SignatureDoesNotMatch", "UnrecognizedClientException"),
-}
+_THROTTLED = frozenset(
+    {"BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown"}
+    | {"Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException"}
+)
+_WITHOUT_KEYS = frozenset(
+    {"CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError"}
+)
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException"})
 # What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
-REFUSED_CODES = frozenset(_WRONG_KEYS | _EXPIRED | _WITHOUT_KEYS)
+REFUSED_CODES = (
+    frozenset({"InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"})
+    | {"SignatureDoesNotMatch", "UnrecognizedClientException"}
+    | _EXPIRED
+    | _WITHOUT_KEYS
+)
 _OF_OTHER_REGION = {
     *("301", "AuthorizationHeaderMalformed"),
     *("IllegalLocationConstraintException", "PermanentRedirect"),
@@ -52,37 +55,31 @@ ATTEMPTS = "attempts"
 _TRIED_AGAIN = (429, 500, 502, 503, 504)
 
 # What to do, by the codes; the first that has the code counts.
-_ADVICE = (
-    (
-        _THROTTLED,
+_ADVICE = {
+    _THROTTLED: (
         ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
-        "when less else uses the bucket",
+        "when less else uses the bucket"
     ),
-    (
-        _WITHOUT_KEYS,
-        "; give keys under aws_connections in the profile, or set up boto3's own chain",
+    _WITHOUT_KEYS: (
+        "; give keys under aws_connections in the profile, or set up boto3's own chain"
     ),
-    (
-        _EXPIRED,
+    _EXPIRED: (
         "; a session_token can't be renewed: give a new one, or keys without one, or an "
-        "assume_role_arn, whose credentials are renewed while a run lasts",
+        "assume_role_arn, whose credentials are renewed while a run lasts"
     ),
-    (
-        {"NoSuchBucket"},
+    frozenset({"NoSuchBucket"}): (
         "; check the name of the bucket, and the endpoint and keys under aws_connections in "
-        "the profile, or make the bucket: dbt-mzs3 makes none",
+        "the profile, or make the bucket: dbt-mzs3 makes none"
     ),
-    (
-        {"NoSuchUpload"},
+    frozenset({"NoSuchUpload"}): (
         "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
-        "upload: give each model a location of its own, and run again",
+        "upload: give each model a location of its own, and run again"
     ),
-    (
-        {"EndpointConnectionError", "ConnectTimeoutError"},
-        "; check the endpoint and the region under aws_connections in the profile",
+    frozenset({"EndpointConnectionError", "ConnectTimeoutError"}): (
+        "; check the endpoint and the region under aws_connections in the profile"
     ),
-    (REFUSED_CODES, "; check the keys under aws_connections in the profile"),
-)
+    REFUSED_CODES: "; check the keys under aws_connections in the profile",
+}
 
 AwsFailure = (ClientError, BotoCoreError)
 """All that boto3 raises for a request, to catch."""
@@ -158,7 +155,7 @@ def _failed_attempts(exc: Exception) -> int:
 def _advice(exc: Exception) -> str:
     code = error_code(exc)
     if code not in _OF_OTHER_REGION:
-        return next((advice for codes, advice in _ADVICE if code in codes), "")
+        return next((advice for codes, advice in _ADVICE.items() if code in codes), "")
     answer: Any = getattr(exc, "response", {})
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     region = answer.get("Error", {}).get("Region") or headers.get("x-amz-bucket-region")

@@ -12,7 +12,6 @@ from dbt.adapters.mzs3.errors import ConfigError
 SCHEME = "s3://"
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
-_DIRECTORY_BUCKET = "--x-s3"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def parse_location(text: str) -> S3Location:
     bucket, _, prefix = path.partition("/")
     if not bucket:
         raise ValueError(f"names no bucket: {text!r}")
-    if bucket.endswith(_DIRECTORY_BUCKET):
+    if bucket.endswith("--x-s3"):
         raise ValueError(
             f"names a directory bucket of S3 Express, {bucket}, which does not list keys in order "
             "or by part of a name, as exports and sources need it; use a general purpose bucket"

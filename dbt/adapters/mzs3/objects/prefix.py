@@ -117,24 +117,21 @@ class Prefix:
 
     def write(self, name: str, body: bytes, **condition: str) -> str:
         """Write a small JSON object below the location; returns its ETag."""
-        put: Any = self.client.put_object
         written = _tried_again(
-            lambda: put(
-                Bucket=self.location.bucket,
-                Key=self.key(name),
-                Body=body,
-                ContentType="application/json",
-                ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
-                **self.properties,
-                **condition,
-            )
+            self.client.put_object,
+            Bucket=self.location.bucket,
+            Key=self.key(name),
+            Body=body,
+            ContentType="application/json",
+            ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
+            **self.properties,
+            **condition,
         )
         return str(written["ETag"])
 
     def delete(self, key: str, **condition: str) -> None:
         """Delete an object; without a condition it need not exist."""
-        delete: Any = self.client.delete_object
-        _tried_again(lambda: delete(Bucket=self.location.bucket, Key=key, **condition))
+        _tried_again(self.client.delete_object, Bucket=self.location.bucket, Key=key, **condition)
 
     def begin_upload(self, key: str, properties: Mapping[str, str]) -> str:
         """Open a multipart upload of an object that is to have these properties; its id."""
@@ -155,13 +152,9 @@ class Prefix:
     def complete(self, key: str, upload_id: str, etags: Sequence[str]) -> str:
         """Make an object of a multipart upload's parts, given in order; its ETag."""
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
-        answer = self.client.complete_multipart_upload(
-            Bucket=self.location.bucket,
-            Key=key,
-            UploadId=upload_id,
-            MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
-        )
-        return answer.get("ETag", "")
+        complete: Any = self.client.complete_multipart_upload
+        upload = {"Bucket": self.location.bucket, "Key": key, "UploadId": upload_id}
+        return str(complete(**upload, MultipartUpload={"Parts": parts}).get("ETag", ""))
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload."""
@@ -192,13 +185,13 @@ class Prefix:
                     yield upload["Key"], upload["UploadId"]
 
 
-def _tried_again(request: Callable[[], Any]) -> Any:
+def _tried_again(request: Callable[..., Any], **arguments: Any) -> Any:
     """The answer; repeats what S3 refuses because of another request for the key (409)."""
     was_repeated = False
     attempt = 0
     while True:
         try:
-            return request()
+            return request(**arguments)
         except ClientError as exc:
             about = exc.response.setdefault("ResponseMetadata", {})  # type: ignore[typeddict-item]
             is_conflict = error_code(exc) == "ConditionalRequestConflict"

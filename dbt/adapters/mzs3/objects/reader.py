@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
 import time
@@ -147,8 +146,7 @@ class ObjectStream:
 
     def rest(self) -> bytes:
         """All remaining bytes, in memory."""
-        pieces = list(iter(lambda: self.read(_READ_BYTES), b""))
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
 
     def close(self) -> None:
         """Return the connection to the pool; safe to repeat."""
@@ -182,20 +180,6 @@ class ObjectStream:
             # Of later answers one may be a shorter part; then the next is asked for.
             self._end = answer["ContentLength"]
         self.etag = etag
-
-
-def read_range(
-    client: S3Client,
-    bucket: str,
-    key: str,
-    etag: str,
-    span: tuple[int, int],
-    pause: Callable[[float], None] = time.sleep,
-) -> bytes:
-    """The bytes of a range. Raises as ObjectStream."""
-    stream = ObjectStream(client, bucket, key, etag, span=span, pause=pause)
-    with contextlib.closing(stream):
-        return stream.rest()
 
 
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:

@@ -90,10 +90,9 @@ def _keep_looking(context: SparkContext, patience: int, over: threading.Event) -
                     "again; executor_timeout in the profile says how long to wait"
                 )
                 context.cancelAllJobs()
+            in_vain = 0
         except (Py4JError, OSError, AttributeError):  # once, or because Spark has ended
             in_vain += 1
-        else:
-            in_vain = 0
 
 
 def why_ended(failure: str) -> str | None:
@@ -113,7 +112,7 @@ class Waiting:
         self._clock = clock
         self._since = clock()
         self._ran: Mapping[tuple[int, int], int] = {}
-        self._has_ended = False
+        self._limit = patience
 
     def too_long(self, stages: Sequence[SparkStageInfo], running: int) -> float | None:
         """The seconds, once they are more than the patience, which then begins anew; else None.
@@ -130,12 +129,10 @@ class Waiting:
         now = self._clock()
         if lives or not stages:
             self._since = now
-            self._has_ended &= not lives
+            self._limit = self._patience if lives else self._limit
             return None
-        patience = min(self._patience, _SHORT_S) if self._has_ended else self._patience
         waited = now - self._since
-        if waited < patience:
+        if waited < self._limit:
             return None
-        self._since = now
-        self._has_ended = True
+        self._since, self._limit = now, min(self._patience, _SHORT_S)
         return waited

@@ -33,25 +33,20 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
     except Mzs3Error:
         raise
     except Exception as exc:
-        raise _explained(exc, name) from exc
+        said = "".join(traceback.format_exception_only(exc)).strip()
+        if isinstance(exc, SPARK_FAILURES):
+            error = readable(exc)
+            if type(error) is not SparkJobError:
+                raise error from exc
+            said = str(error)
+        frames = traceback.extract_tb(exc.__traceback__)
+        if not (ours := [frame for frame in frames if frame.filename == name]):
+            raise SparkJobError(f"{name}: {said}") from exc
+        where = f"in {name}, line {ours[-1].lineno}: {ours[-1].line}"
+        raise SparkJobError(f"{said}\n  {where}") from exc
     finally:
         linecache.cache.pop(name, None)
     return scope.get("result")
-
-
-def _explained(exc: Exception, name: str) -> Mzs3Error:
-    if isinstance(exc, SPARK_FAILURES):
-        error = readable(exc)
-        if type(error) is not SparkJobError:
-            return error
-        said = str(error)
-    else:
-        said = "".join(traceback.format_exception_only(exc)).strip()
-    frames = [frame for frame in traceback.extract_tb(exc.__traceback__) if frame.filename == name]
-    if not frames:
-        return SparkJobError(f"{name}: {said}")
-    where = frames[-1]
-    return SparkJobError(f"{said}\n  in {name}, line {where.lineno}: {where.line}")
 
 
 def ship_executor_code() -> None:

@@ -49,7 +49,7 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
 def load_seed(
     spark: SparkSession,
     table: str,
-    names: Sequence[str],
+    names: list[str],
     columns: Sequence[Iterable[Any]],
     types: Sequence[str],
 ) -> None:
@@ -57,9 +57,7 @@ def load_seed(
 
     In ANSI mode a value that doesn't fit its type fails the whole load.
     """
-    texts = pa.table(
-        [pa.array(map(_text, values), pa.string()) for values in columns], list(names)
-    )
+    texts = pa.table([pa.array(map(_text, values), pa.string()) for values in columns], names)
     frame = spark.createDataFrame(texts).coalesce(1)
     cast = {
         name.lower(): F.col(quote_identifier(name)).cast(type_).alias(name)
@@ -104,8 +102,4 @@ def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str
         if exc.getCondition() in _NOT_FOUND:
             return None
         raise
-    return {
-        row["key"].removeprefix(prefix): row["value"]
-        for row in rows
-        if row["key"].startswith(prefix)
-    }
+    return {key.removeprefix(prefix): value for key, value in rows if key.startswith(prefix)}

@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.aws.failures import (
 )
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
-from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
+from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
 from dbt.adapters.mzs3.shard.executor.batch.write import layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
@@ -241,8 +241,10 @@ def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccess
     uri = f"s3://{bucket}/{file.key}"
 
     def fetch(start: int, end: int) -> bytes:
+        stream = ObjectStream(client, bucket, file.key, file.etag, span=(start, end))
         try:
-            return read_range(client, bucket, file.key, file.etag, (start, end))
+            with contextlib.closing(stream):
+                return stream.rest()
         except (*AwsFailure, ReplacedError, OSError) as exc:
             if isinstance(exc, ReplacedError) or is_missing(exc) or error_code(exc) in _CHANGED:
                 raise ExecutorError(
