@@ -69,14 +69,6 @@ def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
     return f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
 
 
-def literal_problems(location: str) -> list[str]:
-    """The problems of a model's location; none if it is a SQL expression."""
-    problems: list[str] = []
-    if location.startswith(SCHEME):
-        named_location(location, problems)
-    return problems
-
-
 def named_target(
     operation: str, connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> tuple[AwsConnection, S3Location]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import SCHEME, literal_problems, unknown_connection
+from dbt.adapters.mzs3.aws.location import SCHEME, named_location, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,
@@ -227,8 +227,10 @@ def _of_where(
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         )
-    else:
-        yield from literal_problems(options.location)
+    elif options.location.startswith(SCHEME):
+        problems: list[str] = []
+        named_location(options.location, problems)
+        yield from problems
     if options.aws_connection not in connections:
         yield unknown_connection("aws_connection", options.aws_connection, connections)
 

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import (
-    S3Location,
-    literal_problems,
-    named_location,
-    unknown_connection,
-)
+from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, named_location, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,
@@ -91,7 +86,8 @@ def parse_shard_options(
     problems = unknown_keys(given, tuple(_CONVERTERS), "persist_shard")
     read = ConfigReader(given, problems)
     options = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
-    problems += literal_problems(options.location)
+    if options.location.startswith(SCHEME):
+        named_location(options.location, problems)
     if given.get("location") in (None, ""):
         problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
     if options.aws_connection not in connections:
