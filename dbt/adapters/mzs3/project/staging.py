@@ -91,9 +91,8 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
 
     def stage(source: Any) -> None:
         definition = source_definition(source, connections)
-        if source.unique_id in to_list:
-            listing = replace(definition.listing, full_hours=0)
-            definition = replace(definition, listing=listing)
+        if source.unique_id in to_list and definition.full_listing_hours is not None:
+            definition = replace(definition, full_listing_hours=0)
         session = run.session(definition.name, TYPE)
         afresh = not create_only and source.unique_id in to_refresh
         if full_refresh and not afresh:
