@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from session import Session, median_seconds
 
-from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
+from dbt.adapters.mzs3.csv_source.config import OnOverwrite
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.fetch import schema_ddl

@@ -9,8 +9,9 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_defi
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, RecordField
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, purify
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -28,6 +29,12 @@ def parse(external=None, columns=(), **more) -> SourceDefinition:
         columns=columns,
         connections={"default", "lake"},
     )
+
+
+def purify_names(definition: SourceDefinition, names: Sequence[str] | None) -> PinnedDefinition:
+    """The definition with nothing left open, from a header of texts with these names."""
+    found = None if names is None else [RecordField(name, "string", "string") for name in names]
+    return purify(definition, found)
 
 
 def columns(*types: str) -> tuple[Column, ...]:

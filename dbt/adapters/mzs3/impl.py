@@ -28,7 +28,6 @@ from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import check_declarations, shard_options
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
-from dbt.adapters.mzs3.project.shard_sources import make_shard_relation, read_shards_for_node
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
 from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
@@ -192,7 +191,6 @@ class Mzs3Adapter(SparkAdapter):
         """Ingest the sources that the node reads, before it runs."""
         if config.model.resource_type != "seed":  # seeds read no source
             stage_for_node(self, config.model)
-            read_shards_for_node(self, config.model)
 
     @available.parse(lambda *_args, **_kwargs: ("", None))
     def execute(
@@ -209,10 +207,9 @@ class Mzs3Adapter(SparkAdapter):
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns; creates the relations of a source that was never ingested or read."""
         columns: list[SparkColumn] = super().get_columns_in_relation(relation)
-        is_made = not columns and (
-            make_source_relation(self, relation) or make_shard_relation(self, relation)
-        )
-        return super().get_columns_in_relation(relation) if is_made else columns
+        if not columns and make_source_relation(self, relation):
+            columns = super().get_columns_in_relation(relation)
+        return columns
 
     def clear_transaction(self) -> None:
         """Does nothing: Spark has no transactions, and dbt's own would start Spark."""

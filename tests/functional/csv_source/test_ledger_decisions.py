@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.config.intake import OnOverwrite
+from dbt.adapters.mzs3.csv_source.config import OnOverwrite
 from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.spark.session import isolated_session
 

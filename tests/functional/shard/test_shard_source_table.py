@@ -12,7 +12,7 @@ from support.spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
-from dbt.adapters.mzs3.project import shard_sources
+from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import table as read_table
 from dbt.adapters.mzs3.shard.read.table import (
@@ -222,14 +222,14 @@ def test_no_rows_come_in_the_place_of_those_that_are_there_meanwhile(
         write()
         return False
 
-    monkeypatch.setattr(shard_sources, "source_exists", missing)
+    monkeypatch.setattr(staging, "source_exists", missing)
     where = parse_location(location if written else f"{location}-to-be")
     column = SimpleNamespace(name="id", data_type="bigint")
     node = SimpleNamespace(schema=schema, identifier="Orders", columns={"id": column})
     source = ShardSource("lake.orders", where)
-    shard_sources._read(spark, node, source, connection, shard_sources._How.IF_MISSING)
+    staging._read(spark, node, source, connection, is_empty=False, if_missing=True)
     assert spark.table(f"{schema}.orders").count() == 3
-    shard_sources._read(spark, node, source, connection, shard_sources._How.EMPTY)
+    staging._read(spark, node, source, connection, is_empty=True, if_missing=False)
     assert spark.table(f"{schema}.orders").count() == 0
 
 

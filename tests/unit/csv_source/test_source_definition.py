@@ -4,7 +4,6 @@ import pytest
 from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
@@ -26,12 +25,8 @@ def test_the_defaults():
     )
     assert definition.location == S3Location("acme-raw", "orders/")
     assert definition.pattern == "**"
-    assert definition.header is HeaderMode.DISCOVER
-    assert (definition.header_names, definition.column_count, definition.columns) == (
-        None,
-        None,
-        (),
-    )
+    assert definition.header is True
+    assert definition.columns == ()
     assert definition.dialect == CsvDialect()
     assert (definition.compression, definition.aws_connection) == ("by_suffix", "default")
 
@@ -54,8 +49,7 @@ def test_everything_that_can_be_said():
         aws_connection="lake",
         columns=[{"name": "a", "data_type": "INT"}, {"name": "b", "description": "no type"}],
     )
-    assert definition.header is HeaderMode.NAMES
-    assert definition.header_names == ("id", "value")
+    assert definition.header == ("id", "value")
     assert definition.columns == (Column("a", "int"), Column("b", "string"))
     assert definition.dialect == CsvDialect("|", "'", "'", "\\N")
     assert (definition.compression, definition.aws_connection) == ("gzip", "lake")
@@ -75,7 +69,7 @@ def test_yaml_reads_the_key_null_as_none():
 
 def test_without_a_header_columns_are_counted_or_declared():
     assert parse(header=False, column_count=2).column_count == 2
-    assert parse(header=False, columns=[{"name": "a"}]).column_count == 1
+    assert parse(header=False, columns=[{"name": "a"}]).columns == (Column("a"),)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +149,7 @@ def test_columns_that_do_not_go_with_the_header():
 
 def test_aliases_may_name_a_header_that_has_a_name_twice():
     columns = [{"name": "a"}, {"name": "b"}]
-    assert parse(header=["x", "x"], columns=columns).header_names == ("x", "x")
+    assert parse(header=["x", "x"], columns=columns).header == ("x", "x")
 
 
 def test_columns_with_wrong_names_and_types():

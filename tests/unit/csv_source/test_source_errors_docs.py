@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from support.csv_source_helpers import DIALECT, parse, problem_of, text_of
+from support.csv_source_helpers import purify_names as purify
 from support.documented_errors import entries, is_read, page_text, texts_in_code
 from support.rejecting import read_all
 
@@ -19,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, too_ma
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, purify_now
-from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
+from dbt.adapters.mzs3.csv_source.purify import contradictions
 from dbt.adapters.mzs3.csv_source.tables import refused_name
 
 FOUND = ("id", "amount")

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from support.csv_source_helpers import parse
+from support.csv_source_helpers import parse, purify_names
 
-from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import (
@@ -17,7 +16,6 @@ from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
     purify,
-    purify_found,
 )
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 
@@ -33,7 +31,7 @@ def problems(external=None, columns=(), **more):
 
 def purify_problems(definition, found=FOUND):
     with pytest.raises(ConfigError) as raised:
-        purify_found(definition, found)
+        purify(definition, found)
     return list(raised.value.problems)
 
 
@@ -76,7 +74,7 @@ def test_what_is_of_every_format_is_taken(name):
         max_objects_per_run=5,
         columns=[{"name": "a", "data_type": "INT"}, {"name": "b", "data_type": "string"}],
     )
-    assert definition.header is HeaderMode.NAMES
+    assert definition.header == ("id", "note")
     assert (definition.reading.header_match, definition.reading.skips) == ("subset", True)
     assert purify(definition, None).sql() == (
         f"(a, b) FORMAT {name.upper()} WITH HEADER COLUMNS (id, note)"
@@ -95,29 +93,27 @@ def test_where_no_object_is_read_every_type_is_declared():
 
 
 def test_what_is_not_declared_is_as_in_the_object():
-    pinned = purify_found(parse(format="parquet"), FOUND)
+    pinned = purify(parse(format="parquet"), FOUND)
     assert pinned.header == ("id", "note")
     assert pinned.columns == (Column("id", "bigint"), Column("note", "string"))
     aliases = [{"name": "a"}, {"name": "b", "data_type": "date"}]
-    pinned = purify_found(parse(format="parquet", columns=aliases), FOUND)
+    pinned = purify(parse(format="parquet", columns=aliases), FOUND)
     assert pinned.columns == (Column("a", "bigint"), Column("b", "date"))
 
 
 def test_csv_has_texts_only():
-    assert purify_found(parse(), [RecordField("id", "string", "string")]).columns == (
-        Column("id"),
-    )
+    assert purify(parse(), [RecordField("id", "string", "string")]).columns == (Column("id"),)
     assert parse(columns=[{"name": "a"}]).columns == (Column("a", "string"),)
 
 
 def test_a_field_that_is_always_null_is_a_string():
     void = [RecordField("id", "null", "void")]
-    assert purify_found(parse(format="avro"), void).columns == (Column("id", "string"),)
+    assert purify(parse(format="avro"), void).columns == (Column("id", "string"),)
 
 
 def test_no_object_to_learn_from():
     with pytest.raises(SourceError, match="has a header to learn the columns from"):
-        purify_found(parse(format="avro"), None)
+        purify(parse(format="avro"), None)
 
 
 def test_fields_that_are_no_columns_are_all_named():
@@ -153,7 +149,7 @@ def test_another_number_of_columns():
 
 
 def test_the_format_is_pinned():
-    pinned = purify_found(parse(format="parquet"), FOUND)
+    pinned = purify(parse(format="parquet"), FOUND)
     assert PinnedDefinition.from_json(pinned.to_json()) == pinned
     assert contradictions(pinned, parse(format="parquet")) == []
     assert contradictions(pinned, parse(format="avro")) == [
@@ -167,14 +163,14 @@ def test_the_format_is_pinned():
 
 
 def test_what_was_pinned_before_there_were_formats_is_csv():
-    text = purify(parse(), ("id",)).to_json().replace(', "format": "csv"', "")
+    text = purify_names(parse(), ("id",)).to_json().replace(', "format": "csv"', "")
     assert "format" not in text
     assert PinnedDefinition.from_json(text).format == "csv"
 
 
 def test_the_pinned_definition_as_yaml_is_one_that_is_taken():
     definition = parse(format="parquet")
-    pinned = purify_found(definition, FOUND)
+    pinned = purify(definition, FOUND)
     lines = purified_yaml(Purified(definition, pinned, True), {"format": "parquet"})
     assert lines[1:] == [
         "  external:",
@@ -192,6 +188,6 @@ def test_the_pinned_definition_as_yaml_is_one_that_is_taken():
 
 def test_a_table_with_a_dot_in_its_name_is_shown_by_all_of_it():
     definition = replace(parse(), name="lake.orders-nz.2024")
-    purified = Purified(definition, purify(definition, ("id",)), True)
+    purified = Purified(definition, purify_names(definition, ("id",)), True)
     assert purified_sql(purified).startswith('CREATE SOURCE "orders-nz.2024" FROM S3 ')
     assert purified_yaml(purified, {})[0] == '- name: "orders-nz.2024"'

@@ -10,13 +10,13 @@ from support.csv_source_helpers import parse, text_of
 from support.documented_errors import entries
 from support.stored_objects import problem_of
 
-from dbt.adapters.mzs3.csv_source.config.intake import CSV_KEYS
+from dbt.adapters.mzs3.csv_source.config import CSV_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, Reading, RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import can_be_read_as, own_type
-from dbt.adapters.mzs3.csv_source.purify import contradictions, purify_found
+from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
 
 PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"
 AVRO = AvroFormat(Reading())
@@ -24,7 +24,7 @@ ID = RecordField("id", "int64", "bigint")
 
 
 def found(field, **external):
-    return text_of(lambda: purify_found(parse(format="parquet", **external), [field]))
+    return text_of(lambda: purify(parse(format="parquet", **external), [field]))
 
 
 def avro(data, **columns):
@@ -38,9 +38,9 @@ PROBLEMS = {
     "no types": lambda: text_of(lambda: parse(format="avro", header=["id"])),
     "no column": lambda: found(RecordField("x", "struct<>", None)),
     "no type": lambda: found(ID, columns=[{"name": "a", "data_type": "date"}]),
-    "pinned": lambda: contradictions(
-        purify_found(parse(format="avro"), [ID]), parse(format="parquet")
-    )[0],
+    "pinned": lambda: contradictions(purify(parse(format="avro"), [ID]), parse(format="parquet"))[
+        0
+    ],
     "fields": lambda: avro(file_of(record("double"), []), f0="date"),
     "parquet": lambda: problem_of(ParquetFormat(Reading()), b"id\n", {"id": "int"}).problem,
     "avro": lambda: avro(BAD_FILES["no file"]),

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 from support.csv_source_helpers import DIALECT, parse
+from support.csv_source_helpers import purify_names as purify
 
-from dbt.adapters.mzs3.csv_source.definition import HeaderMode
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import Purified, purified_sql
-from dbt.adapters.mzs3.csv_source.purify import purify
 from dbt.adapters.mzs3.errors import SourceError
 
 FOUND = ("id", "value")
@@ -26,7 +25,7 @@ NOTIFIED = {"discover": [{"sqs_notifications": "queuename"}]}
 def rewritten(found: tuple[str, ...] | None = None, **declared: Any) -> str:
     """The definition as purification has it; no object is looked at but for a header."""
     definition = parse(location="s3://bucket", pattern="**/*", **declared)
-    assert (definition.header is HeaderMode.DISCOVER) == (found is not None)
+    assert (definition.header is True) == (found is not None)
     return purified_sql(Purified(definition, purify(definition, found), is_pinned=True))
 
 

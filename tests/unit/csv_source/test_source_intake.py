@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.config.values import ConfigReader
-from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite, read_intake
+from dbt.adapters.mzs3.csv_source.config import Intake, OnOverwrite, read_intake
 from dbt.adapters.mzs3.errors import ConfigError
 
 

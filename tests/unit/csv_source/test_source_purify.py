@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from support.csv_source_helpers import DIALECT, LEAST, parse
+from support.csv_source_helpers import purify_names as purify
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.purify import (
     PinnedDefinition,
     contradictions,
-    purify,
 )
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 

@@ -120,6 +120,8 @@ def test_sources_are_selected_by_a_name_or_a_list(
     adapter: Any, monkeypatch: pytest.MonkeyPatch, select: Any, names: Any
 ) -> None:
     asked: list[Any] = []
+    adapter.get_macro_resolver = dict
+    monkeypatch.setattr(sources, "selected_sources", lambda _, chosen: chosen and list(chosen))
     monkeypatch.setattr(sources, "ingest_sources", lambda _, chosen: asked.append(chosen))
     run_operation(adapter, "ingest_s3_sources", select)
     assert asked == [names]

@@ -13,7 +13,8 @@ from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.project import shard_sources, source_runs
+from dbt.adapters.mzs3.project import source_runs, staging
+from dbt.adapters.mzs3.project.sources import needed_sources
 
 
 def source(table: str, kind: str = "persist_shard") -> Any:
@@ -37,6 +38,11 @@ SOURCES = {
 NODE = SimpleNamespace(resource_type="model", depends_on=SimpleNamespace(nodes=list(SOURCES)))
 
 
+def read_shards_for_node(adapter: Any, node: Any) -> None:
+    manifest = adapter.get_macro_resolver()
+    staging.read_shards(adapter, needed_sources(manifest, node, "persist_shard"))
+
+
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     reset_invocation_id()
@@ -49,7 +55,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     )
     session = SimpleNamespace(interruptAll=int)
     monkeypatch.setattr(source_runs, "source_session", lambda *_: session)
-    monkeypatch.setattr(shard_sources, "source_exists", lambda *_: False)
+    monkeypatch.setattr(staging, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(
             credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
@@ -74,8 +80,8 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
             assert (columns, place[0]) == ([("id", "bigint")], "raw")
             action(source.name, True)
 
-        monkeypatch.setattr(shard_sources, "write_source_table", write)
-        monkeypatch.setattr(shard_sources, "write_empty_table", write_empty)
+        monkeypatch.setattr(staging, "write_source_table", write)
+        monkeypatch.setattr(staging, "write_empty_table", write_empty)
 
     return put
 
@@ -91,7 +97,7 @@ def test_the_shards_of_a_node_are_read_at_the_same_time_and_once(
 
     reading(action)
     for _ in range(2):
-        shard_sources.read_shards_for_node(adapter, NODE)
+        read_shards_for_node(adapter, NODE)
     assert sorted(read) == [("lake.items", False), ("lake.orders", False)]
 
 
@@ -103,7 +109,7 @@ def test_the_errors_of_all_shards_are_told(adapter: Any, reading: Any) -> None:
 
     reading(action)
     with pytest.raises(DbtRuntimeError) as raised:
-        shard_sources.read_shards_for_node(adapter, NODE)
+        read_shards_for_node(adapter, NODE)
     first, second = str(raised.value.msg).splitlines()
     assert first == "lake.items: it is gone"
     assert second.startswith("lake.orders: RuntimeError: out of the blue. This is a defect")
@@ -115,16 +121,16 @@ def test_a_clone_and_a_unit_test_read_nothing(adapter: Any, reading: Any) -> Non
 
     reading(action)
     unit_test = SimpleNamespace(**{**vars(NODE), "resource_type": "unit_test"})
-    shard_sources.read_shards_for_node(adapter, unit_test)
+    staging.stage_for_node(adapter, unit_test)
     adapter.config.args.which = "clone"
-    shard_sources.read_shards_for_node(adapter, NODE)
+    staging.stage_for_node(adapter, NODE)
 
 
 def test_an_empty_run_reads_no_rows(adapter: Any, reading: Any) -> None:
     made: list[Any] = []
     reading(lambda name, empty: made.append((name, empty)))
     adapter.config.args.EMPTY = True
-    shard_sources.read_shards_for_node(adapter, NODE)
+    read_shards_for_node(adapter, NODE)
     assert sorted(made) == [("lake.items", True), ("lake.orders", True)]
 
 
@@ -132,11 +138,10 @@ def test_making_a_relation_reads_no_rows(adapter: Any, reading: Any) -> None:
     made: list[Any] = []
     reading(lambda name, empty: made.append((name, empty)))
     relation = SimpleNamespace(schema="raw", identifier="orders")
-    assert shard_sources.make_shard_relation(adapter, relation)
+    assert staging.make_source_relation(adapter, relation)
     assert made == [("lake.orders", True)]
-    for other in ("files", "none"):
-        relation = SimpleNamespace(schema="raw", identifier=other)
-        assert not shard_sources.make_shard_relation(adapter, relation)
+    relation = SimpleNamespace(schema="raw", identifier="none")
+    assert not staging.make_source_relation(adapter, relation)
 
 
 def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
@@ -153,15 +158,15 @@ def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
         exists.set()
 
     reading(action)
-    monkeypatch.setattr(shard_sources, "source_exists", lambda *_: exists.is_set())
+    monkeypatch.setattr(staging, "source_exists", lambda *_: exists.is_set())
     node = SimpleNamespace(
         **{**vars(NODE), "depends_on": SimpleNamespace(nodes=["source.acme.lake.orders"])}
     )
-    whole = threading.Thread(target=shard_sources.read_shards_for_node, args=(adapter, node))
+    whole = threading.Thread(target=read_shards_for_node, args=(adapter, node))
     whole.start()
     assert begun.wait(60)
     relation = SimpleNamespace(schema="raw", identifier="orders")
-    missing = threading.Thread(target=shard_sources.make_shard_relation, args=(adapter, relation))
+    missing = threading.Thread(target=staging.make_source_relation, args=(adapter, relation))
     missing.start()
     asked.set()
     whole.join(60)
@@ -170,5 +175,5 @@ def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
 
 
 def test_how_many_values_were_compared_is_told() -> None:
-    assert shard_sources._compared_text(1234).startswith("1,234 values were compared")
-    assert shard_sources._compared_text(0).startswith("no values were compared")
+    assert staging._compared_text(1234).startswith("1,234 values were compared")
+    assert staging._compared_text(0).startswith("no values were compared")

@@ -3,34 +3,33 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from dbt.adapters.mzs3.project.source_runs import Attempts
+from dbt.adapters.mzs3.project.source_runs import once
 
 
 def test_whoever_comes_later_gets_the_outcome_of_the_first():
-    attempts, calls = Attempts(), []
+    calls = []
 
     def action():
         calls.append(True)
         return "in error"
 
-    assert [attempts.once("run 1", "a", action) for _ in range(3)] == ["in error"] * 3
+    assert [once("run 1", "a", action) for _ in range(3)] == ["in error"] * 3
     assert len(calls) == 1
-    assert attempts.once("run 1", "b", lambda: None) is None
+    assert once("run 1", "b", lambda: None) is None
 
 
 def test_another_run_tries_again():
-    attempts = Attempts()
-    attempts.once("run 1", "a", lambda: "in error")
-    assert attempts.once("run 2", "a", lambda: None) is None
+    once("run 1", "a", lambda: "in error")
+    assert once("run 2", "a", lambda: None) is None
 
 
 def test_whoever_comes_while_it_runs_waits_for_it():
-    attempts, calls = Attempts(), []
+    calls = []
     ready = threading.Barrier(4)
 
     def attempt():
         ready.wait(60)
-        return attempts.once("run 1", "a", lambda: calls.append(True) or "done")
+        return once("run 1", "a", lambda: calls.append(True) or "done")
 
     with ThreadPoolExecutor(4) as pool:
         outcomes = [each.result() for each in [pool.submit(attempt) for _ in range(4)]]

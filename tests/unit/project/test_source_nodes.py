@@ -7,9 +7,9 @@ from dbt.artifacts.resources.v1.source_definition import ExternalTable
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.project.sources import (
-    is_csv_source,
     needed_sources,
     selected_sources,
     source_definition,
@@ -58,25 +58,25 @@ def names(nodes):
 
 def test_sources_are_found_directly_and_behind_ephemeral_models_each_once(manifest):
     node = model("model.acme.inner", "model.acme.stg", "source.acme.bank.rates")
-    assert sorted(names(needed_sources(manifest, node, is_csv_source))) == [
+    assert sorted(names(needed_sources(manifest, node, TYPE))) == [
         "bank.rates",
         "lake.orders",
     ]
 
 
 def test_a_source_behind_another_model_is_that_models_business(manifest):
-    assert needed_sources(manifest, model("model.acme.table"), is_csv_source) == []
+    assert needed_sources(manifest, model("model.acme.table"), TYPE) == []
 
 
 def test_sources_of_other_kinds_are_not_ours(manifest):
     node = model("source.acme.lake.foreign", "source.acme.lake.plain", "macro.acme.x")
-    assert needed_sources(manifest, node, is_csv_source) == []
+    assert needed_sources(manifest, node, TYPE) == []
 
 
 @pytest.mark.parametrize("kind", ["s3_csv_sources", "S3_CSV_SOURCE", "s3-csv-source"])
 def test_a_type_that_is_nearly_ours_is_an_error_to_who_needs_it(manifest, kind):
     near = manifest.sources["source.acme.lake.orders"] = source("orders", type=kind)
-    assert needed_sources(manifest, model("source.acme.lake.orders"), is_csv_source) == [near]
+    assert needed_sources(manifest, model("source.acme.lake.orders"), TYPE) == [near]
     with pytest.raises(ConfigError, match=r"external\.type .*did you mean s3_csv_source\?"):
         source_definition(near, {"default": AwsConnection()})
 
@@ -89,7 +89,7 @@ def test_other_types_and_other_places_stay_others_business(manifest):
     ]
     for other in others:
         manifest.sources["source.acme.lake.orders"] = other
-        assert needed_sources(manifest, model("source.acme.lake.orders"), is_csv_source) == []
+        assert needed_sources(manifest, model("source.acme.lake.orders"), TYPE) == []
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_all_names_that_are_no_source_are_told(manifest):
 
 def test_a_relation_is_found_by_its_place(manifest):
     relation = SimpleNamespace(schema="raw", identifier="items")
-    assert source_of(manifest, relation, is_csv_source).name == "items"
+    assert source_of(manifest, relation, TYPE).name == "items"
     foreign = SimpleNamespace(schema="raw", identifier="foreign")
-    assert source_of(manifest, foreign, is_csv_source) is None
-    assert source_of(None, relation, is_csv_source) is None
+    assert source_of(manifest, foreign, TYPE) is None
+    assert source_of(None, relation, TYPE) is None
 
 
 def test_what_a_node_declares_becomes_its_definition():

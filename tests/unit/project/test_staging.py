@@ -117,7 +117,7 @@ def test_the_errors_of_all_sources_are_told(adapter, ingest):
 
     ingest(action)
     with pytest.raises(DbtRuntimeError) as raised:
-        staging.ingest_sources(adapter, ["lake"])
+        staging.ingest_sources(adapter, [*SOURCES.values()])
     assert str(raised.value.msg).count("RuntimeError: lake.") == 3
 
 
@@ -173,7 +173,7 @@ def test_an_interrupted_run_operation_says_what_it_has_left(
     monkeypatch.setattr(source_runs, "run_together", interrupted)
     ingest(action)
     with pytest.raises(DbtRuntimeError, match=r"lake\.orders: cancelled"):
-        staging.ingest_sources(adapter, ["lake.orders"])
+        staging.ingest_sources(adapter, [SOURCES["source.acme.lake.orders"]])
 
 
 def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):
@@ -194,7 +194,7 @@ def test_making_a_relation_is_no_attempt_at_ingesting(adapter, ingest):
     relation = SimpleNamespace(schema="raw", identifier="orders")
     assert staging.make_source_relation(adapter, relation)
     assert staging.make_source_relation(adapter, relation)
-    staging.ingest_sources(adapter, ["lake.orders"])
+    staging.ingest_sources(adapter, [SOURCES["source.acme.lake.orders"]])
     assert asked == [("lake.orders", True), ("lake.orders", False)]
 
 

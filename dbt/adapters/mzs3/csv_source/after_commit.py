@@ -6,14 +6,8 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.csv_source.config.discovery import EPOCH_MARK
-from dbt.adapters.mzs3.csv_source.executor.after import (
-    LEFT,
-    OUTCOME_DDL,
-    WAITING,
-    AfterSpec,
-    act_on,
-)
+from dbt.adapters.mzs3.csv_source.config import EPOCH_MARK
+from dbt.adapters.mzs3.csv_source.executor import after
 from dbt.adapters.mzs3.csv_source.ledger.epochs import epochs_due
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -36,7 +30,7 @@ def require_conditional_delete(run: SourceRun) -> None:
     """
     definition, location = run.definition, run.definition.location
     if not heeds_conditional_delete(Prefix(s3_client(run.connection), location)):
-        action = definition.discovery.after_commit.action.value
+        action = definition.discovery.after_commit.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
             f"before it deletes it (If-Match), without which after_commit: {action} could destroy "
@@ -64,7 +58,7 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
         if in_vain == EPOCHS_IN_VAIN:
             break
     definition = run.definition
-    what = f"{definition.name}: after_commit: {definition.discovery.after_commit.action.value}"
+    what = f"{definition.name}: after_commit: {definition.discovery.after_commit.value}"
     committed = "whose rows are committed"
     if waiting:
         run.log.warn(
@@ -77,25 +71,25 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     """How many objects of the epoch there are, wait and were left, and why the first did."""
-    after, location = run.definition.discovery.after_commit, run.definition.location
-    spec = AfterSpec(
+    declared, location = run.definition.discovery, run.definition.location
+    spec = after.AfterSpec(
         connection=run.connection,
         bucket=location.bucket,
         prefix=location.prefix,
-        action=after.action.value,
-        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in after.tags),
-        target_bucket=after.target.bucket if after.target else "",
-        target_prefix=after.target.prefix if after.target else "",
+        action=declared.after_commit.value,
+        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
+        target_bucket=declared.target.bucket if declared.target else "",
+        target_prefix=declared.target.prefix if declared.target else "",
     )
     # Not those of which something is wanted: what is to be taken again has to be there for that.
     came_in = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
     done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
     objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
     tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
-    acted = objects.repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL)
+    acted = objects.repartition(tasks).mapInArrow(after.act_on(spec), after.OUTCOME_DDL)
     with persisted(acted) as outcomes:
         found = outcomes.agg(
-            F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)
+            F.count(F.lit(1)).alias("objects"), *_counted(after.WAITING), *_counted(after.LEFT)
         ).first()
         if not found["waiting"]:
             nothing = {name: F.lit(None) for name in ("size", "last_modified")}
@@ -106,7 +100,7 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
 def _counted(state: str) -> list[F.Column]:
     """How many are in that state, and the first of them with its reason."""
     is_so = F.col("state") == state
-    reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")
+    reason = F.concat("object", F.lit(": "), "error") if state == after.LEFT else F.col("error")
     return [
         F.count_if(is_so).alias(state),
         F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),

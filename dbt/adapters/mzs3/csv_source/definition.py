@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from enum import Enum
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, text, whole_number
-from dbt.adapters.mzs3.csv_source.config.discovery import (
-    SCAN,
-    AfterAction,
-    AfterCommit,
-    Discovery,
-    read_discovery,
-)
-from dbt.adapters.mzs3.csv_source.config.intake import (
-    Intake,
-    KeyOrder,
-    Listing,
-    OnOverwrite,
-    parse_reading,
-    read_format,
-    read_intake,
-    read_listing,
-)
+from dbt.adapters.mzs3.csv_source import config
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reading
@@ -52,17 +35,17 @@ class External:
     format: str = CSV
     """`csv`, `avro` or `parquet`: what the objects are. The schema of the
     [latter two](s3-csv-source/formats.md) is their header."""
-    discover: tuple[str, ...] = (SCAN,)
+    discover: tuple[str, ...] = (config.SCAN,)
     """`[bucket_scan]`: the location is listed. `[{sqs_notifications: queue}]`: only what S3's
     event notifications on an SQS queue announce is taken. [Both](s3-csv-source/queues.md): one
     source, in which every object is taken once."""
-    key_order: KeyOrder = Listing.order
+    key_order: str = "any"
     """`any`, or `ascending`: the keys of new objects sort behind those of earlier ones, but for
     some, so that a run lists only [their end](s3-csv-source/listing.md#where-keys-grow)."""
-    full_listing_hours: int = Listing.full_hours
+    full_listing_hours: int = config.FULL_LISTING_HOURS
     """With `key_order: ascending`: all keys are listed again once the last time was so many hours
     ago."""
-    after_commit: AfterAction = AfterCommit.action
+    after_commit: config.AfterAction = config.Discovery.after_commit
     """[What becomes of an object](s3-csv-source/queues.md#after-the-commit) in S3 once its rows
     are committed: `keep`, `tag`, `{tag: {name: value}}`, `{move: s3://bucket/prefix/}`,
     `delete`."""
@@ -83,7 +66,7 @@ class External:
     max_rejects: int | None = Reading.max_rejects
     """With `on_bad_row: reject`: a run with more rejects than this fails, and commits nothing. 0
     or more."""
-    on_overwrite: OnOverwrite = Intake.on_overwrite
+    on_overwrite: config.OnOverwrite = config.Intake.on_overwrite
     """What becomes of an object that was
     [overwritten](s3-csv-source/ledger.md#overwritten-objects-on_overwrite) after it was ingested.
     `fail`: it is an error. `ignore`: it is noted, and not read again. `append`: its rows are
@@ -100,9 +83,9 @@ class External:
     """UTF-8, UTF-16, or one of Python's codecs that has ASCII's characters at ASCII's bytes."""
     compression: str = BY_SUFFIX
     """`by_suffix`, `none`, `gzip`, `zstd` or `bzip2`."""
-    max_objects_per_run: int | None = Intake.max_objects
+    max_objects_per_run: int | None = config.Intake.max_objects
     """How many objects a run takes at most; the rest waits, and goes first next time."""
-    max_bytes_per_run: int | None = Intake.max_bytes
+    max_bytes_per_run: int | None = config.Intake.max_bytes
     """How many bytes of objects a run takes at most, as a number or a text such as `'10 GB'`."""
     aws_connection: str = DEFAULT_NAME
     """A connection of the profile."""
@@ -111,21 +94,14 @@ class External:
 KNOWN_KEYS = tuple(key.name for key in fields(External))
 
 
-class HeaderMode(Enum):
-    """Where the names in the objects' headers come from."""
-
-    DISCOVER = "discover"
-    NAMES = "names"
-    NONE = "none"
-
-
 @dataclass(frozen=True)
 class SourceDefinition:
     """A source as declared: valid by itself; what was left open is for `purify` to fill in.
 
-    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `columns` is
-    empty if none were declared; in formats other than CSV, one without a type has the empty text
-    as its type. `header_names` is set in mode NAMES only, `column_count` in mode NONE only.
+    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `header` is as
+    declared. `columns` is empty if none were declared; in
+    formats other than CSV, one without a type has the empty text as its type.
+    `full_listing_hours` is None where every listing is full.
     """
 
     name: str
@@ -133,17 +109,16 @@ class SourceDefinition:
     identifier: str
     location: S3Location
     pattern: str
-    header: HeaderMode
-    header_names: tuple[str, ...] | None
+    header: bool | tuple[str, ...]
     column_count: int | None
     columns: tuple[Column, ...]
     dialect: CsvDialect
     compression: str
     aws_connection: str
     reading: Reading
-    discovery: Discovery
-    intake: Intake
-    listing: Listing
+    discovery: config.Discovery
+    intake: config.Intake
+    full_listing_hours: int | None
     format: str
 
     @property
@@ -170,30 +145,29 @@ def parse_definition(
     named = {"null" if key is None else str(key): value for key, value in external.items()}
     given = {key: value for key, value in named.items() if value is not None}
     problems += _key_problems(given)
-    form, read = read_format(ConfigReader(given, problems, "external."))
+    form, read = config.read_format(ConfigReader(given, problems, "external."))
     declared = _columns(columns, problems, default="string" if form == CSV else "")
-    mode, names = _header(read, declared, form)
+    header = _header(read, declared, form)
     if "location" not in given:
         read.note("location is required, such as s3://bucket/prefix/")
     location = read("location", lambda value: parse_location(str(value))) or S3Location("", "")
-    discovery = read_discovery(read, location)
+    discovery = config.read_discovery(read, location)
     definition = SourceDefinition(
         name=name,
         schema=schema,
         identifier=identifier,
         location=location,
         pattern=read("pattern", _pattern) or External.pattern,
-        header=mode,
-        header_names=names,
-        column_count=_column_count(read, mode, len(declared)),
+        header=header,
+        column_count=_column_count(read, len(declared), has_header=header is not False),
         columns=declared,
         dialect=_dialect(read),
         compression=read("compression", choice(COMPRESSIONS)) or External.compression,
         aws_connection=_connection(read, connections),
-        reading=parse_reading(read, has_header=mode is not HeaderMode.NONE),
+        reading=config.parse_reading(read, has_header=header is not False),
         discovery=discovery,
-        intake=read_intake(read),
-        listing=read_listing(read, discovery),
+        intake=config.read_intake(read),
+        full_listing_hours=config.read_full_listing_hours(read, discovery),
         format=form,
     )
     if problems:
@@ -204,8 +178,7 @@ def parse_definition(
 def _key_problems(given: Mapping[str, Any]) -> Iterator[str]:
     for key in given:
         if key not in KNOWN_KEYS:
-            hint = did_you_mean(key, KNOWN_KEYS)
-            known = ", ".join(KNOWN_KEYS)
+            hint, known = did_you_mean(key, KNOWN_KEYS), ", ".join(KNOWN_KEYS)
             yield f"external.{key} is not a known key; {hint}known are {known}"
     if (kind := given.get("type")) != TYPE:
         hint = f": did you mean {TYPE}?" if is_near_miss(str(kind), TYPE) else ""
@@ -228,17 +201,13 @@ def _columns(
     return tuple(found)
 
 
-def _header(
-    read: ConfigReader, columns: tuple[Column, ...], form: str
-) -> tuple[HeaderMode, tuple[str, ...] | None]:
+def _header(read: ConfigReader, columns: tuple[Column, ...], form: str) -> bool | tuple[str, ...]:
     header = read.given.get("header", True)
-    if header is True:
-        return HeaderMode.DISCOVER, None
-    if header is False:
-        return HeaderMode.NONE, None
+    if isinstance(header, bool):
+        return header
     if not isinstance(header, (list, tuple)) or not header:
         read.note("header must be true, false, or the list of names in the header")
-        return HeaderMode.DISCOVER, None
+        return True
     wrong = [name for name in header if not isinstance(name, str)]
     if wrong:
         read.note(f"header has {wrong[0]!r}, which is not a text; put it in quotes")
@@ -255,7 +224,7 @@ def _header(
             read.note(f"header: {problem}; declare `columns` to name them")
     elif len(columns) != len(names):
         read.note(f"header has {len(names)} names but {len(columns)} columns are declared")
-    return HeaderMode.NAMES, names
+    return names
 
 
 def _pattern(value: Any) -> str:
@@ -267,27 +236,24 @@ def _pattern(value: Any) -> str:
     return pattern
 
 
-def _column_count(read: ConfigReader, mode: HeaderMode, declared: int) -> int | None:
+def _column_count(read: ConfigReader, declared: int, *, has_header: bool) -> int | None:
     count = read("column_count", whole_number(1))
-    if mode is not HeaderMode.NONE:
+    if has_header:
         if count is not None:
             read.note("column_count needs `header: false` beside it")
-        return None
-    if "column_count" not in read.given:
+    elif "column_count" not in read.given:
         if not declared:
             read.note(
                 "header is false, so the columns must be known: declare `columns`, or "
                 "external.column_count"
             )
-        return declared
-    if count is not None and declared and declared != count:
+    elif count is not None and declared and declared != count:
         read.note(f"column_count is {count} but {declared} columns are declared")
     return count
 
 
 def _dialect(read: ConfigReader) -> CsvDialect:
-    keys = ("delimiter", "quote", "escape", "null")
-    given = {key: value for key in keys if (value := read(key, text)) is not None}
+    given = read.all(dict.fromkeys(config.DIALECT_KEYS, text))
     dialect = CsvDialect(**{"escape": given.get("quote", CsvDialect().quote), **given})
     if len(dialect.delimiter) > 1 and dialect.delimiter != "\\t":
         read.note(

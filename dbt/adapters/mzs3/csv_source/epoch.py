@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_conditional_delete
-from dbt.adapters.mzs3.csv_source.config.discovery import AfterAction
+from dbt.adapters.mzs3.csv_source.config import AfterAction
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import EpochRows
@@ -63,7 +63,13 @@ class Pass:
         if is_due(epochs):
             with run.step("compact"):
                 compact(ledger)
-        told = self._told()
+        told = None
+        if (inbox := self.inbox) is not None:
+            with run.step("receive"):
+                inbox.receive()
+                look_again(run, ledger, inbox)
+                note_what_is_gone(run, ledger, inbox)
+            told = object_frame(run, inbox.found)
         run.cancellation.check()
         with new_objects(run, ledger, told) as batch:
             if batch.refusal is not None:
@@ -78,14 +84,14 @@ class Pass:
             with run.step("listing"):
                 ledger.require_lock(LISTING_IS_LOST)
                 ledger.write_listing(listing_name(run.definition), batch.full_since)
-        if self.inbox is not None:
+        if inbox is not None:
             # All that was announced is committed by now, or known, or in the ledger as waiting;
             # unless somebody else has dropped it meanwhile.
             with run.step("acknowledge"):
                 ledger.require_lock(
                     "what it committed stays, and its messages go back to the queue"
                 )
-                self.inbox.acknowledge()
+                inbox.acknowledge()
         if self._acts_after_commit:
             with run.step("after commit"):
                 self._after_commit()
@@ -93,26 +99,14 @@ class Pass:
 
     @property
     def _acts_after_commit(self) -> bool:
-        return self.run.definition.discovery.after_commit.action is not AfterAction.KEEP
-
-    def _told(self) -> DataFrame | None:
-        """The objects that the queue told of and S3 has; None without a queue."""
-        if (inbox := self.inbox) is None:
-            return None
-        with self.run.step("receive"):
-            inbox.receive()
-            look_again(self.run, self.ledger, inbox)
-            note_what_is_gone(self.run, self.ledger, inbox)
-        return object_frame(self.run, inbox.found)
+        return self.run.definition.discovery.after_commit is not AfterAction.KEEP
 
     def _epoch(self, batch: EpochPlan) -> IngestReport:
         # Under a number of their own: they stay if what is planned below comes to be void.
         self._note(batch.notes)
         report = self._take(batch) if batch.objects else IngestReport(self.run.definition.name)
         return replace(
-            report,
-            waiting_objects=batch.waiting_objects,
-            waiting_bytes=batch.waiting_bytes,
+            report, waiting_objects=batch.waiting_objects, waiting_bytes=batch.waiting_bytes
         )
 
     def _take(self, batch: EpochPlan) -> IngestReport:

@@ -156,18 +156,13 @@ class EpochRows:
                     f"where it should have {wrong['should']}; nothing of this run is committed. "
                     "This is a defect, please report it"
                 )
-            self._require_few(totals["rejected"], stored)
+            limit = self.spec.reading.max_rejects
+            if limit is not None and totals["rejected"] > limit:
+                rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
+                first = rejects.orderBy("_mz_object", "_mz_record").first()
+                problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
+                where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
+                text = too_many_rejects(self.spec.source, limit, f"{where}: {problem['error']}")
+                raise SourceError(text)
             report = IngestReport(self.spec.source, **totals)
             yield per_object.fillna(0, ["rows", "rejects"]), report
-
-    def _require_few(self, rejected: int, stored: DataFrame) -> None:
-        """Raise SourceError for more rejects than the limit; it tells of the first."""
-        limit = self.spec.reading.max_rejects
-        if limit is None or rejected <= limit:
-            return
-        rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
-        first = rejects.orderBy("_mz_object", "_mz_record").first()
-        problem = first[PROBLEM_COLUMN]
-        where = f"object {first['_mz_object']}, line {problem['line']}, byte {problem['byte']}"
-        text = too_many_rejects(self.spec.source, limit, f"{where}: {problem['error']}")
-        raise SourceError(text)

@@ -7,8 +7,8 @@ ingested. One that learns of its objects from a queue alone is as fresh as what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -26,8 +26,6 @@ from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import is_there, require_ledger
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
 
 @dataclass(frozen=True)
 class Freshness:
@@ -42,8 +40,7 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
     """The freshness of what is in S3; one page in memory at a time. Raises S3Error."""
     newest: datetime | None = None
     objects = size = 0
-    pages = iter_pages(s3_client(connection), definition.location, definition.pattern)
-    for page in pages:
+    for page in iter_pages(s3_client(connection), definition.location, definition.pattern):
         latest = max(one.last_modified for one in page)
         newest = latest if newest is None else max(newest, latest)
         objects += len(page)
@@ -60,26 +57,18 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         if not is_there(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
-        found = (
-            Ledger(spark, definition.relations)
-            .objects()
-            .where(IS_VISIBLE)
-            .agg(
-                F.unix_micros(F.max("taken.last_modified")).alias("newest"),
-                F.count(F.lit(1)).alias("objects"),
-                F.coalesce(F.sum("taken.size"), F.lit(0)).alias("bytes"),
-            )
-            .first()
-        )
-    # A timestamp that Spark hands over has lost its zone.
-    newest = None if found["newest"] is None else _EPOCH + timedelta(microseconds=found["newest"])
-    return Freshness(newest, found["objects"], found["bytes"])
+        visible = Ledger(spark, definition.relations).objects().where(IS_VISIBLE)
+        size = F.coalesce(F.sum("taken.size"), F.lit(0))
+        totals = (F.max("taken.last_modified"), F.count(F.lit(1)), size)
+        newest, objects, size = visible.agg(*totals).first()
+    # A timestamp that Spark hands over has lost its zone, which is this process's.
+    return Freshness(newest and newest.astimezone(timezone.utc), objects, size)
 
 
 def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
     """The newest of both, for a source whose objects leave the location once they are ingested."""
     newest = max(filter(None, (listed.newest, ingested.newest)), default=None)
-    return Freshness(newest, listed.objects, listed.bytes)
+    return replace(listed, newest=newest)
 
 
 def read_pending(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.access import OWN_SETTINGS
-from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, open_format, schema_ddl
@@ -25,11 +26,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
-from dbt.adapters.mzs3.csv_source.purify import (
-    PinnedDefinition,
-    contradictions,
-    purify_found,
-)
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, purify
 from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
@@ -129,8 +126,8 @@ def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
     Raises an Mzs3Error.
     """
     definition = run.definition
-    discovers = definition.header is HeaderMode.DISCOVER
-    pinned = purify_found(definition, _discover_header(run, inbox) if discovers else None)
+    found = _discover_header(run, inbox) if definition.header is True else None
+    pinned = purify(definition, found)
     names = {folded(column.name) for column in pinned.columns}
     for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
         if taken in names:
@@ -154,10 +151,7 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
 
 
 def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, ...] | None:
-    """The header of the first object that has one, listed objects before announced ones.
-
-    Raises SourceError where a queue is all there is, and tells of none.
-    """
+    """The header of the first object that has one, listed objects before announced ones."""
     definition = run.definition
     form = open_format(
         definition.format,
@@ -167,9 +161,7 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
     )
     for stored in _stored_objects(run, inbox):
         run.cancellation.check()
-        if stored.size == 0:
-            continue
-        header = read_fields(form, stored, definition.name)
+        header = read_fields(form, stored, definition.name) if stored.size else None
         if header is not None:
             return header
     if inbox is not None and not definition.discovery.bucket_scan:
@@ -186,16 +178,15 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
 def _stored_objects(run: SourceRun, inbox: Inbox | None) -> Iterator[StoredObject]:
     definition, client = run.definition, s3_client(run.connection)
 
-    def stored(found: Sequence[ObjectInfo]) -> Iterator[StoredObject]:
-        for one in found:
-            yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)
+    def found() -> Iterator[list[ObjectInfo]]:
+        if definition.discovery.bucket_scan:
+            yield from iter_pages(client, definition.location, definition.pattern)
+        if inbox is not None:
+            inbox.receive()
+            yield inbox.found
 
-    if definition.discovery.bucket_scan:
-        for page in iter_pages(client, definition.location, definition.pattern):
-            yield from stored(page)
-    if inbox is not None:
-        inbox.receive()
-        yield from stored(inbox.found)
+    for one in chain.from_iterable(found()):
+        yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)
 
 
 def _fetch_spec(run: SourceRun, pinned: PinnedDefinition) -> FetchSpec:

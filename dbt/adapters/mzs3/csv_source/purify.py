@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
-from dbt.adapters.mzs3.config.values import Problems
-from dbt.adapters.mzs3.csv_source.definition import HeaderMode, SourceDefinition
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems, unmatchable_names
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, RecordField
@@ -39,8 +38,7 @@ class PinnedDefinition:
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
-        aliases = self.aliases_sql()
-        return f"{aliases} {self.format_sql()}" if aliases else self.format_sql()
+        return f"{self.aliases_sql()} {self.format_sql()}".lstrip()
 
     def aliases_sql(self) -> str:
         """The columns' names in parentheses; empty where they are the header's."""
@@ -69,35 +67,38 @@ class PinnedDefinition:
         return cls(**value)
 
 
-def purify(
-    definition: SourceDefinition,
-    found_header: tuple[str, ...] | None,
-    own_types: Sequence[str] | None = None,
-) -> PinnedDefinition:
-    """The definition with nothing left open; `found_header` is for those that discover it.
+def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) -> PinnedDefinition:
+    """The definition with nothing left open, from an object's header, if any has one.
 
-    Columns without a type have that of their field in `own_types`, or else string. Raises
-    SourceError where the header that is needed was not found, ConfigError where it does not go
-    with the declared columns.
+    `found` is for definitions that discover it. Columns without a type have that of their field,
+    or else string. Raises SourceError where the header that is needed was not found, ConfigError
+    where it does not go with the declared columns, or its fields can't be read as them.
     """
     header: tuple[str, ...] | None = None
-    if definition.header is HeaderMode.NONE:
+    if definition.header is False:
         count = definition.column_count or 0
         columns = definition.columns or tuple(Column(f"column{n}") for n in range(1, count + 1))
     else:
-        header = definition.header_names or found_header
-        if header is None:
+        if isinstance(definition.header, tuple):
+            header, found = definition.header, ()
+        elif found is not None:
+            header = tuple(field.name for field in found)
+        else:
             raise SourceError(
                 f"{definition.name}: no object at {definition.location.uri} that matches "
                 f"{definition.pattern!r} has a header to learn the columns from. Put one there, "
                 "or declare the names as `header: [name, ...]`"
             )
-        problems = list(
-            _header_problems(header, definition.columns, definition.reading.header_match)
-        )
+        own = ["string" if field.own in (None, VOID) else str(field.own) for field in found]
+        columns, problems = _named_columns(definition, header, own)
+        if len(columns) == len(found):
+            problems += [
+                f"the header is {_list(header)}: {problem}; declare another data_type, or leave "
+                "it out with a list of the other names as `header`, and `header_match: subset`"
+                for problem in misfits(found, columns)
+            ]
         if problems:
             raise ConfigError(f"source {definition.name}", problems)
-        columns = _typed(definition.columns or tuple(Column(n, "") for n in header), own_types)
     return PinnedDefinition(
         header=header,
         columns=columns,
@@ -109,38 +110,37 @@ def purify(
     )
 
 
-def purify_found(
-    definition: SourceDefinition, found: Sequence[RecordField] | None
-) -> PinnedDefinition:
-    """The definition with nothing left open, from an object's header, if any has one.
-
-    Raises what `purify` does, and ConfigError for fields that can't be read as the columns.
-    """
-    if found is None:
-        return purify(definition, None)
-    names = tuple(field.name for field in found)
-    own = ["string" if field.own in (None, VOID) else str(field.own) for field in found]
-    problems = Problems(f"source {definition.name}")
-    with problems.gathered():
-        pinned = purify(definition, names, own)
-    if len(definition.columns) in (0, len(found)):
-        columns = _typed(definition.columns or tuple(Column(name, "") for name in names), own)
-        problems.found += [
-            f"the header is {_list(names)}: {problem}; declare another data_type, or leave it out "
-            "with a list of the other names as `header`, and `header_match: subset`"
-            for problem in misfits(found, columns)
+def _named_columns(
+    definition: SourceDefinition, header: Sequence[str], own_types: Sequence[str]
+) -> tuple[tuple[Column, ...], list[str]]:
+    """The columns for the names in the header, and what is wrong with these."""
+    declared, match = definition.columns, definition.reading.header_match
+    problems: list[str] = []
+    if not declared:
+        problems += [
+            f"the header is {_list(header)}: {problem}; declare `columns` to name them"
+            for problem in name_problems(header)
         ]
-    problems.raise_if_any()
-    return pinned
-
-
-def _typed(columns: tuple[Column, ...], own_types: Sequence[str] | None) -> tuple[Column, ...]:
+    elif len(declared) != len(header):
+        problems.append(
+            f"{len(declared)} columns are declared but the header has {len(header)}: "
+            f"{_list(header)}"
+        )
+    if match != EXACT:
+        problems += [
+            f"the header is {_list(header)}: {problem}, so its columns can't be told by name "
+            f"as header_match: {match} does; leave out header_match, or give each object's "
+            "columns names of their own"
+            for problem in unmatchable_names(header)
+        ]
+    columns = declared or tuple(Column(name, "") for name in header)
     # Where there are more columns than types, that is a problem already.
-    types = [*(own_types or ()), *["string"] * len(columns)]
-    return tuple(
+    types = [*own_types, *["string"] * len(columns)]
+    typed = (
         replace(column, data_type=column.data_type or own)
         for column, own in zip(columns, types, strict=False)
     )
+    return tuple(typed), problems
 
 
 def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
@@ -161,20 +161,21 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         for key, declared, before in values
         if declared != before
     ]
-    if (definition.header is HeaderMode.NONE) != (pinned.header is None):
-        declared, before = ("without", "with") if pinned.header else ("with", "without")
+    header = pinned.header
+    if (definition.header is False) != (header is None):
+        declared, before = ("without", "with") if header else ("with", "without")
         return [*found, f"it is declared {declared} a header but was pinned {before} one"]
-    if definition.header is HeaderMode.NAMES and definition.header_names != pinned.header:
+    if header is None:
+        return found + _column_differences(purify(definition, None).columns, pinned.columns)
+    if isinstance(definition.header, tuple) and definition.header != header:
         found.append(
-            f"the header is declared as {_list(definition.header_names or ())} but was pinned as "
-            f"{_list(pinned.header or ())}"
+            f"the header is declared as {_list(definition.header)} but was pinned as "
+            f"{_list(header)}"
         )
-    try:
-        types = None if pinned.format == CSV else [c.data_type for c in pinned.columns]
-        wanted = purify(definition, pinned.header, types).columns
-    except ConfigError as exc:
-        return found + list(exc.problems)
-    return found + _column_differences(wanted, pinned.columns)
+        header = definition.header
+    types = [] if pinned.format == CSV else [column.data_type for column in pinned.columns]
+    wanted, problems = _named_columns(definition, header, types)
+    return found + (problems or _column_differences(wanted, pinned.columns))
 
 
 def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> list[str]:
@@ -185,26 +186,6 @@ def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> l
         for position, (now, then) in enumerate(zip(wanted, pinned, strict=True), 1)
         if now != then
     ]
-
-
-def _header_problems(
-    header: Sequence[str], declared: Sequence[Column], match: str
-) -> Iterator[str]:
-    if not declared:
-        for problem in name_problems(header):
-            yield f"the header is {_list(header)}: {problem}; declare `columns` to name them"
-    elif len(declared) != len(header):
-        yield (
-            f"{len(declared)} columns are declared but the header has {len(header)}: "
-            f"{_list(header)}"
-        )
-    if match != EXACT:
-        for problem in unmatchable_names(header):
-            yield (
-                f"the header is {_list(header)}: {problem}, so its columns can't be told by name "
-                f"as header_match: {match} does; leave out header_match, or give each object's "
-                "columns names of their own"
-            )
 
 
 def _column(column: Column) -> str:

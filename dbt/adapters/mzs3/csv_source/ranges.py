@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.executor import ranges
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
@@ -25,16 +26,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.ranges import (
-    BLOCKS_DDL,
-    RANGES_DDL,
-    RangeOfObject,
-    Survey,
-    plan_ranges,
-    range_rows,
-    read_ranges,
-    survey_of,
-)
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -104,39 +95,43 @@ def rows_in_ranges(
 
     It fetches them all to the executors' disks as it is entered. Raises what Spark raises.
     """
-    ranges = [
+    pieces = [
         (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
         for number, one in enumerate(objects)
         for index, start in enumerate(one.starts())
     ]
-    numbered = [(*values, position) for position, values in enumerate(ranges)]
-    read = read_ranges(spec.connection, spec.source, spec.bucket, spec.dialect.quote.encode())
+    numbered = [(*values, position) for position, values in enumerate(pieces)]
+    read = ranges.read_ranges(
+        spec.connection, spec.source, spec.bucket, spec.dialect.quote.encode()
+    )
     blocks = (
-        spark.createDataFrame(numbered, f"{RANGES_DDL}, position int")
-        .repartitionById(len(ranges), F.col("position"))
+        spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")
+        .repartitionById(len(pieces), F.col("position"))
         .drop("position")
-        .mapInArrow(read, BLOCKS_DDL)
+        .mapInArrow(read, ranges.BLOCKS_DDL)
         .persist(StorageLevel.DISK_ONLY)
     )
     try:
         known = _ranges(objects, blocks)
-        yield blocks.mapInArrow(range_rows(spec, known), schema_ddl(spec.columns))
+        yield blocks.mapInArrow(ranges.range_rows(spec, known), schema_ddl(spec.columns))
     finally:
         blocks.unpersist()
 
 
 def _ranges(
     objects: Sequence[LargeObject], blocks: DataFrame
-) -> dict[tuple[int, int], RangeOfObject]:
+) -> dict[tuple[int, int], ranges.RangeOfObject]:
     """Every range by the numbers of its object and of itself, from the surveys in the blocks."""
-    surveys: dict[int, list[Survey]] = {}
+    surveys: dict[int, list[ranges.Survey]] = {}
     rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
     for row in sorted(rows, key=lambda row: (row["object"], row["range"])):
-        surveys.setdefault(row["object"], []).append(survey_of(row["survey"]))
+        surveys.setdefault(row["object"], []).append(ranges.survey_of(row["survey"]))
     return {
-        (number, index): RangeOfObject(one.key, one.etag, one.modified, one.layout, start, plan)
+        (number, index): ranges.RangeOfObject(
+            one.key, one.etag, one.modified, one.layout, start, plan
+        )
         for number, one in enumerate(objects)
         for index, (start, plan) in enumerate(
-            zip(one.starts(), plan_ranges(surveys[number]), strict=True)
+            zip(one.starts(), ranges.plan_ranges(surveys[number]), strict=True)
         )
     }

@@ -44,10 +44,8 @@ class IngestReport:
 
 def size_text(size: int) -> str:
     """The size as people read it: one decimal of the largest unit it has one of."""
-    unit, factor = next(
-        ((unit, factor) for unit, factor in reversed(UNITS.items()) if size >= factor), ("B", 1)
-    )
-    return f"{size} B" if factor == 1 else f"{size / factor:.1f} {unit}"
+    unit = next((unit for unit in reversed(UNITS) if size >= UNITS[unit]), "B")
+    return f"{size} B" if unit == "B" else f"{size / UNITS[unit]:.1f} {unit}"
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,14 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.ledger.events import (
-    LEDGER_COLUMNS,
-    states_sql,
-    visible_rows_sql,
-)
+from dbt.adapters.mzs3.csv_source.ledger.events import LEDGER_COLUMNS, states_sql, visible_rows_sql
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.spark.tables import (
-    decoded,
-    encoded,
-    properties_sql,
-    read_properties,
-)
+from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
 
-# Epochs are text: not every metastore can filter partitions by a number.
-_PARTITIONS = "epoch string, phase string"
+_LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
@@ -94,8 +84,8 @@ def make_relations(
     """Makes all relations of the source, the pinned definition in one step with the table of rows.
 
     `columns` is the schema of the rows in Spark's DDL, names quoted. Safe to repeat after a run
-    that died in between. Raises SourceError, with nothing made, if the
-    name of a view is taken by something else.
+    that died in between. Raises SourceError, with nothing made, if the name of a view is taken by
+    something else.
     """
     source, relations = definition.name, definition.relations
     views = read_views(spark, relations)
@@ -107,19 +97,28 @@ def make_relations(
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
-    _make_table(
-        spark,
-        f"{source}: {relations.shown('__rows')}",
-        f"{relations.rows} ({columns}, {EPOCH_COLUMN} string) USING parquet "
-        f"PARTITIONED BY ({EPOCH_COLUMN}) TBLPROPERTIES {properties_sql(PINNED_PROPERTY, parts)}",
-    )
-    declared = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
-    _make_table(
-        spark,
-        f"{source}: {relations.shown('__ledger')}",
-        f"{relations.ledger} ({declared}, {_PARTITIONS}) USING parquet "
-        "PARTITIONED BY (epoch, phase)",
-    )
+    tables = {
+        "__rows": f"CREATE TABLE IF NOT EXISTS {relations.rows} "
+        f"({columns}, {EPOCH_COLUMN} string) USING parquet PARTITIONED BY ({EPOCH_COLUMN}) "
+        f"TBLPROPERTIES {properties_sql(PINNED_PROPERTY, parts)}",
+        # Epochs are text: not every metastore can filter partitions by a number.
+        "__ledger": f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({_LEDGER_DDL}, epoch string, "
+        "phase string) USING parquet PARTITIONED BY (epoch, phase)",
+    }
+    for suffix, statement in tables.items():
+        try:
+            spark.sql(statement)
+        except PySparkException as exc:
+            if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
+                raise
+            folder = exc.getMessageParameters()["location"].strip("'")
+            raise SourceError(
+                f"{source}: {relations.shown(suffix)} can't be made, as its folder {folder} is "
+                "not empty. Either a run that went on after the source was reset has written "
+                "there: once no run is at work on the source, remove the folder. Or the "
+                "metastore does not know the table any more: then the folder has its rows, and "
+                "the metastore is to be restored"
+            ) from exc
     own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
     for name, text in _view_texts(relations).items():
         if name not in views:
@@ -128,21 +127,6 @@ def make_relations(
             # One that an earlier version made reads the ledger as the others do from now on.
             spark.sql(f"ALTER VIEW {name} AS {text}")
             spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
-
-
-def _make_table(spark: SparkSession, shown: str, declared: str) -> None:
-    try:
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {declared}")
-    except PySparkException as exc:
-        if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
-            raise
-        folder = exc.getMessageParameters()["location"].strip("'")
-        raise SourceError(
-            f"{shown} can't be made, as its folder {folder} is not empty. Either a run that "
-            "went on after the source was reset has written there: once no run is at work on the "
-            "source, remove the folder. Or the metastore does not know the table any more: then "
-            "the folder has its rows, and the metastore is to be restored"
-        ) from exc
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:

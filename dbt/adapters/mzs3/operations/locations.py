@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.credentials import require_session
-from dbt.adapters.mzs3.csv_source.config.discovery import queue_name, queue_problem
+from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.access import changing, unlock
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
@@ -28,9 +29,6 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 logger = AdapterLogger("mzs3")
 
 _A_SOURCE = "a source or a table of one, such as lake or lake.orders"
@@ -40,7 +38,7 @@ _OBJECTS = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv'
 
 def ingest(adapter: Any, select: Any) -> None:
     """Ingest the selected sources, or all; fails with the errors of all that failed."""
-    ingest_sources(adapter, _selection("ingest_s3_sources", select))
+    ingest_sources(adapter, _selected(adapter, "ingest_s3_sources", select))
 
 
 def show_status(adapter: Any, select: Any) -> None:
@@ -109,30 +107,24 @@ def unlock_source(adapter: Any, source: Any) -> None:
     fire_event(Note(msg=f"{source}: unlocked; {had} had the lock"))
 
 
-def _selection(operation: str, select: Any) -> list[str] | None:
-    """One name or several; None is all. Raises ConfigError with all that are not names."""
-    if select is None:
-        return None
-    if isinstance(select, str):
-        return [select]
-    problems: list[str] = []
-    if not isinstance(select, (list, tuple)):
-        problems.append(f"select must be {_A_SOURCE}, or a list of them, not {select!r}")
-    elif not select:
-        problems.append("select is empty; leave it out for all sources")
+def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
+    """The nodes of one name or several; None is all."""
+    names = [select] if isinstance(select, str) else select
+    if names is not None and not isinstance(names, (list, tuple)):
+        problems = [f"select must be {_A_SOURCE}, or a list of them, not {select!r}"]
+    elif names is not None and not names:
+        problems = ["select is empty; leave it out for all sources"]
     else:
-        wrong = [name for name in select if not isinstance(name, str)]
-        problems += [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
+        wrong = [name for name in names or () if not isinstance(name, str)]
+        problems = [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
     if problems:
         raise ConfigError(operation, problems)
-    return list(select)
+    return selected_sources(adapter.get_macro_resolver(), names)
 
 
 def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
-    """The node of the table. Raises ConfigError with the other problems too, SourceError for the
-    name of a whole source."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     if problems := [*of_table, *other_problems]:
         raise ConfigError(operation, problems)
@@ -151,11 +143,8 @@ def _session_and_definition(adapter: Any, node: Any) -> tuple[SparkSession, Sour
 
 
 def _each(adapter: Any, operation: str, select: Any, action: Callable[[Any], None]) -> None:
-    """Does the action with the selected sources; at the end raises DbtRuntimeError with the errors
-    of all."""
-    names = _selection(operation, select)
     errors = []
-    for node in selected_sources(adapter.get_macro_resolver(), names):
+    for node in _selected(adapter, operation, select):
         try:
             action(node)
         except Mzs3Error as exc:

@@ -8,11 +8,12 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.project.shard_sources import is_shard, shard_source
-from dbt.adapters.mzs3.project.sources import is_csv_source, source_definition
-from dbt.adapters.mzs3.shard.config import parse_shard_options
+from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
+from dbt.adapters.mzs3.project.staging import shard_source
+from dbt.adapters.mzs3.shard import config as shard_config
 
 logger = AdapterLogger("mzs3")
 
@@ -41,15 +42,15 @@ def check_declarations(command: str | None, manifest: Any, connections: Collecti
 def _check(node: Any, connections: Collection[str]) -> None:
     """Raises ConfigError with all that is wrong with the node, if it is one of ours."""
     if node.resource_type == "source":
-        if is_csv_source(node):
+        if is_of_type(node, TYPE):
             source_definition(node, connections)
-        elif is_shard(node):
+        elif is_of_type(node, shard_config.TYPE):
             shard_source(node, connections)
     elif node.resource_type == "model":
         if node.config.materialized == "copy_to_s3":
             parse_options(node.unique_id, node.config.extra, connections)
         elif node.config.materialized == "persist_shard":
-            parse_shard_options(node.unique_id, shard_options(node), connections)
+            shard_config.parse_shard_options(node.unique_id, shard_options(node), connections)
 
 
 def shard_options(node: Any) -> dict[str, Any]:

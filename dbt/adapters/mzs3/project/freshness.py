@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.freshness import (
-    Freshness,
     read_freshness,
     read_ingested_freshness,
     read_pending,
     with_ingested,
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import (
-    is_csv_source,
-    is_set,
-    source_definition,
-    source_of,
-    source_session,
-)
-
-if TYPE_CHECKING:
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.project.sources import is_set, source_definition, source_of, source_session
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
 
@@ -56,40 +46,29 @@ def freshness_from_s3(
     for any other kind of source, which needs a `loaded_at_field`, and for a variable that is
     neither true nor false.
     """
-    source = source_of(manifest, relation, is_csv_source)
+    source = source_of(manifest, relation, TYPE)
     if source is None:
         raise DbtRuntimeError(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
             f"only S3 CSV sources (type: {TYPE}) can do without one"
         )
     tells_pending = is_set(adapter.config, PENDING_VARIABLE)
+    credentials = adapter.config.credentials
     try:
-        connections = adapter.config.credentials.connections
-        definition = source_definition(source, connections)
-        connection = connections[definition.aws_connection]
-        found = _freshness(adapter.config.credentials, definition, connection)
-        response = FreshnessResponse(
-            _message="OK", code="FRESHNESS", objects=found.objects, bytes=found.bytes
-        )
+        definition = source_definition(source, credentials.connections)
+        connection = credentials.connections[definition.aws_connection]
+        discovery, name = definition.discovery, definition.name
+        if discovery.bucket_scan and not discovery.empties_location:
+            found = read_freshness(definition, connection)
+        else:
+            found = read_ingested_freshness(source_session(credentials, name, TYPE), definition)
+            if discovery.bucket_scan:
+                found = with_ingested(read_freshness(definition, connection), found)
+        response = FreshnessResponse("OK", "FRESHNESS", objects=found.objects, bytes=found.bytes)
         if tells_pending:
-            session = source_session(adapter.config.credentials, definition.name, TYPE)
-            response.pending_objects, response.pending_bytes = read_pending(
-                session, definition, connection
-            )
+            session = source_session(credentials, name, TYPE)
+            pending = read_pending(session, definition, connection)
+            response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
     return response, found.newest, datetime.now(timezone.utc)
-
-
-def _freshness(
-    credentials: Any, definition: SourceDefinition, connection: AwsConnection
-) -> Freshness:
-    discovery = definition.discovery
-    if discovery.bucket_scan and not discovery.empties_location:
-        return read_freshness(definition, connection)
-    ingested = read_ingested_freshness(
-        source_session(credentials, definition.name, TYPE), definition
-    )
-    if not discovery.bucket_scan:
-        return ingested
-    return with_ingested(read_freshness(definition, connection), ingested)

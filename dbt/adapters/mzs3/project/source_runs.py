@@ -6,35 +6,23 @@ import threading
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import INTERRUPTED
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import needed_sources, source_name, source_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from dbt.adapters.mzs3.project.sources import source_name, source_session
 
 logger = AdapterLogger("mzs3")
 
 _POLL_S = 0.2
 
-
-def sources_of_node(adapter: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
-    """The wanted sources whose rows the node needs in this run.
-
-    None for a unit test, which has rows of its own, and for a clone.
-    """
-    manifest = adapter.get_macro_resolver()
-    is_clone = getattr(adapter.config.args, "which", None) == "clone"
-    if manifest is None or node.resource_type == "unit_test" or is_clone:
-        return []
-    return needed_sources(manifest, node, is_wanted)
+_guard = threading.Lock()
 
 
 def is_empty_run(adapter: Any) -> bool:
@@ -42,31 +30,25 @@ def is_empty_run(adapter: Any) -> bool:
     return bool(getattr(adapter.config.args, "EMPTY", False))
 
 
-class Attempts:
-    """What was tried in the running invocation; earlier invocations are forgotten."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._invocation = ""
-        self._of: dict[Hashable, Future[str | None]] = {}
-
-    def once(self, invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
-        """What the first call of this invocation with this key got from its action: an error or
-        None. Calls that come while it runs wait for it."""
-        with self._guard:
-            if invocation != self._invocation:
-                self._invocation, self._of = invocation, {}
-            is_first = key not in self._of
-            attempt = self._of.setdefault(key, Future())
-        if is_first:
-            try:
-                attempt.set_result(action())
-            except BaseException as exc:  # noqa: BLE001 - all who wait for it get it
-                attempt.set_exception(exc)
-        return attempt.result()
+@lru_cache(maxsize=1)
+def _attempts(invocation: str) -> dict[Hashable, Future[str | None]]:
+    """What was tried in this invocation; earlier ones are forgotten."""
+    return {}
 
 
-_attempts = Attempts()
+def once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
+    """What the first call of this invocation with this key got from its action: an error or None.
+    Calls that come while it runs wait for it."""
+    with _guard:
+        attempts = _attempts(invocation)
+        is_first = key not in attempts
+        attempt = attempts.setdefault(key, Future())
+    if is_first:
+        try:
+            attempt.set_result(action())
+        except BaseException as exc:  # noqa: BLE001 - all who wait for it get it
+            attempt.set_exception(exc)
+    return attempt.result()
 
 
 class SourcesOfNode:
@@ -84,20 +66,20 @@ class SourcesOfNode:
         """Does the action for every source, unless this run of dbt has done it with this `how`.
 
         As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of
-        all sources, those of earlier nodes included.
-        What the action raises beside Mzs3Error is reported as a defect.
+        all sources, those of earlier nodes included. What the action raises beside Mzs3Error is
+        reported as a defect.
         """
         errors: list[str] = []
 
-        def once(source: Any) -> None:
+        def attempt(source: Any) -> None:
             work = partial(_error_of, source, action)
-            error = _attempts.once(get_invocation_id(), (source.unique_id, how), work)
+            error = once(get_invocation_id(), (source.unique_id, how), work)
             if error is not None:
                 errors.append(error)
 
         try:
             run_together(
-                [partial(once, source) for source in sources],
+                [partial(attempt, source) for source in sources],
                 threads=self._adapter.config.threads,
                 cancelled=self.cancelled,
                 interrupt=self._interrupt,

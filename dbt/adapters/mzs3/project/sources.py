@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.location import SCHEME
 from dbt.adapters.mzs3.credentials import require_session
@@ -13,26 +14,16 @@ from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, pars
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-def needed_sources(manifest: Any, node: Any, is_wanted: Callable[[Any], bool]) -> list[Any]:
-    """The wanted sources that a node reads, directly or through ephemeral models."""
-    found: list[Any] = []
-    seen: set[str] = set()
-    waiting = list(node.depends_on.nodes)
-    while waiting:
-        unique_id = waiting.pop(0)
-        if unique_id in seen:
-            continue
-        seen.add(unique_id)
-        if unique_id in manifest.sources:
-            if is_wanted(manifest.sources[unique_id]):
-                found.append(manifest.sources[unique_id])
-        elif getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
-            waiting += manifest.nodes[unique_id].depends_on.nodes
-    return found
+def needed_sources(manifest: Any, node: Any, kind: str) -> list[Any]:
+    """The sources of this type that a node reads, directly or through ephemeral models."""
+    inputs = list(dict.fromkeys(node.depends_on.nodes))
+    for unique_id in inputs:  # which grow meanwhile
+        if getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
+            further = manifest.nodes[unique_id].depends_on.nodes
+            inputs += [one for one in further if one not in inputs]
+    sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
+    return [source for source in sources if is_of_type(source, kind)]
 
 
 def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
@@ -40,9 +31,8 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
 
     None is all of them. Raises DbtRuntimeError with all names that are neither.
     """
-    by_name = {
-        source_name(node): node for node in manifest.sources.values() if is_csv_source(node)
-    }
+    ours = (node for node in manifest.sources.values() if is_of_type(node, TYPE))
+    by_name = {source_name(node): node for node in ours}
     if select is None:
         return list(by_name.values())
     chosen: dict[str, Any] = {}
@@ -63,11 +53,13 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
     return list(chosen.values())
 
 
-def source_of(manifest: Any, relation: Any, is_wanted: Callable[[Any], bool]) -> Any:
-    """The wanted source that has this relation, or None."""
+def source_of(manifest: Any, relation: Any, kind: str) -> Any:
+    """The source of this type that has the relation, or None."""
     place = (relation.schema, relation.identifier)
-    nodes = () if manifest is None else filter(is_wanted, manifest.sources.values())
-    return next((node for node in nodes if (node.schema, node.identifier) == place), None)
+    for node in () if manifest is None else manifest.sources.values():
+        if (node.schema, node.identifier) == place and is_of_type(node, kind):
+            return node
+    return None
 
 
 def source_name(node: Any) -> str:
@@ -82,10 +74,7 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
         schema=node.schema,
         identifier=node.identifier,
         external=declared_external(node),
-        columns=[
-            {"name": column.name, "data_type": column.data_type}
-            for column in node.columns.values()
-        ],
+        columns=[vars(column) for column in node.columns.values()],
         connections=connections,
     )
 
@@ -135,13 +124,8 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
     return frozenset(node.unique_id for node in nodes)
 
 
-def is_csv_source(node: Any) -> bool:
-    """Whether a source is an S3 CSV source, or has a type that is nearly spelled so."""
-    return is_or_resembles(node, TYPE)
-
-
-def is_or_resembles(node: Any, kind: str) -> bool:
-    """Whether the node's `external.type` is this one; in S3 also one that is nearly spelled so.
+def is_of_type(node: Any, kind: str) -> bool:
+    """Whether the source's `external.type` is this one; in S3 also one that is nearly spelled so.
 
     Whoever reads such a source gets the error.
     """

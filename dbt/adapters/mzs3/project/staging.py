@@ -1,10 +1,12 @@
-"""Ingests S3 CSV sources, each once in a run, before the nodes that read them."""
+"""Ingests or reads the sources in S3, each once in a run, before the nodes that read them."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,69 +14,85 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
+from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.report import SourceLog
-from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run, sources_of_node
+from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
 from dbt.adapters.mzs3.project.sources import (
-    is_csv_source,
+    declared_external,
     named_sources,
+    needed_sources,
     selected_sources,
     source_definition,
     source_name,
     source_of,
 )
+from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 
 logger = AdapterLogger("mzs3")
 
 _REFRESH_VARIABLE = "mzs3_full_refresh_sources"
 _LISTING_VARIABLE = "mzs3_full_listing"
 
+_locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+_locks_guard = threading.Lock()
+
 
 def stage_for_node(adapter: Any, node: Any) -> None:
-    """Ingests every S3 CSV source that the node reads, unless this run has done so already.
+    """Ingests every S3 CSV source, and reads every shard, that the node reads in this run.
 
-    Raises DbtRuntimeError with the errors of all of its sources.
+    What this run has done already is not done again. Nothing is for a unit test, which has rows
+    of its own, and for a clone. Raises DbtRuntimeError with the errors of all sources of a type.
     """
-    _stage_all(adapter, sources_of_node(adapter, node, is_csv_source))
+    manifest = adapter.get_macro_resolver()
+    is_clone = getattr(adapter.config.args, "which", None) == "clone"
+    if manifest is None or node.resource_type == "unit_test" or is_clone:
+        return
+    for kind, stage in _KINDS.items():
+        stage(adapter, needed_sources(manifest, node, kind))
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
-    """Creates the relation, without rows, if it is that of an S3 CSV source; whether it is.
+    """Creates the relation, without rows, if it is that of a source in S3; whether it is.
 
     For unit tests, and for macros that ask for columns while a model is compiled. Raises
     DbtRuntimeError with the source's error.
     """
-    source = source_of(adapter.get_macro_resolver(), relation, is_csv_source)
-    if source is None:
-        return False
-    _stage_all(adapter, [source], create_only=True)
-    return True
+    for kind, stage in _KINDS.items():
+        source = source_of(adapter.get_macro_resolver(), relation, kind)
+        if source is not None:
+            stage(adapter, [source], create_only=True)
+            return True
+    return False
 
 
-def ingest_sources(adapter: Any, select: Iterable[str] | None) -> None:
-    """Ingests the selected sources, or all. Raises DbtRuntimeError with the errors of all."""
-    _stage_all(adapter, selected_sources(adapter.get_macro_resolver(), select))
+def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
+    """Ingests these S3 CSV sources, unless this run has done so already.
 
-
-def _stage_all(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
+    With `create_only` makes their relations alone. Raises DbtRuntimeError with the errors of all.
+    """
     if not sources:
         return
     run = SourcesOfNode(adapter)
     connections = run.credentials.connections
     is_empty = is_empty_run(adapter)
-    create_only = create_only or is_empty
+    create_only |= is_empty
     full_refresh = bool(getattr(adapter.config.args, "FULL_REFRESH", False))
     to_refresh = named_sources(adapter, _REFRESH_VARIABLE) if full_refresh else frozenset()
     to_list = named_sources(adapter, _LISTING_VARIABLE)
 
     def stage(source: Any) -> None:
         definition = source_definition(source, connections)
-        if source.unique_id in to_list:
-            listing = replace(definition.listing, full_hours=0)
-            definition = replace(definition, listing=listing)
+        if source.unique_id in to_list and definition.full_listing_hours is not None:
+            definition = replace(definition, full_listing_hours=0)
         session = run.session(definition.name, TYPE)
         afresh = not create_only and source.unique_id in to_refresh
         if full_refresh and not afresh:
@@ -127,3 +145,70 @@ def who_ingests(adapter: Any, sql: str) -> str:
         f"\nnever ingested: {listed}. To do so: dbt run-operation ingest_s3_sources --args "
         f"'{{select: [{listed}]}}'"
     )
+
+
+def read_shards(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
+    """Reads the shards that these sources are, unless this run has done so already.
+
+    With `create_only` makes their tables, without rows, where they are missing. Raises
+    DbtRuntimeError with the errors of all.
+    """
+    if not sources:
+        return
+    run, is_empty = SourcesOfNode(adapter), is_empty_run(adapter)
+
+    def read(node: Any) -> None:
+        name = source_name(node)
+        require_session(run.credentials, f"{name}: a source of type {shard_config.TYPE}")
+        source = shard_source(node, run.credentials.connections)
+        connection = run.credentials.connections[source.aws_connection]
+        try:
+            session = run.session(name, shard_config.TYPE)
+            _read(session, node, source, connection, is_empty=is_empty, if_missing=create_only)
+        except (Mzs3Error, *SPARK_FAILURES) as exc:
+            raise ShardError(f"{name}: {explain(exc)}") from exc
+
+    run.each(sources, create_only, read)
+
+
+def shard_source(node: Any, connections: Collection[str]) -> shard_config.ShardSource:
+    """The source that the node declares. Raises ConfigError with all of its problems."""
+    names = [column.name for column in node.columns.values()]
+    return shard_config.parse_shard_source(
+        source_name(node), declared_external(node), names, connections
+    )
+
+
+def _read(
+    session: SparkSession,
+    node: Any,
+    source: shard_config.ShardSource,
+    connection: AwsConnection,
+    *,
+    is_empty: bool,
+    if_missing: bool,
+) -> None:
+    place = (node.schema, node.identifier)
+    # One at a time: no rows must not come in the place of those that another has just read.
+    with _locks_guard:
+        lock = _locks[place]
+    with lock:
+        if if_missing and source_exists(session, *place):
+            return
+        if is_empty or if_missing:
+            columns = [(column.name, column.data_type) for column in node.columns.values()]
+            # Another process may have read it since.
+            write_empty_table(session, source, connection, columns, *place, if_missing=if_missing)
+            return
+        compared = write_source_table(session, source, connection, *place)
+    if compared is not None:
+        logger.info(f"{source.name}: {_compared_text(compared)}")
+
+
+def _compared_text(values: int) -> str:
+    if not values:
+        return "no values were compared, as no file that was read has them in both encodings"
+    return f"{values:,} values were compared, and are the same in both encodings"
+
+
+_KINDS = {TYPE: ingest_sources, shard_config.TYPE: read_shards}

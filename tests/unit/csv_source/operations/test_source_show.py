@@ -5,13 +5,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from support.csv_source_helpers import parse
+from support.csv_source_helpers import purify_names as purify
 
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import (
     Purified,
     _yaml,
     purified_lines,
 )
-from dbt.adapters.mzs3.csv_source.purify import purify
 
 
 def purified(found=("id", "value"), columns=(), **external):

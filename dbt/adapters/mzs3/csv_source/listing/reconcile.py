@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite
+from dbt.adapters.mzs3.csv_source.config import Intake, OnOverwrite
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     IS_VISIBLE,
     OBJECT_COLUMNS,

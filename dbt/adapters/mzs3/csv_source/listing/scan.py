@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure
-from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     KEYS_PER_PAGE,
     LISTING_DDL,
@@ -94,12 +93,11 @@ def listing_name(definition: SourceDefinition) -> str:
 
 def listing_start(ledger: Ledger, definition: SourceDefinition) -> ListingStart:
     """At the first key, unless the source says that new keys sort after old ones."""
-    listing = definition.listing
-    if listing.order is KeyOrder.ANY:
+    if definition.full_listing_hours is None:
         return ListingStart()
     now = int(time.time())
     last = ledger.last_listing(listing_name(definition))
-    if last is None or not 0 <= now - last < listing.full_hours * _S_PER_HOUR:
+    if last is None or not 0 <= now - last < definition.full_listing_hours * _S_PER_HOUR:
         return ListingStart(full_since=now)
     prefix = f"s3://{definition.location.bucket}/"
     lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.csv_source.access import reading
-from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
+from dbt.adapters.mzs3.csv_source.config import queue_name
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox

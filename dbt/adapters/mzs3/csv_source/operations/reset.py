@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt.adapters.mzs3.csv_source.config.discovery import Discovery
+from dbt.adapters.mzs3.csv_source.config import Discovery
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
@@ -35,7 +35,7 @@ def reset_source(
     name, relations = definition.name, definition.relations
     _require_own(spark, relations, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):
-        action = definition.discovery.after_commit.action
+        action = definition.discovery.after_commit
         raise SourceError(
             f"{name}: with after_commit: {action.value}, objects are no longer in the location "
             "once they are ingested, and the rows of this source may be all that is left of them; "

@@ -18,7 +18,7 @@ from botocore.exceptions import HTTPClientError
 from dbt.adapters.mzs3.aws.client import OTHER_MAX_ATTEMPTS, aws_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import QUEUE_MISSING_CODES, AwsFailure, describe, error_code
-from dbt.adapters.mzs3.csv_source.config.discovery import queue_name
+from dbt.adapters.mzs3.csv_source.config import queue_name
 from dbt.adapters.mzs3.errors import S3Error
 
 BATCH = 10

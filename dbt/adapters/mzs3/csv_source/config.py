@@ -1,4 +1,4 @@
-"""Where a source learns of its objects, and what becomes of them once they are committed."""
+"""What a run takes of which objects, how strictly, and what becomes of them after the commit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,26 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
-from dbt.adapters.mzs3.config.values import ConfigReader
+from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
+from dbt.adapters.mzs3.csv_source.executor.encoding import canonical_encoding
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    CSV,
+    FAIL,
+    FORMATS,
+    HEADER_MATCHES,
+    ON_BAD_ROW,
+    ON_HEADER_MISMATCH,
+    REJECT,
+    Reading,
+)
 
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
 EPOCH_MARK = "{epoch}"
+
+DIALECT_KEYS = ("delimiter", "quote", "escape", "null")
+CSV_KEYS = ("column_count", *DIALECT_KEYS, "encoding", "compression", "on_bad_row", "max_rejects")
+FULL_LISTING_HOURS = 24
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
@@ -36,31 +51,42 @@ class AfterAction(Enum):
 
 
 @dataclass(frozen=True)
-class AfterCommit:
-    """The action; with TAG the tags, whose values may hold `{epoch}`, with MOVE where to."""
-
-    action: AfterAction = AfterAction.KEEP
-    tags: tuple[tuple[str, str], ...] = ()
-    target: S3Location | None = None
-
-
-@dataclass(frozen=True)
 class Discovery:
-    """At least one of the two: listing the location, and a queue's name or URL."""
+    """At least one of the two: listing the location, and a queue's name or URL.
+
+    And what comes after the commit; with TAG the tags, whose values may hold `{epoch}`, with MOVE
+    where to.
+    """
 
     bucket_scan: bool = True
     queue: str | None = None
-    after_commit: AfterCommit = AfterCommit()
+    after_commit: AfterAction = AfterAction.KEEP
+    tags: tuple[tuple[str, str], ...] = ()
+    target: S3Location | None = None
 
     @property
     def empties_location(self) -> bool:
         """Whether objects are no longer in the location once they are ingested."""
-        return self.after_commit.action in (AfterAction.MOVE, AfterAction.DELETE)
+        return self.after_commit in (AfterAction.MOVE, AfterAction.DELETE)
 
 
 def read_discovery(read: ConfigReader, location: S3Location) -> Discovery:
     """What `discover` and `after_commit` declare."""
-    return Discovery(*_ways(read), _after_commit(read, location))
+    ways = _ways(read)
+    match read.given.get("after_commit", "keep"):
+        case "keep" | "delete" as action:
+            return Discovery(*ways, AfterAction(action))
+        case "tag":
+            return Discovery(*ways, AfterAction.TAG, (("mzs3-ingested", EPOCH_MARK),))
+        case {"tag": tags, **others} if not others:
+            return Discovery(*ways, AfterAction.TAG, _tags(read, tags))
+        case {"move": target, **others} if not others:
+            return Discovery(*ways, AfterAction.MOVE, target=_target(read, target, location))
+        case "move":
+            read.note("after_commit: move needs a place: {move: s3://bucket/prefix/}")
+        case value:
+            read.note(f"after_commit must be one of {_ACTIONS}, not {value!r}")
+    return Discovery(*ways)
 
 
 def queue_name(queue: str) -> str:
@@ -137,23 +163,6 @@ def queue_problem(queue: Any) -> str | None:
     return None
 
 
-def _after_commit(read: ConfigReader, location: S3Location) -> AfterCommit:
-    match read.given.get("after_commit", "keep"):
-        case "keep" | "delete" as action:
-            return AfterCommit(AfterAction(action))
-        case "tag":
-            return AfterCommit(AfterAction.TAG, (("mzs3-ingested", EPOCH_MARK),))
-        case {"tag": tags, **others} if not others:
-            return AfterCommit(AfterAction.TAG, _tags(read, tags))
-        case {"move": target, **others} if not others:
-            return AfterCommit(AfterAction.MOVE, target=_target(read, target, location))
-        case "move":
-            read.note("after_commit: move needs a place: {move: s3://bucket/prefix/}")
-        case value:
-            read.note(f"after_commit must be one of {_ACTIONS}, not {value!r}")
-    return AfterCommit()
-
-
 def _tags(read: ConfigReader, tags: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(tags, Mapping) or not tags:
         read.note(f"after_commit: tag must be a mapping of names to values, not {tags!r}")
@@ -186,3 +195,97 @@ def _target(read: ConfigReader, text: Any, location: S3Location) -> S3Location |
             "that were moved could be ingested again; name a place beside it, or another bucket"
         )
     return target
+
+
+class OnOverwrite(Enum):
+    """What becomes of an object with a new ETag under a key whose rows are in the source."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+    APPEND = "append"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What a run takes of the objects that are new to it; None is no limit.
+
+    At least one object is always taken, also where it alone is larger than `max_bytes`.
+    """
+
+    on_overwrite: OnOverwrite = OnOverwrite.FAIL
+    max_objects: int | None = None
+    max_bytes: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a run may leave objects for later ones."""
+        return self.max_objects is not None or self.max_bytes is not None
+
+
+def read_intake(read: ConfigReader) -> Intake:
+    """What `on_overwrite`, `max_objects_per_run` and `max_bytes_per_run` declare."""
+    return Intake(
+        on_overwrite=read("on_overwrite", member(OnOverwrite)) or OnOverwrite.FAIL,
+        max_objects=read("max_objects_per_run", whole_number(1)),
+        max_bytes=read("max_bytes_per_run", parse_size),
+    )
+
+
+def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
+    """The declared format, and a reader of what else is declared of its objects.
+
+    Keys that are of CSV alone are a problem with another format.
+    """
+    name = read("format", choice(FORMATS)) or CSV
+    if name == CSV:
+        return CSV, read
+    wrong = [key for key in CSV_KEYS if key in read.given]
+    for key in wrong:
+        read.note(f"{key} is for CSV, but external.format is {name}")
+    if read.given.get("header") is False:
+        wrong.append("header")
+        read.note(
+            f"header is false, but objects of the format {name} name their fields; leave it out, "
+            "or list the names"
+        )
+    rest = {key: value for key, value in read.given.items() if key not in wrong}
+    return name, ConfigReader(rest, read.problems, "external.")
+
+
+def read_full_listing_hours(read: ConfigReader, discovery: Discovery) -> int | None:
+    """What `key_order` and `full_listing_hours` declare.
+
+    With ascending keys, after how many hours all are listed again: until then, a run lists the end
+    of them. None for keys in any order: every listing is full.
+    """
+    order = read("key_order", choice(("any", "ascending")))
+    if order == "ascending" and not discovery.bucket_scan:
+        read.note(f"key_order: ascending needs {SCAN} in external.discover")
+    hours = read("full_listing_hours", whole_number(1)) or FULL_LISTING_HOURS
+    if "full_listing_hours" in read.given and read.given.get("key_order", "any") == "any":
+        read.note(
+            "full_listing_hours needs key_order: ascending beside it; without, every listing is "
+            "full"
+        )
+    return hours if order == "ascending" else None
+
+
+def parse_reading(read: ConfigReader, *, has_header: bool) -> Reading:
+    """What `header_match`, `on_bad_row` and the like declare: how strictly objects are read."""
+    of_header = {
+        "header_match": choice(HEADER_MATCHES),
+        "on_header_mismatch": choice(ON_HEADER_MISMATCH),
+    }
+    others = {
+        "on_bad_row": choice(ON_BAD_ROW),
+        "max_rejects": whole_number(0),
+        "encoding": lambda name: canonical_encoding(str(name)),
+    }
+    reading = Reading(**read.all({**of_header, **others}))
+    if reading.max_rejects is not None and read.given.get("on_bad_row", FAIL) == FAIL:
+        read.note(f"max_rejects needs `on_bad_row: {REJECT}` beside it")
+    for key in () if has_header else of_header:
+        if (value := getattr(reading, key)) != getattr(Reading, key):
+            read.note(f"{key}: {value} needs objects with a header, but external.header is false")
+    return reading

@@ -3,7 +3,6 @@
 import pytest
 from support.csv_source_helpers import parse
 
-from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder, Listing
 from dbt.adapters.mzs3.errors import ConfigError
 
 
@@ -14,13 +13,13 @@ def problems(**external):
 
 
 def test_every_listing_is_full_unless_declared_otherwise():
-    assert parse().listing == Listing(KeyOrder.ANY, 24)
-    assert parse(key_order="any").listing == Listing()
+    assert parse().full_listing_hours is None
+    assert parse(key_order="any").full_listing_hours is None
 
 
 def test_keys_that_only_grow():
-    assert parse(key_order="ascending").listing == Listing(KeyOrder.ASCENDING, 24)
-    assert parse(key_order="ascending", full_listing_hours=1).listing.full_hours == 1
+    assert parse(key_order="ascending").full_listing_hours == 24
+    assert parse(key_order="ascending", full_listing_hours=1).full_listing_hours == 1
 
 
 def test_what_is_wrong_with_them():

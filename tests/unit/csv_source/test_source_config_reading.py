@@ -3,7 +3,7 @@
 import pytest
 
 from dbt.adapters.mzs3.config.values import ConfigReader
-from dbt.adapters.mzs3.csv_source.config.intake import parse_reading
+from dbt.adapters.mzs3.csv_source.config import parse_reading
 from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 

@@ -4,9 +4,8 @@ import pytest
 from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.csv_source.config.discovery import (
+from dbt.adapters.mzs3.csv_source.config import (
     AfterAction,
-    AfterCommit,
     Discovery,
     queue_name,
 )
@@ -17,6 +16,10 @@ WAYS = "bucket_scan, or sqs_notifications with a queue's name or URL"
 ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
 
 
+def after(action, tags=(), target=None):
+    return Discovery(True, None, action, tags, target)
+
+
 def problems(**external):
     with pytest.raises(ConfigError) as raised:
         parse(external)
@@ -24,7 +27,7 @@ def problems(**external):
 
 
 def test_by_default_a_source_lists_and_keeps():
-    assert parse().discovery == Discovery(True, None, AfterCommit(AfterAction.KEEP))
+    assert parse().discovery == Discovery(True, None, AfterAction.KEEP)
 
 
 @pytest.mark.parametrize(
@@ -44,20 +47,20 @@ def test_listing_a_queue_or_both(discover, expected):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("keep", AfterCommit()),
-        ("tag", AfterCommit(AfterAction.TAG, (("mzs3-ingested", "{epoch}"),))),
+        ("keep", Discovery()),
+        ("tag", after(AfterAction.TAG, (("mzs3-ingested", "{epoch}"),))),
         ({"tag": {"state": "in", "by": 7}},
-         AfterCommit(AfterAction.TAG, (("state", "in"), ("by", "7")))),
-        ({"tag": {"run": "e{epoch}"}}, AfterCommit(AfterAction.TAG, (("run", "e{epoch}"),))),
+         after(AfterAction.TAG, (("state", "in"), ("by", "7")))),
+        ({"tag": {"run": "e{epoch}"}}, after(AfterAction.TAG, (("run", "e{epoch}"),))),
         ({"move": "s3://attic/orders"},
-         AfterCommit(AfterAction.MOVE, target=S3Location("attic", "orders/"))),
+         after(AfterAction.MOVE, target=S3Location("attic", "orders/"))),
         ({"move": "s3://acme-raw/done/"},
-         AfterCommit(AfterAction.MOVE, target=S3Location("acme-raw", "done/"))),
-        ("delete", AfterCommit(AfterAction.DELETE)),
+         after(AfterAction.MOVE, target=S3Location("acme-raw", "done/"))),
+        ("delete", after(AfterAction.DELETE)),
     ],
 )  # fmt: skip
 def test_what_comes_after_the_commit(value, expected):
-    assert parse(after_commit=value).discovery.after_commit == expected
+    assert parse(after_commit=value).discovery == expected
 
 
 @pytest.mark.parametrize(

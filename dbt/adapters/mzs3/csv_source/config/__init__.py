@@ -1,1 +1,0 @@
-"""What a source's `external` says, one topic to a file, each checked with all of its problems."""
