@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from dbt.adapters.mzs3.events import Phase
+from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 5.0
 _MAX_DATAGRAM = 1024
+_BAR = 16
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        tell: Callable[[Snapshot], None],
-        parts: int,
-        address: Address | None,
+        self, tell: Callable[[Snapshot], None], parts: int, address: Address | None
     ) -> None:
         self._tell = tell
         self._address = address
@@ -62,8 +60,6 @@ class Progress:
         self._committing = False
         self._context = contextvars.copy_context()
         self._open = contextlib.ExitStack()
-        self._wake: socket.socket | None = None
-        self._thread: threading.Thread | None = None
         self.target: ProgressTarget | None = None
 
     def committing(self) -> None:
@@ -81,7 +77,7 @@ class Progress:
             listener = self._listen()
             if listener is not None:
                 selector.register(listener, selectors.EVENT_READ, listener)
-            self._wake, woken = map(self._open.enter_context, socket.socketpair())
+            wake, woken = map(self._open.enter_context, socket.socketpair())
             selector.register(woken, selectors.EVENT_READ, None)
             thread = threading.Thread(
                 target=self._context.run,
@@ -90,15 +86,13 @@ class Progress:
                 daemon=True,
             )
             thread.start()
-            self._thread = thread
+            # These come first when all is closed: the one that is added last ends the thread.
+            self._open.callback(thread.join)
+            self._open.callback(wake.close)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._open:
-            if self._thread is not None and self._wake is not None:
-                with contextlib.suppress(OSError):
-                    self._wake.send(b".")
-                self._thread.join()
+        self._open.close()
 
     def _listen(self) -> socket.socket | None:
         """A socket on the driver's address, or None if there can't be one."""
@@ -135,13 +129,41 @@ class Progress:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The progress at a moment; without counts where workers can't reach the driver."""
+    """The progress at a moment; without counts where workers can't reach the driver.
 
-    phase: Phase
+    `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
+    `committing`; `running` where there are no counts. Parts without rows never report.
+    `bytes_per_second` is the mean since the first part reported.
+    """
+
+    phase: Literal["running", "computing", "writing", "committing"]
     parts_done: int | None = None
     rows: int | None = None
     bytes: int | None = None
     bytes_per_second: float | None = None
+
+    def text(self, parts: int, elapsed: float) -> str:
+        """What the log says of it, after so many seconds."""
+        said = {
+            "computing": "Spark is computing the rows, no part has reported yet",
+            "committing": "all files are uploaded and being committed",
+            "running": "COPY is running",
+            "writing": f"{self.parts_done} of {grouped(parts, 'part')}, "
+            f"{grouped(self.rows or 0, 'row')}, {shown_bytes(self.bytes or 0)}",
+        }[self.phase]
+        if self.phase == "writing" and self.bytes_per_second is not None:
+            said = f"{said}, {shown_bytes(self.bytes_per_second)}/s"
+        return f"{said}, {shown_duration(elapsed)}"
+
+    def bar(self, parts: int) -> str:
+        """The share of parts that are done, for a terminal; empty in all phases but `writing`."""
+        full = _BAR * (self.parts_done or 0) // parts
+        return f"[{'#' * full}{'-' * (_BAR - full)}] " if self.phase == "writing" else ""
+
+
+def grouped(number: int, noun: str) -> str:
+    """`1 row`, `1,234 rows`: as `text.counted`, with commas."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @dataclass
