@@ -113,8 +113,9 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
         model = models.setdefault(run.model, ModelRuns(run.model))
-        for counts in (totals, days.setdefault(day, Counter()), model.totals):
-            counts.update(run.counts)
+        counts = run.counts
+        for into in (totals, days.setdefault(day, Counter()), model.totals):
+            into.update(counts)
         if len(model.newest) < STRIP:
             model.newest.append(_cut_error(run, _SHORT_TEXT))
         if run.is_noteworthy and len(failures) < FAILURES:
