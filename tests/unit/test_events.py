@@ -16,7 +16,6 @@ from dbt_common.events.functions import msg_to_json
 from dbt.adapters.mzs3 import python_job
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent, copy_warning
-from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.progress import Snapshot
@@ -118,7 +117,7 @@ def test_every_kind_has_its_fields() -> None:
     told = Told()
     with told.monitor() as monitor:
         monitor.begin_again("wide rows")
-        monitor.resumed(TakenOver(finished=True))
+        monitor.resumed(finished=True)
         monitor._tell_progress(SEEN)
         monitor.committed(RESULT)
     assert [{**event.fields, "elapsed": 0} for event in told] == [

@@ -19,7 +19,6 @@ from dbt.adapters.mzs3.events import (
     copy_warning,
     ignore_event,
 )
-from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.history_table import MAX_ERROR, TABLE, History
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address, grouped
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
@@ -113,14 +112,17 @@ class RunMonitor:
         """Tell that this run has completed an earlier run's commit."""
         self._tell("recovered", finished, recovered=finished)
 
-    def resumed(self, taken: TakenOver) -> None:
-        """Tell what a run that resumes has taken over."""
-        found = f"{taken.parts:,} of {grouped(taken.of_parts, 'upload part')}"
-        text = f"{found}, {shown_bytes(taken.bytes)}, taken over from an earlier run"
-        if taken.finished:
+    def resumed(
+        self, parts: int = 0, of_parts: int = 0, size: int = 0, *, finished: bool = False
+    ) -> None:
+        """Tell how many upload parts an interrupted run had sent; or, `finished`, all of it."""
+        found = f"{parts:,} of {grouped(of_parts, 'upload part')}"
+        text = f"{found}, {shown_bytes(size)}, taken over from an earlier run"
+        if finished:
             uri = self._export.location.uri
             text = f"the export in {uri} is whole, and the same; nothing is sent"
-        self._tell("resumed", f"resume: {text}", **asdict(taken))
+        fields = {"parts": parts, "of_parts": of_parts, "bytes": size, "finished": finished}
+        self._tell("resumed", f"resume: {text}", **fields)
 
     def committed(self, result: CopyResult) -> CopyResult:
         """Note the result, which is visible from now on, whatever the run still fails with."""

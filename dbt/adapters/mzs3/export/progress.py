@@ -26,22 +26,17 @@ _MAX_DATAGRAM = 1024
 _BAR = 16
 
 
-@dataclass(frozen=True)
-class Address:
-    """The host under which workers reach the driver, and the one to which it binds."""
+def driver_address(spark: SparkSession) -> tuple[str, str] | None:
+    """The host under which Spark's workers reach the driver, and the one to which it binds.
 
-    host: str
-    bind: str
-
-
-def driver_address(spark: SparkSession) -> Address | None:
-    """The driver's address as Spark's workers use it; None if this process is not the driver."""
+    None if this process is not the driver.
+    """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return None  # the driver is the server; workers can't be expected to reach its clients
     host = spark.conf.get("spark.driver.host", None)
     if not host:
         return None
-    return Address(host, spark.conf.get("spark.driver.bindAddress", host) or host)
+    return host, spark.conf.get("spark.driver.bindAddress", host) or host
 
 
 class Progress:
@@ -52,7 +47,7 @@ class Progress:
     """
 
     def __init__(
-        self, tell: Callable[[Snapshot], None], parts: int, address: Address | None
+        self, tell: Callable[[Snapshot], None], parts: int, address: tuple[str, str] | None
     ) -> None:
         self._tell = tell
         self._address = address
@@ -98,7 +93,8 @@ class Progress:
         """A socket on the driver's address, or None if there can't be one."""
         if self._address is None:
             return None
-        bind = self._address.bind.removeprefix("[").removesuffix("]")
+        host, bind = self._address
+        bind = bind.removeprefix("[").removesuffix("]")
         try:
             family, *_, where = socket.getaddrinfo(bind, 0, type=socket.SOCK_DGRAM)[0]
             listener = self._open.enter_context(socket.socket(family, socket.SOCK_DGRAM))
@@ -107,7 +103,7 @@ class Progress:
         except (OSError, ValueError):
             return None
         port = listener.getsockname()[1]
-        self.target = ProgressTarget(self._address.host, port, self._totals.token)
+        self.target = ProgressTarget(host, port, self._totals.token)
         return listener
 
     def _run(self, selector: selectors.BaseSelector) -> None:
@@ -177,12 +173,9 @@ class _Part:
 class ProgressTotals:
     """The latest message of each of `parts`; anything else that arrives is ignored."""
 
-    def __init__(
-        self, token: str, parts: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, token: str, parts: int) -> None:
         self.token = token
         self._parts = parts
-        self._clock = clock
         self._began: float | None = None
         self._latest: dict[int, _Part] = {}
 
@@ -209,7 +202,7 @@ class ProgressTotals:
             return
         self._latest[part] = told
         if self._began is None:
-            self._began = self._clock()
+            self._began = time.monotonic()
 
     def begin_again(self) -> None:
         """Forget all messages, as all parts are written anew; from any thread.
@@ -224,7 +217,7 @@ class ProgressTotals:
         parts = self._latest.values()
         size = sum(part.bytes for part in parts)
         began = self._began
-        seconds = 0.0 if began is None else self._clock() - began
+        seconds = 0.0 if began is None else time.monotonic() - began
         return Snapshot(
             phase="writing" if parts else "computing",
             parts_done=sum(part.done for part in parts),

@@ -64,14 +64,23 @@ class CommitIntent:
             state, used = values["state"], values["used"]
             if state not in get_args(State):
                 raise ValueError(f"its state is {state!r}")
-            return cls(
+            intent = cls(
                 state,
                 str(values["run_id"]),
                 str(values["written_by"]),
                 bool(values["shared"]),
                 UsedNames(int(used["next_number"]), tuple(used["retired"])),
-                PendingExport.from_dict(values) if state != "closed" else None,
             )
+            if state == "closed":
+                return intent
+            pending = PendingExport(
+                files=tuple(PendingFile.from_dict(file) for file in values["files"]),
+                manifest=values["manifest"],
+                replaces=values.get("replaces"),
+                stale=tuple(values.get("stale", ())),
+                in_place=values.get("in_place"),
+            )
+            return replace(intent, pending=pending)
         except (KeyError, TypeError, AttributeError) as exc:
             raise ValueError(f"it lacks {exc}") from exc
 
@@ -177,7 +186,10 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
             return Version(intent, found[1])
         if not was_refused or (found and instead_of and found[1] == instead_of.etag):
             raise  # nobody has changed it: S3 had another request for it at each attempt
-        raise ChangedError(_version(*found) if found else None) from exc
+        changed = None
+        with contextlib.suppress(ValueError):  # of content that no commit writes
+            changed = Version(CommitIntent.from_json(found[0]), found[1]) if found else None
+        raise ChangedError(changed) from exc
 
 
 def close_intent(
@@ -198,13 +210,6 @@ def close_intent(
             return
     closed = replace(version.intent, state="closed", pending=None, written_by=writer, used=used)
     put_intent(prefix, closed, version)
-
-
-def _version(content: bytes, etag: str) -> Version | None:
-    """The intent that was found; None for content that no commit writes."""
-    with contextlib.suppress(ValueError):
-        return Version(CommitIntent.from_json(content), etag)
-    return None
 
 
 def describe_failure(exc: BaseException, doing: str) -> str:
@@ -250,14 +255,3 @@ class PendingExport:
     replaces: str | None = None
     stale: tuple[str, ...] = ()
     in_place: str | None = None
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PendingExport:
-        """The export that an intent's JSON describes; KeyError or TypeError for anything else."""
-        return cls(
-            files=tuple(PendingFile.from_dict(file) for file in values["files"]),
-            manifest=values["manifest"],
-            replaces=values.get("replaces"),
-            stale=tuple(values.get("stale", ())),
-            in_place=values.get("in_place"),
-        )

@@ -32,6 +32,7 @@ _REDSHIFT_TYPES: dict[type[T.DataType], str] = {
     T.LongType: "bigint",
     T.FloatType: "real",
     T.DoubleType: "double precision",
+    T.DecimalType: "numeric",
     T.DateType: "date",
     T.TimeType: "time without time zone",
     T.TimestampType: "timestamp with time zone",
@@ -101,21 +102,19 @@ def build_manifest(
 
 def schema_of(schema: T.StructType) -> dict[str, Any]:
     """The columns with Redshift's types and Spark's."""
-    return {"elements": [_element(field) for field in schema.fields]}
+    elements = []
+    for field in schema.fields:
+        kind = field.dataType
+        base: dict[str, str | int] = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
+        if isinstance(kind, T.DecimalType):
+            base |= {"precision": kind.precision, "scale": kind.scale}
+        elements.append({"name": field.name, "type": base, "spark_type": kind.simpleString()})
+    return {"elements": elements}
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
     """The document as JSON, the same bytes each time."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _element(field: T.StructField) -> dict[str, Any]:
-    kind = field.dataType
-    if isinstance(kind, T.DecimalType):
-        base = {"base": "numeric", "precision": kind.precision, "scale": kind.scale}
-    else:
-        base = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
-    return {"name": field.name, "type": base, "spark_type": kind.simpleString()}
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,8 @@ class Existing:
     @property
     def entries(self) -> dict[str, Mapping[str, Any]]:
         """The manifest's entries by file name, relative to the location."""
-        return {_name(entry["url"], self.prefix): entry for entry in self.manifest["entries"]}
+        keys = ((entry["url"].split("/", 3)[3], entry) for entry in self.manifest["entries"])
+        return {key.removeprefix(self.prefix): entry for key, entry in keys}
 
 
 def read_existing(prefix: Prefix) -> Existing | None:
@@ -201,10 +201,6 @@ def require_ours(prefix: Prefix, existing: Existing) -> None:
         )
 
 
-def _name(url: str, prefix: str) -> str:
-    return url.removeprefix("s3://").partition("/")[2].removeprefix(prefix)
-
-
 @dataclass(frozen=True)
 class Replacement:
     """Of the old manifest: the entries that are kept, and the names of files to delete.
@@ -259,20 +255,12 @@ def plan_replacement(
     return Replacement(kept, tuple(name for name in goes if name not in new), in_place)
 
 
-@dataclass(frozen=True)
-class TakenOver:
-    """How many upload parts an interrupted run had sent; or, `finished`, the whole export."""
-
-    parts: int = 0
-    of_parts: int = 0
-    bytes: int = 0
-    finished: bool = False
-
-
 def taken_over(
     found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
-) -> TakenOver:
-    """The parts of the uploads `found` at the beginning, by key, that were not sent again."""
+) -> tuple[int, int, int]:
+    """Of the uploads `found` at the beginning, by key: how many parts were not sent again, of how
+    many that the files have, and their bytes.
+    """
     sizes = [
         upload.parts[number][1]
         for file in files
@@ -281,7 +269,7 @@ def taken_over(
         for number, etag in enumerate(file.etags, 1)
         if upload.parts.get(number, ("", 0))[0] == etag
     ]
-    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
+    return len(sizes), sum(len(file.etags) for file in files), sum(sizes)
 
 
 def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:
