@@ -209,8 +209,7 @@ def parse_options(
     problems += [
         *_of_where(options, given, connections),
         *_of_sizes(options),
-        *_of_layout(options, given),
-        *_of_format(options, given),
+        *_contradictions(options, given),
         *options.properties.problems(),
     ]
     if problems:
@@ -256,7 +255,7 @@ def _of_sizes(options: CopyOptions) -> Iterator[str]:
         )
 
 
-def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     if options.single_file is not None:
         if is_numbered(options.single_file):
             yield (
@@ -269,9 +268,6 @@ def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     twice = sorted({n for n in options.partition_by if options.partition_by.count(n) > 1})
     if twice:
         yield f"partition_by names {', '.join(twice)} twice; leave one of them"
-
-
-def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     yield from options.format.problems()
     for other in FORMATS.values():
         for key in other.options:

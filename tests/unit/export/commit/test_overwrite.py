@@ -236,12 +236,12 @@ def test_partitions_are_replaced_one_by_one(s3: MemoryS3) -> None:
         s3, {"d=1/part-0000-0001.csv": 1, "d=2/part-0000-0001.csv": 2, "d=2/part-0001-0001.csv": 3}
     )
     files = [partitioned("part-0000-0002.csv", "d=2/"), partitioned("part-0000-0002.csv", "d=3/")]
-    some = plan_replacement(existing, files, keeps_partitions=True)
-    assert [entry["url"] for entry in some.kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
-    assert some.stale == ("d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv")
-    every = plan_replacement(existing, files, keeps_partitions=False)
-    assert every.kept == ()
-    assert len(every.stale) == 3
+    kept, stale, _ = plan_replacement(existing, files, keeps_partitions=True)
+    assert [entry["url"] for entry in kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
+    assert stale == ["d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv"]
+    kept, stale, _ = plan_replacement(existing, files, keeps_partitions=False)
+    assert kept == []
+    assert len(stale) == 3
 
 
 def test_partitions_that_stay_are_read_as_the_new_ones_are(s3: MemoryS3) -> None:

@@ -201,18 +201,6 @@ def require_ours(prefix: Prefix, existing: Existing) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Replacement:
-    """Of the old manifest: the entries that are kept, and the names of files to delete.
-
-    `in_place`: the one new file replaces an old one under the same name.
-    """
-
-    kept: tuple[Mapping[str, Any], ...] = ()
-    stale: tuple[str, ...] = ()
-    in_place: bool = False
-
-
 def require_same_reading(
     existing: Existing, options: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> None:
@@ -229,12 +217,16 @@ def require_same_reading(
 
 
 def plan_replacement(
-    existing: Existing, files: Sequence[PendingFile], *, keeps_partitions: bool
-) -> Replacement:
-    """All of the old export, but for partitions without new rows, if these are to be kept.
+    existing: Existing | None, files: Sequence[PendingFile], *, keeps_partitions: bool
+) -> tuple[list[Mapping[str, Any]], list[str], bool]:
+    """Of the old manifest: the entries that are kept, and the names of files to delete.
 
-    Raises CopyError if a new file has the name of one that readers of the old manifest need.
+    Kept are partitions without new rows, if that is wanted. The third says whether the one new
+    file replaces an old one under the same name. Raises CopyError if a new file has the name of
+    one that readers of the old manifest need.
     """
+    if existing is None:
+        return [], [], False
     prefix = existing.prefix
     new = {file.key.removeprefix(prefix) for file in files}
     folders = {file.folder for file in files}
@@ -244,15 +236,15 @@ def plan_replacement(
         return keeps_partitions and folder != "" and folder not in folders
 
     entries = existing.entries
-    kept = tuple(entry for name, entry in entries.items() if stays(name))
-    goes = [name for name in entries if not stays(name)]
+    kept = [entry for name, entry in entries.items() if stays(name)]
+    stale = [name for name in entries if not stays(name) and name not in new]
     clash = sorted(new.intersection(entries))
     in_place = bool(clash) and len(files) == 1
     if clash and not in_place:
         raise CopyError(
             f"the new export has a file {clash[0]}, as the old one has; choose another single_file"
         )
-    return Replacement(kept, tuple(name for name in goes if name not in new), in_place)
+    return kept, stale, in_place
 
 
 def taken_over(
