@@ -119,10 +119,8 @@ class Export:
 
     def check_kept_partitions(self, preflight: Preflight) -> None:
         """Raises LocationError if partitions that may stay can't be read as the new ones are."""
-        existing = preflight.existing
-        if existing is None or self.options.on_existing != "overwrite":
-            return
-        if self._keeps_partitions():
+        existing, mode = preflight.existing, self.options.on_existing
+        if existing is not None and mode == "overwrite" and self._keeps_partitions():
             require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
 
     def _keeps_partitions(self) -> bool:

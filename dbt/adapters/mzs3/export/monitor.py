@@ -11,14 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.events import (
-    CopyEvent,
-    EventSink,
-    FieldValue,
-    Level,
-    copy_warning,
-    ignore_event,
-)
+from dbt.adapters.mzs3.events import CopyEvent, EventSink, FieldValue, Level, ignore_event
 from dbt.adapters.mzs3.export.history_table import MAX_ERROR, TABLE, History
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address, grouped
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
@@ -137,6 +130,7 @@ class RunMonitor:
     ) -> None:
         elapsed, result = self._elapsed(), self._result
         error = self._context.scrub(str(failure)) if failure else ""
+        made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
         if result is not None:
             status = "rows"
             text = (
@@ -165,9 +159,7 @@ class RunMonitor:
                 started=int(self._started * 1000),
                 ended=int((self._started + elapsed) * 1000),
                 status=status,
-                rows=result.rows if result else None,
-                bytes=result.bytes if result else None,
-                files=result.files if result else None,
+                **made,
                 error=error[:MAX_ERROR] or None,
                 invocation_id=self._context.invocation_id,
                 format=self._export.options.format.name,
@@ -189,7 +181,7 @@ class RunMonitor:
                 f"this run {failed} be recorded in {self._context.schema}.{TABLE}, and is "
                 f"otherwise as the log says: {explain(exc)}"
             )
-            self._tell_event(copy_warning(**self._about, warning=warning))
+            self._tell("warning", warning, "warn", warning=warning)
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if not self.is_cancelled:
@@ -201,10 +193,7 @@ class RunMonitor:
     def _tell(
         self, kind: str, text: str, level: Level = "info", bar: str = "", **fields: FieldValue
     ) -> None:
-        about = {**self._about, **fields}
-        self._tell_event(CopyEvent(f"mzs3.copy.{kind}", text, about, level, bar))
-
-    def _tell_event(self, event: CopyEvent) -> None:
+        event = CopyEvent(f"mzs3.copy.{kind}", text, {**self._about, **fields}, level, bar)
         with contextlib.suppress(Exception):
             self._context.tell(event)
 

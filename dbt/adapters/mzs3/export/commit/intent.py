@@ -136,8 +136,16 @@ def read_intent(prefix: Prefix) -> Version | None:
     if found is None:
         return None
     intent = CommitIntent.from_json(found[0])
-    if intent.pending is not None:
-        _require_keys_below(prefix, intent.pending)
+    if (pending := intent.pending) is not None:
+        if "run_id" not in pending.manifest or "meta" not in pending.manifest:
+            raise ValueError("its manifest is none of an export")
+        keys = [*(file.key for file in pending.files), *pending.stale]
+        urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
+        # It may have been copied here from another location.
+        if not all(key.startswith(prefix.location.prefix) for key in keys) or not all(
+            url.startswith(prefix.uri) for url in urls
+        ):
+            raise ValueError("it names files elsewhere")
     return Version(intent, found[1])
 
 
@@ -227,18 +235,6 @@ def was_surely_refused(exc: Exception) -> bool:
     status = int(about.get("HTTPStatusCode", 500))
     is_refusal = status < 500 and status != _CONFLICT
     return is_refusal and int(about.get("RetryAttempts", 0)) == 0
-
-
-def _require_keys_below(prefix: Prefix, pending: PendingExport) -> None:
-    """Raises ValueError for an intent that was copied here from another location."""
-    keys = [*(file.key for file in pending.files), *pending.stale]
-    if "run_id" not in pending.manifest or "meta" not in pending.manifest:
-        raise ValueError("its manifest is none of an export")
-    urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
-    if not all(key.startswith(prefix.location.prefix) for key in keys) or not all(
-        url.startswith(prefix.uri) for url in urls
-    ):
-        raise ValueError("it names files elsewhere")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.formats.registry import FORMATS
-from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
@@ -164,9 +164,8 @@ def read_existing(prefix: Prefix) -> Existing | None:
 
 def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
     """Raises LocationError for any object but folder markers, probes, and the `ignoring` keys."""
-    there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        keys = list(islice((key for key in there if key not in ignoring), _COUNTED))
+        keys = list(islice((key for key in _keys(prefix) if key not in ignoring), _COUNTED))
     if keys:
         more = " or more" if len(keys) == _COUNTED else ""
         count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"
@@ -179,8 +178,11 @@ def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
         )
 
 
-def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
-    return found.is_folder_marker or prefix.is_probe(found.key)
+def _keys(prefix: Prefix) -> Iterator[str]:
+    """All keys but those of folder markers and probes."""
+    for found in prefix.objects():
+        if not (found.is_folder_marker or prefix.is_probe(found.key)):
+            yield found.key
 
 
 def require_ours(prefix: Prefix, existing: Existing) -> None:
@@ -189,8 +191,7 @@ def require_ours(prefix: Prefix, existing: Existing) -> None:
     They pass over names that begin with `_` or `.`.
     """
     ours = {*existing.entries, MANIFEST, COMMITTING}
-    data = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
-    names = (key.removeprefix(prefix.location.prefix) for key in data)
+    names = (key.removeprefix(prefix.location.prefix) for key in _keys(prefix))
     foreign = [n for n in names if n not in ours and not n.split("/")[-1].startswith(("_", "."))]
     if foreign:
         more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""

@@ -17,7 +17,6 @@ from dbt.adapters.mzs3.export.report.summary import (
     STATUSES,
     STRIP,
     ReportedRun,
-    bucket_totals,
     spreads,
     summarize,
 )
@@ -45,8 +44,7 @@ def render_report(
     exports they are, `since` from when on they were looked for.
     """
     summary = summarize(runs, now)
-    span = summary.span
-    buckets = bucket_totals(summary.days, span)
+    span, buckets = summary.span, summary.buckets
     exports = {
         bucket: {status: totals[status] for status in STATUSES}
         for bucket, totals in buckets.items()

@@ -88,11 +88,7 @@ _COUNTS = [digit * 10**power for power in range(31) for digit in (1, 2, 5)]
 COUNT = Unit(units.format_compact, _COUNTS, decades=[10.0**power for power in range(31)])
 BYTES = Unit(
     units.format_bytes,
-    steps=[
-        digit * 1024**power
-        for power in range(11)
-        for digit in (1, 2, 5, 10, 20, 50, 100, 200, 500)
-    ],
+    steps=[digit * 1024**power for power in range(11) for digit in _COUNTS[:9]],
     decades=[digit * 1024**power for power in range(11) for digit in (1, 10, 100)],
 )
 SECONDS = Unit(

@@ -87,13 +87,13 @@ class ModelRuns:
 class Summary:
     """All of it; models with a failed latest run first, then by name; newest failure first.
 
-    Among the failures are the successes that left old files. `median_seconds` is of all runs that
-    succeeded.
+    `buckets` are those that have runs, in order. Among the failures are the successes that left
+    old files. `median_seconds` is of all runs that succeeded.
     """
 
     span: Span
     totals: RunTotals
-    days: dict[int, RunTotals]
+    buckets: dict[int, RunTotals]
     models: list[ModelRuns]
     failures: list[ReportedRun]
     is_cut: bool
@@ -129,10 +129,14 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
             ):
                 if value is not None:
                     values.setdefault(day, []).append(value)
+    span = _span(days, now)
+    buckets: dict[int, RunTotals] = {}
+    for day, of_day in sorted(days.items()):
+        buckets.setdefault(span.bucket(day), Counter()).update(of_day)
     return Summary(
-        span=_span(days, now),
+        span=span,
         totals=totals,
-        days=days,
+        buckets=buckets,
         models=sorted(models.values(), key=lambda each: (each.last.status == "ok", each.model)),
         failures=failures,
         is_cut=next(source, None) is not None,
@@ -149,14 +153,6 @@ def spreads(values: dict[int, list[float]], span: Span) -> dict[int, Spread]:
         bucket: Spread(min(found), median(found), max(found), len(found))
         for bucket, found in sorted(merged.items())
     }
-
-
-def bucket_totals(days: dict[int, RunTotals], span: Span) -> dict[int, RunTotals]:
-    """By bucket, for those that have runs."""
-    merged: dict[int, RunTotals] = {}
-    for day, totals in sorted(days.items()):
-        merged.setdefault(span.bucket(day), Counter()).update(totals)
-    return merged
 
 
 def _cut_error(run: ReportedRun, most: int) -> ReportedRun:
