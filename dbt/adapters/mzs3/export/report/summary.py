@@ -105,17 +105,17 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
 
     Keeps three numbers a run, and a few dozen runs a model with their errors cut short.
     """
-    totals: RunTotals = Counter()
     days: dict[int, RunTotals] = {}
     models: dict[str, ModelRuns] = {}
     failures: list[ReportedRun] = []
     source = iter(runs)
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
-        model = models.setdefault(run.model, ModelRuns(run.model))
-        counts = run.counts
-        for into in (totals, days.setdefault(day, Counter()), model.totals):
-            into.update(counts)
+        model = models.get(run.model) or models.setdefault(run.model, ModelRuns(run.model))
+        of_day = days.setdefault(day, Counter())
+        for key, count in run.counts.items():
+            of_day[key] += count
+            model.totals[key] += count
         if len(model.newest) < STRIP:
             model.newest.append(_cut_error(run, _SHORT_TEXT))
         if run.is_noteworthy and len(failures) < FAILURES:
@@ -130,8 +130,9 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
                 if value is not None:
                     values.setdefault(day, []).append(value)
     span = _span(days, now)
-    buckets: dict[int, RunTotals] = {}
+    totals, buckets = RunTotals(), dict[int, RunTotals]()
     for day, of_day in sorted(days.items()):
+        totals.update(of_day)
         buckets.setdefault(span.bucket(day), Counter()).update(of_day)
     return Summary(
         span=span,
