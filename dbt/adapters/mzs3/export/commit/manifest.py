@@ -251,8 +251,9 @@ def plan_replacement(
 def taken_over(
     found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
 ) -> tuple[int, int, int]:
-    """Of the uploads `found` at the beginning, by key: how many parts were not sent again, of how
-    many that the files have, and their bytes.
+    """How many parts of the uploads `found` at the beginning, by key, were not sent again.
+
+    Then how many parts the files have in all, and the bytes of those that were not sent again.
     """
     sizes = [
         upload.parts[number][1]
