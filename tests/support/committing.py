@@ -9,7 +9,10 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.intent import (
     PendingExport,
 )
+from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from support.memory_s3 import MemoryS3, failure
@@ -22,6 +25,13 @@ EXPORT = ["x/_manifest.json", *FILES]
 def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
     return Prefix(client, LOCATION)
+
+
+def prepared(s3: MemoryS3, mode: OnExisting, single_file: str | None = None) -> Preflight:
+    """What a run finds that has looked at the location, with these options."""
+    text = FORMATS["csv"].of({})
+    options = CopyOptions(LOCATION.uri, text, single_file=single_file, on_existing=mode)
+    return prepare(prefix(s3), options)
 
 
 def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:

@@ -52,13 +52,13 @@ def holding(s3: MemoryS3, sizes: dict[str, int]) -> Existing:
 def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit:
     """A run that has uploaded its files and goes on to commit them."""
     files = [s3.opened(f"x/{name}", size) for name, size in sizes.items()]
-    replaced = plan_replacement(existing, files, keeps_partitions=False)
+    _, stale, in_place = plan_replacement(existing, files, keeps_partitions=False)
     pending = PendingExport(
         tuple(files),
         manifest_of(sizes),
         replaces=existing.etag,
-        stale=tuple(f"x/{name}" for name in replaced.stale),
-        in_place=prefix(s3).find(files[0].key).etag if replaced.in_place else None,  # type: ignore[union-attr]
+        stale=tuple(f"x/{name}" for name in stale),
+        in_place=prefix(s3).find(files[0].key).etag if in_place else None,  # type: ignore[union-attr]
     )
     return Commit(prefix(s3), pending, deletes=True)
 

@@ -84,12 +84,7 @@ class Run:
         )
 
     def _prepared(self, prefix: Prefix, export: Export) -> Preflight:
-        preflight = prepare(
-            prefix,
-            export.options.on_existing,
-            single_file=export.options.single_file,
-            partition_by=export.options.partition_by,
-        )
+        preflight = prepare(prefix, export.options)
         export.check_kept_partitions(preflight)
         return preflight
 

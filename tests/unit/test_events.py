@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import threading
+import time
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,37 +14,46 @@ from dbt_common.events.base_types import msg_from_base_event
 from dbt_common.events.functions import msg_to_json
 
 from dbt.adapters.mzs3 import python_job
-from dbt.adapters.mzs3.events import (
-    CopyCancelled,
-    CopyCommitted,
-    CopyEvent,
-    CopyFailed,
-    CopyProgress,
-    CopyRecovered,
-    CopyStarted,
-    CopyWarning,
-)
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.events import CopyEvent, copy_warning
+from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
+from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.python_job import CopyLogEvent
 from dbt.adapters.mzs3.text import shown_duration
 
-ABOUT: dict[str, Any] = {
-    "relation": "analytics.orders_export",
-    "unique_id": "model.shop.orders_export",
-    "location": "s3://acme/exports/orders/",
-}
+URI = "s3://acme/exports/orders/"
+NODE = "model.shop.orders_export"
+ABOUT = {"relation": "analytics.orders_export", "unique_id": NODE, "location": URI}
+SEEN = Snapshot("writing", 12, 3_400_000, 512 << 20, float(48 << 20))
+RESULT = CopyResult(rows=1234, location=URI, manifest="s3://m", files=4, bytes=2048, as_of=1)
 
 
-def progress(**changed: Any) -> CopyProgress:
-    known: dict[str, Any] = {
-        "phase": "writing",
-        "parts_done": 12,
-        "parts": 24,
-        "rows": 3_400_000,
-        "bytes": 512 << 20,
-        "bytes_per_second": float(48 << 20),
-        "elapsed": 11.4,
-    }
-    return CopyProgress(**ABOUT, **{**known, **changed})
+class Told(list[CopyEvent]):
+    """What a run tells of itself; it has no history."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def monitor(self, parts: int = 24) -> RunMonitor:
+        export: Any = SimpleNamespace(
+            node=NODE,
+            location=SimpleNamespace(uri=URI),
+            options=SimpleNamespace(parts=parts),
+            as_of=1,
+        )
+        spark: Any = None
+        context = RunContext(None, "analytics.orders_export", tell=self.append)
+        return RunMonitor(spark, export, context, self.cancelled)
+
+
+def progress(seen: Snapshot = SEEN, parts: int = 24) -> CopyEvent:
+    told = Told()
+    monitor = told.monitor(parts)
+    monitor._clock = time.monotonic() - 11.4
+    monitor._tell_progress(seen)
+    [event] = told
+    return event
 
 
 def test_progress_has_parts_rows_bytes_rate_and_time() -> None:
@@ -51,7 +63,7 @@ def test_progress_has_parts_rows_bytes_rate_and_time() -> None:
 
 
 def test_without_a_rate_yet_there_is_none() -> None:
-    said = progress(bytes_per_second=None, parts=1, parts_done=0, rows=1, bytes=0).message
+    said = progress(Snapshot("writing", 0, 1, 0, None), parts=1).message
     assert said == "analytics.orders_export: 0 of 1 part, 1 row, 0 B, 0:11"
 
 
@@ -63,50 +75,72 @@ def test_without_a_rate_yet_there_is_none() -> None:
         ("running", "COPY is running, 0:11"),
     ],
 )
-def test_other_phases_say_what_happens_and_have_no_bar(phase: str, said: str) -> None:
-    event = progress(phase=phase, parts_done=None, rows=None, bytes=None, bytes_per_second=None)
+def test_other_phases_say_what_happens_and_have_no_bar(phase: Any, said: str) -> None:
+    event = progress(Snapshot(phase))
     assert event.message == event.message_with_bar == f"analytics.orders_export: {said}"
 
 
 def test_every_kind_has_a_name_of_its_own_and_a_message() -> None:
-    events: list[CopyEvent] = [
-        CopyStarted(**ABOUT, parts=4, as_of=1),
-        progress(),
-        CopyCommitted(**ABOUT, manifest="s3://m", rows=1234, bytes=2048, files=4, elapsed=2.1),
-        CopyFailed(**ABOUT, error="no room", elapsed=1.0),
-        CopyCancelled(**ABOUT, error="", elapsed=1.0),
-        CopyRecovered(**ABOUT, recovered="an earlier run was cut off"),
-        CopyWarning(**ABOUT, warning="no history"),
-    ]
+    events = Told()
+    with events.monitor(parts=4) as monitor:
+        monitor.recovered("an earlier run was cut off")
+        monitor.committed(RESULT)
+    with pytest.raises(CopyError), events.monitor():
+        raise CopyError("no room")
+    with pytest.raises(CopyError), events.monitor(parts=1):
+        events.cancelled.set()
+        raise CopyError("stopped")
+    events.append(copy_warning(**ABOUT, warning="no history"))
     assert [(event.name.removeprefix("mzs3.copy."), event.level) for event in events] == [
         ("started", "debug"),
-        ("progress", "info"),
-        ("committed", "info"),
-        ("failed", "debug"),
-        ("cancelled", "debug"),
         ("recovered", "info"),
+        ("committed", "info"),
+        ("started", "debug"),
+        ("failed", "debug"),
+        ("started", "debug"),
+        ("cancelled", "debug"),
         ("warning", "warn"),
     ]
     assert [event.message.removeprefix("analytics.orders_export: ") for event in events] == [
         "COPY to s3://acme/exports/orders/ in 4 parts",
-        "12 of 24 parts, 3,400,000 rows, 512 MB, 48 MB/s, 0:11",
-        "1,234 rows, 4 files, 2 kB in s3://acme/exports/orders/, 0:02",
-        "COPY to s3://acme/exports/orders/ failed: no room",
-        "COPY to s3://acme/exports/orders/ was cancelled",
         "an earlier run was cut off",
+        "1,234 rows, 4 files, 2 kB in s3://acme/exports/orders/, 0:00",
+        "COPY to s3://acme/exports/orders/ in 24 parts",
+        "COPY to s3://acme/exports/orders/ failed: no room",
+        "COPY to s3://acme/exports/orders/ in 1 part",
+        "COPY to s3://acme/exports/orders/ was cancelled",
         "no history",
+    ]
+
+
+def test_every_kind_has_its_fields() -> None:
+    told = Told()
+    with told.monitor() as monitor:
+        monitor.begin_again("wide rows")
+        monitor.resumed(finished=True)
+        monitor._tell_progress(SEEN)
+        monitor.committed(RESULT)
+    assert [{**event.fields, "elapsed": 0} for event in told] == [
+        {**ABOUT, "elapsed": 0, **fields}
+        for fields in (
+            {"parts": 24, "as_of": 1},
+            {"reason": "wide rows", "limit": 16384},
+            {"parts": 0, "of_parts": 0, "bytes": 0, "finished": True},
+            {"parts": 24, **asdict(SEEN)},
+            {"manifest": "s3://m", "rows": 1234, "bytes": 2048, "files": 4},
+        )
     ]
 
 
 def test_in_a_structured_log_the_fields_are_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     fired: list[CopyLogEvent] = []
     monkeypatch.setattr(python_job, "fire_event", lambda event, level: fired.append(event))
-    event = progress(bytes=5 << 40)
+    event = progress(replace(SEEN, bytes=5 << 40))
     python_job.log_copy_event(event)
     line = json.loads(msg_to_json(msg_from_base_event(fired[0])))
     assert line["info"]["name"] == "CopyLogEvent"
     assert line["info"]["msg"] == event.message
-    assert line["data"] == {"name": "mzs3.copy.progress", "msg": event.message, **asdict(event)}
+    assert line["data"] == {"name": "mzs3.copy.progress", "msg": event.message, **event.fields}
 
 
 @pytest.mark.parametrize(

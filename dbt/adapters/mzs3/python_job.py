@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timezone
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +22,7 @@ from google.protobuf import descriptor_pb2, message_factory, struct_pb2  # type:
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
+from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
@@ -145,10 +145,8 @@ def job_response(result: Any) -> AdapterResponse:
 
 def log_copy_event(event: CopyEvent) -> None:
     """The event in dbt's log; on a terminal, progress has a bar."""
-    message = event.message
-    if isinstance(event, CopyProgress) and sys.stdout.isatty():
-        message = event.message_with_bar
+    message = event.message_with_bar if sys.stdout.isatty() else event.message
     node = get_node_info()
     about = {"node_info": node} if node.get("node_name") else {}
-    logged = CopyLogEvent(name=event.name, msg=message, **asdict(event), **about)
+    logged = CopyLogEvent(name=event.name, msg=message, **event.fields, **about)
     fire_event(logged, level=EventLevel(event.level))

@@ -12,7 +12,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.history_table import History, HistoryRow
+from dbt.adapters.mzs3.export.history_table import History
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.session import isolated_session
@@ -129,8 +129,22 @@ class TestCopyHistory:
         project.run_sql("drop view {schema}.mzs3_copy_history")
 
 
-def row_of(model: str) -> HistoryRow:
-    return HistoryRow(model, "s3://b/", 1, 2, 3, "rows", "csv", "fail", "i", 1, 1, 1)
+def append_to(history: History, model: str) -> None:
+    history.append(
+        model=model,
+        location="s3://b/",
+        as_of=1,
+        started=2,
+        ended=3,
+        status="rows",
+        rows=1,
+        bytes=1,
+        files=1,
+        error=None,
+        invocation_id="i",
+        format="csv",
+        on_existing="fail",
+    )
 
 
 def test_runs_that_append_at_once_lose_no_row(
@@ -144,7 +158,7 @@ def test_runs_that_append_at_once_lose_no_row(
         session = isolated_session(spark_parameters)
         barrier.wait()
         for time in range(2):
-            History(session, "history_at_once").append(row_of(f"model.{number}.{time}"))
+            append_to(History(session, "history_at_once"), f"model.{number}.{time}")
 
     try:
         with ThreadPoolExecutor(threads) as pool:
@@ -157,7 +171,7 @@ def test_runs_that_append_at_once_lose_no_row(
         history = "history_at_once.mzs3_copy_history"
         spark.sql(f"alter table {history} drop partition (day = '1970-01-01')")
         assert spark.table(history).count() == 0
-        History(spark, "history_at_once").append(row_of("model.after"))
+        append_to(History(spark, "history_at_once"), "model.after")
         assert spark.table(history).count() == 1
     finally:
         spark.sql("drop schema history_at_once cascade")

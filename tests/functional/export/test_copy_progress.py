@@ -10,13 +10,14 @@ import pytest
 from dbt.tests.util import run_dbt_and_capture
 from support.faulty_s3 import FaultyS3, Request, connection_to
 
-from dbt.adapters.mzs3.events import CopyEvent, CopyProgress
+from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import progress
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 
 pytestmark = pytest.mark.spark
 WAIT_S = 60
+PROGRESS = "mzs3.copy.progress"
 
 EXPORT = """
 {{ config(materialized='copy_to_s3', location='s3://copy-progress/orders/', parts=2) }}
@@ -39,7 +40,7 @@ def test_parts_rows_and_bytes_arrive_while_files_are_written(
 
     def tell(event: CopyEvent) -> None:
         seen.append(event)
-        if isinstance(event, CopyProgress) and event.rows == 1000:
+        if event.name == PROGRESS and event.fields["rows"] == 1000:
             heard.set()
 
     def hold_uploads(request: Request) -> None:
@@ -57,11 +58,11 @@ def test_parts_rows_and_bytes_arrive_while_files_are_written(
         context=RunContext(identifier="export", tell=tell),
     )
     assert heard.is_set()
-    told = [event for event in seen if isinstance(event, CopyProgress)]
-    assert told[0].phase == "computing"
-    assert {event.location for event in told} == {f"s3://{bucket}/x/"}
-    [first, *_] = [event for event in told if event.rows == 1000]
-    assert (first.parts, first.bytes) == (1, sum(len(f"{i}\n") for i in range(1000)))
+    told = [event.fields for event in seen if event.name == PROGRESS]
+    assert told[0]["phase"] == "computing"
+    assert {fields["location"] for fields in told} == {f"s3://{bucket}/x/"}
+    [first, *_] = [fields for fields in told if fields["rows"] == 1000]
+    assert (first["parts"], first["bytes"]) == (1, sum(len(f"{i}\n") for i in range(1000)))
     assert [seen[0].name, seen[-1].name] == ["mzs3.copy.started", "mzs3.copy.committed"]
     assert not any("(progress)" in thread.name for thread in threading.enumerate())
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.export import progress as export_progress
-from dbt.adapters.mzs3.export.progress import Address, Progress, Snapshot, driver_address
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
 from dbt.adapters.mzs3.upload.progress import ProgressReporter, ProgressTarget
 
 TOKEN = "5f" * 16
-LOOPBACK = Address("127.0.0.1", "127.0.0.1")
+LOOPBACK = ("127.0.0.1", "127.0.0.1")
 WAIT_S = 30
 
 
@@ -76,14 +76,14 @@ def test_ipv6_with_and_without_brackets(host: str) -> None:
     except OSError:
         pytest.skip("no IPv6 here")
     told = Told()
-    with Progress(told, 1, Address(host, host)) as progress:
+    with Progress(told, 1, (host, host)) as progress:
         ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
 
 
 def test_a_name_reaches_whichever_address_the_driver_listens_on() -> None:
     told = Told()
-    with Progress(told, 1, Address("localhost", "127.0.0.1")) as progress:
+    with Progress(told, 1, ("localhost", "127.0.0.1")) as progress:
         ProgressReporter(progress.target, 0).finish()
         told.until(lambda seen: seen.parts_done == 1)
 
@@ -96,8 +96,8 @@ def test_an_export_that_ends_earlier_says_nothing(monkeypatch: pytest.MonkeyPatc
     assert told.seen == []
 
 
-@pytest.mark.parametrize("address", [None, Address("h", "192.0.2.1"), Address("h", "no.invalid")])
-def test_without_an_address_of_ours_only_the_time_is_told(address: Address | None) -> None:
+@pytest.mark.parametrize("address", [None, ("h", "192.0.2.1"), ("h", "no.invalid")])
+def test_without_an_address_of_ours_only_the_time_is_told(address: tuple[str, str] | None) -> None:
     told = Told()
     with Progress(told, 1, address) as progress:
         assert progress.target is None
@@ -180,7 +180,7 @@ def test_the_drivers_address_is_sparks() -> None:
         driver_address(Conf(host="10.0.0.7")),  # type: ignore[arg-type]
         driver_address(Conf()),  # type: ignore[arg-type]
     ]
-    assert found == [Address("driver", "0.0.0.0"), Address("10.0.0.7", "10.0.0.7"), None]
+    assert found == [("driver", "0.0.0.0"), ("10.0.0.7", "10.0.0.7"), None]
 
 
 def test_over_connect_there_is_no_address() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dbt.adapters.mzs3.export import progress
 from dbt.adapters.mzs3.export.progress import ProgressTotals, Snapshot
 
 TOKEN = "5f" * 16
@@ -32,13 +34,15 @@ def message(**changed: Any) -> bytes:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=clock))
+    return clock
 
 
 @pytest.fixture
 def totals(clock: Clock) -> ProgressTotals:
-    return ProgressTotals(TOKEN, 4, clock)
+    return ProgressTotals(TOKEN, 4)
 
 
 def test_nothing_is_known_until_a_part_reports(totals: ProgressTotals) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.committing import prepared
 from support.memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import LocationError, S3Error
-from dbt.adapters.mzs3.export.commit.preflight import OnExisting, prepare
+from dbt.adapters.mzs3.export.options import OnExisting
 from dbt.adapters.mzs3.objects import conditions as objects_conditions
 from dbt.adapters.mzs3.objects.conditions import (
     Conditions,
@@ -233,11 +234,11 @@ def test_a_refusal_names_the_permissions(s3: Store) -> None:
 def test_no_run_replaces_or_resumes_on_a_store_that_heeds_none(mode: OnExisting) -> None:
     s3 = Store()
     with pytest.raises(LocationError, match=f"on_existing: {mode} needs a store that does"):
-        prepare(prefix(s3), mode)
+        prepared(s3, mode)
     assert s3.objects == {}
     assert s3.uploads == {}
 
 
 def test_a_first_export_needs_no_right_to_delete(s3: Store) -> None:
-    prepare(prefix(s3), "fail")
+    prepared(s3, "fail")
     assert s3.asked == {"DeleteObject": 1}  # of nothing, to see what the store says

@@ -30,10 +30,10 @@ REFUSED_CODES = (
     | _EXPIRED
     | _WITHOUT_KEYS
 )
-_OF_OTHER_REGION = {
-    *("301", "AuthorizationHeaderMalformed"),
-    *("IllegalLocationConstraintException", "PermanentRedirect"),
-}
+_OF_OTHER_REGION = frozenset(
+    {"301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
+    | {"PermanentRedirect"}
+)
 
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"

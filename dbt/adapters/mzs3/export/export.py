@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
-    Replacement,
     build_manifest,
     plan_replacement,
     require_same_reading,
@@ -92,10 +91,9 @@ class Export:
     ) -> PendingExport:
         """The commit of these files: what it makes visible, and what it then deletes."""
         existing = preflight.existing
-        replaced = Replacement()
-        if existing is not None:
-            keeps = self._keeps_partitions()
-            replaced = plan_replacement(existing, files, keeps_partitions=keeps)
+        kept, stale, in_place = plan_replacement(
+            existing, files, keeps_partitions=self._keeps_partitions()
+        )
         manifest = build_manifest(
             self.location,
             files,
@@ -105,14 +103,14 @@ class Export:
             as_of=self.as_of,
             run_id=uuid.uuid4().hex,
             first_number=preflight.first_number,
-            kept=replaced.kept,
+            kept=kept,
         )
         return PendingExport(
             files=tuple(files),
             manifest=manifest,
             replaces=existing.etag if existing else None,
-            stale=tuple(self.location.key(name) for name in replaced.stale),
-            in_place=prefix.etag(files[0].key) if replaced.in_place else None,
+            stale=tuple(self.location.key(name) for name in stale),
+            in_place=prefix.etag(files[0].key) if in_place else None,
         )
 
     def writes_empty_file(self, preflight: Preflight) -> bool:
@@ -121,10 +119,8 @@ class Export:
 
     def check_kept_partitions(self, preflight: Preflight) -> None:
         """Raises LocationError if partitions that may stay can't be read as the new ones are."""
-        existing = preflight.existing
-        if existing is None or self.options.on_existing != "overwrite":
-            return
-        if self._keeps_partitions():
+        existing, mode = preflight.existing, self.options.on_existing
+        if existing is not None and mode == "overwrite" and self._keeps_partitions():
             require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
 
     def _keeps_partitions(self) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, PySparkException
 
@@ -15,59 +14,25 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Status = Literal["rows", "error", "cancelled"]
-"""How a run ended. (Materialize's design "Copy to S3", CopyResponse.)"""
-
 TABLE = "mzs3_copy_history"
 MAX_ERROR = 2000
 _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 
-# Each column, its type, and the expression for its value, in which `:name` is a value of the row.
-_COLUMNS = (
-    ("model", "string", ":model"),
-    ("location", "string", ":location"),
-    ("as_of", "bigint", ":as_of"),
-    ("started", "timestamp", "timestamp_millis(:started)"),
-    ("ended", "timestamp", "timestamp_millis(:ended)"),
-    ("status", "string", ":status"),
-    ("rows", "bigint", ":rows"),
-    ("bytes", "bigint", ":bytes"),
-    ("files", "bigint", ":files"),
-    ("error", "string", ":error"),
-    ("invocation_id", "string", ":invocation_id"),
-    ("format", "string", ":format"),
-    ("on_existing", "string", ":on_existing"),
-)
-_SELECTED = ", ".join(
-    f"CAST({value} AS {kind}) AS {quote_identifier(name)}" for name, kind, value in _COLUMNS
-)
-
-
-@dataclass(frozen=True)
-class HistoryRow:
-    """One run; times are ms since the epoch, sizes bytes.
-
-    `rows`, `bytes` and `files` are None unless the export was committed; `error` says what
-    failed, what was cancelled, or what a committed export has left of the one before it.
-    """
-
-    model: str
-    location: str
-    as_of: int
-    started: int
-    ended: int
-    status: Status
-    format: str
-    on_existing: str
-    invocation_id: str
-    rows: int | None = None
-    bytes: int | None = None
-    files: int | None = None
-    error: str | None = None
-
-    def values(self) -> dict[str, Any]:
-        """The row by column, as it is stored."""
-        return {**asdict(self), "error": None if self.error is None else self.error[:MAX_ERROR]}
+_COLUMNS = {
+    "model": "string",
+    "location": "string",
+    "as_of": "bigint",
+    "started": "timestamp",
+    "ended": "timestamp",
+    "status": "string",
+    "rows": "bigint",
+    "bytes": "bigint",
+    "files": "bigint",
+    "error": "string",
+    "invocation_id": "string",
+    "format": "string",
+    "on_existing": "string",
+}
 
 
 def history_table(schema: str) -> str:
@@ -89,19 +54,30 @@ class History:
         self._table = history_table(schema)
         self._location = _location(spark, schema)
 
-    def append(self, row: HistoryRow) -> None:
-        """Add a row to the table by one job of Spark.
+    def append(self, *, started: int, **row: str | int | None) -> None:
+        """Add a run to the table by one job of Spark.
+
+        `started` and `ended` are ms since the epoch. `status` is `rows`, `error` or `cancelled`
+        (Materialize's design "Copy to S3", CopyResponse). `rows`, `bytes` and `files` are None
+        unless the export was committed; `error` says what failed, what was cancelled, or what a
+        committed export has left of the one before it.
 
         Any number of threads and processes may append at once: each row is a partition of its
         own, `day` (of the start, UTC) and `run`, which becomes visible atomically, in the
         metastore. Raises what Spark raises.
         """
-        day = datetime.fromtimestamp(row.started / 1000, tz=timezone.utc).date().isoformat()
+        day = datetime.fromtimestamp(started / 1000, tz=timezone.utc).date().isoformat()
         run = uuid.uuid4().hex
         # Not INSERT: those that run at once share a folder for unfinished files, which the first
         # one to commit removes.
         folder = f"{self._location}/day={day}/run={run}"
-        self._spark.sql(f"SELECT {_SELECTED}", args=row.values()).write.parquet(folder)
+        moments = {name: f"timestamp_millis(:{name})" for name in ("started", "ended")}
+        selected = ", ".join(
+            f"CAST({moments.get(name, f':{name}')} AS {kind}) AS {quote_identifier(name)}"
+            for name, kind in _COLUMNS.items()
+        )
+        values = {**row, "started": started}
+        self._spark.sql(f"SELECT {selected}", args=values).write.parquet(folder)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
@@ -129,7 +105,7 @@ def _location(spark: SparkSession, schema: str) -> str:
 
 
 def _make(spark: SparkSession, table: str) -> None:
-    columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind, _ in _COLUMNS)
+    columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in _COLUMNS.items())
     try:
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {table} ({columns}, day string, run string) "

@@ -14,13 +14,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
-from dbt.adapters.mzs3.export.commit.manifest import (
-    MANIFEST,
-    Existing,
-    TakenOver,
-    require_same,
-    taken_over,
-)
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, require_same, taken_over
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
@@ -75,12 +69,7 @@ def copy_to_s3(
     )
     with RunMonitor(spark, export, context, cancelled) as monitor:
         prefix = Prefix(s3_client(connection), location, parsed.properties.for_notes())
-        preflight = prepare(
-            prefix,
-            parsed.on_existing,
-            single_file=parsed.single_file,
-            partition_by=parsed.partition_by,
-        )
+        preflight = prepare(prefix, parsed)
         if preflight.finished is not None:
             monitor.recovered(preflight.finished)
         export.check_kept_partitions(preflight)
@@ -127,7 +116,7 @@ class _Run:
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same(self.prefix, existing, uploads.files)
-        self.monitor.resumed(TakenOver(finished=True))
+        self.monitor.resumed(finished=True)
         self.preflight.reaper.abort_stale()  # what the runs before have left open
         return self._committed(uploads.files, int(existing.manifest["as_of"]))
 
@@ -136,7 +125,7 @@ class _Run:
         uploads = self._uploads()
         self.files += uploads.files
         if self.export.options.on_existing == "resume":
-            self.monitor.resumed(taken_over(self.preflight.reusable, self.files))
+            self.monitor.resumed(*taken_over(self.preflight.reusable, self.files))
         uploads.check()
         self.monitor.stop_if_cancelled()
 

@@ -5,36 +5,31 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.events import (
-    CopyBeginsAgain,
-    CopyCancelled,
-    CopyCommitted,
-    CopyEvent,
-    CopyFailed,
-    CopyProgress,
-    CopyRecovered,
-    CopyResumed,
-    CopyStarted,
-    CopyWarning,
-    EventSink,
-    ignore_event,
-)
-from dbt.adapters.mzs3.export.commit.manifest import TakenOver
-from dbt.adapters.mzs3.export.history_table import TABLE, History, HistoryRow, Status
-from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
+from dbt.adapters.mzs3.events import CopyEvent, EventSink, FieldValue, Level, ignore_event
+from dbt.adapters.mzs3.export.history_table import MAX_ERROR, TABLE, History
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address, grouped
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.mzs3.export.export import CopyResult, Export
+
+_BEGINS_AGAIN: Mapping[RestartReason, str] = {
+    # Rows of more than `limit` bytes; two different rows; rows that may differ from those that
+    # are in files already.
+    "wide rows": f"with batches for wide rows: one has more than {shown_bytes(WIDEST)}",
+    "equal hashes": "sorted by all columns: different rows have the same hash",
+    "rows computed anew": "as Spark lost rows while files were written, and computed them anew",
+}
 
 
 @dataclass(frozen=True)
@@ -76,14 +71,16 @@ class RunMonitor:
         self._started = time.time()
         self._clock = time.monotonic()
         names = (context.schema, context.identifier)
-        self._about: dict[str, Any] = {
+        self._about = {
             "relation": ".".join(name for name in names if name) or export.node,
             "unique_id": export.node,
             "location": export.location.uri,
         }
+        self._copy = f"COPY to {export.location.uri}"
 
     def __enter__(self) -> RunMonitor:
-        self._tell(CopyStarted(**self._about, parts=self._parts, as_of=self._export.as_of))
+        text = f"{self._copy} in {grouped(self._parts, 'part')}"
+        self._tell("started", text, "debug", parts=self._parts, as_of=self._export.as_of)
         if self._context.schema:
             with self._warning("can't"):
                 self._history = History(self._spark, self._context.schema)
@@ -101,15 +98,24 @@ class RunMonitor:
     def begin_again(self, reason: RestartReason) -> None:
         """Tell that the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
-        self._tell(CopyBeginsAgain(**self._about, reason=reason, limit=WIDEST))
+        text = f"{self._copy} begins again, {_BEGINS_AGAIN[reason]}"
+        self._tell("begins_again", text, reason=reason, limit=WIDEST)
 
     def recovered(self, finished: str) -> None:
         """Tell that this run has completed an earlier run's commit."""
-        self._tell(CopyRecovered(**self._about, recovered=finished))
+        self._tell("recovered", finished, recovered=finished)
 
-    def resumed(self, taken: TakenOver) -> None:
-        """Tell what a run that resumes has taken over."""
-        self._tell(CopyResumed(**self._about, **asdict(taken)))
+    def resumed(
+        self, parts: int = 0, of_parts: int = 0, size: int = 0, *, finished: bool = False
+    ) -> None:
+        """Tell how many upload parts an interrupted run had sent; or, `finished`, all of it."""
+        found = f"{parts:,} of {grouped(of_parts, 'upload part')}"
+        text = f"{found}, {shown_bytes(size)}, taken over from an earlier run"
+        if finished:
+            uri = self._export.location.uri
+            text = f"the export in {uri} is whole, and the same; nothing is sent"
+        fields = {"parts": parts, "of_parts": of_parts, "bytes": size, "finished": finished}
+        self._tell("resumed", f"resume: {text}", **fields)
 
     def committed(self, result: CopyResult) -> CopyResult:
         """Note the result, which is visible from now on, whatever the run still fails with."""
@@ -122,37 +128,43 @@ class RunMonitor:
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        elapsed = self._elapsed()
+        elapsed, result = self._elapsed(), self._result
         error = self._context.scrub(str(failure)) if failure else ""
-        made: dict[str, int] = {}
-        if (result := self._result) is not None:
+        made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
+        if result is not None:
+            status = "rows"
+            text = (
+                f"{grouped(result.rows, 'row')}, {grouped(result.files, 'file')}, "
+                f"{shown_bytes(result.bytes)} in {self._export.location.uri}, "
+                f"{shown_duration(elapsed)}"
+            )
             made = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
-            status: Status = "rows"
-            about = {**self._about, **made}
-            self._tell(CopyCommitted(**about, manifest=result.manifest, elapsed=elapsed))
+            self._tell("committed", text, manifest=result.manifest, **made, elapsed=elapsed)
         elif self.is_cancelled or not isinstance(failure, Exception):
             status = "cancelled"
-            self._tell(CopyCancelled(**self._about, error=error, elapsed=elapsed))
+            text = f"{self._copy} was cancelled"
+            self._tell("cancelled", text, "debug", error=error, elapsed=elapsed)
         else:
             status = "error"
-            self._tell(CopyFailed(**self._about, error=error, elapsed=elapsed))
+            text = f"{self._copy} failed: {error}"
+            # dbt shows the error of a model itself.
+            self._tell("failed", text, "debug", error=error, elapsed=elapsed)
         if self._history is None:
             return
-        row = HistoryRow(
-            model=self._export.node,
-            location=self._export.location.uri,
-            as_of=result.as_of if result else self._export.as_of,
-            started=int(self._started * 1000),
-            ended=int((self._started + elapsed) * 1000),
-            status=status,
-            **made,
-            error=error or None,
-            invocation_id=self._context.invocation_id,
-            format=self._export.options.format.name,
-            on_existing=self._export.options.on_existing,
-        )
         with self._warning("could not"):
-            self._history.append(row)
+            self._history.append(
+                model=self._export.node,
+                location=self._export.location.uri,
+                as_of=result.as_of if result else self._export.as_of,
+                started=int(self._started * 1000),
+                ended=int((self._started + elapsed) * 1000),
+                status=status,
+                **made,
+                error=error[:MAX_ERROR] or None,
+                invocation_id=self._context.invocation_id,
+                format=self._export.options.format.name,
+                on_existing=self._export.options.on_existing,
+            )
 
     @property
     def is_cancelled(self) -> bool:
@@ -169,14 +181,19 @@ class RunMonitor:
                 f"this run {failed} be recorded in {self._context.schema}.{TABLE}, and is "
                 f"otherwise as the log says: {explain(exc)}"
             )
-            self._tell(CopyWarning(**self._about, warning=warning))
+            self._tell("warning", warning, "warn", warning=warning)
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if not self.is_cancelled:
-            about = {**self._about, **asdict(seen)}
-            self._tell(CopyProgress(**about, parts=self._parts, elapsed=self._elapsed()))
+            elapsed = self._elapsed()
+            text, bar = seen.text(self._parts, elapsed), seen.bar(self._parts)
+            fields = {**asdict(seen), "parts": self._parts, "elapsed": elapsed}
+            self._tell("progress", text, bar=bar, **fields)
 
-    def _tell(self, event: CopyEvent) -> None:
+    def _tell(
+        self, kind: str, text: str, level: Level = "info", bar: str = "", **fields: FieldValue
+    ) -> None:
+        event = CopyEvent(f"mzs3.copy.{kind}", text, {**self._about, **fields}, level, bar)
         with contextlib.suppress(Exception):
             self._context.tell(event)
 

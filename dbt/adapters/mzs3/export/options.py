@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
@@ -27,6 +27,8 @@ from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.upload.file_upload import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.upload.names import is_numbered
+
+OnExisting = Literal["fail", "overwrite", "resume"]
 
 MIN_PART_SIZE = 5 << 20
 MAX_PART_SIZE = 5 << 30
@@ -85,7 +87,7 @@ _SHARED: Mapping[str, Callable[[Any], Any]] = {
     "parts": whole_number(1, MAX_PARTS),
     "partition_by": names,
     "single_file": file_name,
-    "on_existing": choice(("fail", "overwrite", "resume")),
+    "on_existing": choice(get_args(OnExisting)),
 }
 _OF_FORMATS = (key for each in FORMATS.values() for key in each.options)
 _FIRST = ("location", "aws_connection", "format", "compression")
@@ -166,7 +168,7 @@ class CopyOptions:
     """Columns whose values name folders, `country=NZ/`, and are not in the files."""
     single_file: str | None = None
     """A file name: the whole result is that one object."""
-    on_existing: Literal["fail", "overwrite", "resume"] = "fail"
+    on_existing: OnExisting = "fail"
     """What happens at a location that is not empty: `fail`, `overwrite`, `resume`."""
     properties: ObjectProperties = field(default_factory=ObjectProperties)
 
@@ -207,8 +209,7 @@ def parse_options(
     problems += [
         *_of_where(options, given, connections),
         *_of_sizes(options),
-        *_of_layout(options, given),
-        *_of_format(options, given),
+        *_contradictions(options, given),
         *options.properties.problems(),
     ]
     if problems:
@@ -256,7 +257,7 @@ def _of_sizes(options: CopyOptions) -> Iterator[str]:
         )
 
 
-def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     if options.single_file is not None:
         if is_numbered(options.single_file):
             yield (
@@ -269,9 +270,6 @@ def _of_layout(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     twice = sorted({n for n in options.partition_by if options.partition_by.count(n) > 1})
     if twice:
         yield f"partition_by names {', '.join(twice)} twice; leave one of them"
-
-
-def _of_format(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     yield from options.format.problems()
     for other in FORMATS.values():
         for key in other.options:

@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from dbt.adapters.mzs3.events import Phase
+from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 if TYPE_CHECKING:
@@ -23,24 +23,20 @@ if TYPE_CHECKING:
 
 EVERY_S = 5.0
 _MAX_DATAGRAM = 1024
+_BAR = 16
 
 
-@dataclass(frozen=True)
-class Address:
-    """The host under which workers reach the driver, and the one to which it binds."""
+def driver_address(spark: SparkSession) -> tuple[str, str] | None:
+    """The host under which Spark's workers reach the driver, and the one to which it binds.
 
-    host: str
-    bind: str
-
-
-def driver_address(spark: SparkSession) -> Address | None:
-    """The driver's address as Spark's workers use it; None if this process is not the driver."""
+    None if this process is not the driver.
+    """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return None  # the driver is the server; workers can't be expected to reach its clients
     host = spark.conf.get("spark.driver.host", None)
     if not host:
         return None
-    return Address(host, spark.conf.get("spark.driver.bindAddress", host) or host)
+    return host, spark.conf.get("spark.driver.bindAddress", host) or host
 
 
 class Progress:
@@ -51,10 +47,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        tell: Callable[[Snapshot], None],
-        parts: int,
-        address: Address | None,
+        self, tell: Callable[[Snapshot], None], parts: int, address: tuple[str, str] | None
     ) -> None:
         self._tell = tell
         self._address = address
@@ -62,8 +55,6 @@ class Progress:
         self._committing = False
         self._context = contextvars.copy_context()
         self._open = contextlib.ExitStack()
-        self._wake: socket.socket | None = None
-        self._thread: threading.Thread | None = None
         self.target: ProgressTarget | None = None
 
     def committing(self) -> None:
@@ -81,7 +72,7 @@ class Progress:
             listener = self._listen()
             if listener is not None:
                 selector.register(listener, selectors.EVENT_READ, listener)
-            self._wake, woken = map(self._open.enter_context, socket.socketpair())
+            wake, woken = map(self._open.enter_context, socket.socketpair())
             selector.register(woken, selectors.EVENT_READ, None)
             thread = threading.Thread(
                 target=self._context.run,
@@ -90,21 +81,20 @@ class Progress:
                 daemon=True,
             )
             thread.start()
-            self._thread = thread
+            # These come first when all is closed: the one that is added last ends the thread.
+            self._open.callback(thread.join)
+            self._open.callback(wake.close)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._open:
-            if self._thread is not None and self._wake is not None:
-                with contextlib.suppress(OSError):
-                    self._wake.send(b".")
-                self._thread.join()
+        self._open.close()
 
     def _listen(self) -> socket.socket | None:
         """A socket on the driver's address, or None if there can't be one."""
         if self._address is None:
             return None
-        bind = self._address.bind.removeprefix("[").removesuffix("]")
+        host, bind = self._address
+        bind = bind.removeprefix("[").removesuffix("]")
         try:
             family, *_, where = socket.getaddrinfo(bind, 0, type=socket.SOCK_DGRAM)[0]
             listener = self._open.enter_context(socket.socket(family, socket.SOCK_DGRAM))
@@ -113,7 +103,7 @@ class Progress:
         except (OSError, ValueError):
             return None
         port = listener.getsockname()[1]
-        self.target = ProgressTarget(self._address.host, port, self._totals.token)
+        self.target = ProgressTarget(host, port, self._totals.token)
         return listener
 
     def _run(self, selector: selectors.BaseSelector) -> None:
@@ -135,13 +125,41 @@ class Progress:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The progress at a moment; without counts where workers can't reach the driver."""
+    """The progress at a moment; without counts where workers can't reach the driver.
 
-    phase: Phase
+    `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
+    `committing`; `running` where there are no counts. Parts without rows never report.
+    `bytes_per_second` is the mean since the first part reported.
+    """
+
+    phase: Literal["running", "computing", "writing", "committing"]
     parts_done: int | None = None
     rows: int | None = None
     bytes: int | None = None
     bytes_per_second: float | None = None
+
+    def text(self, parts: int, elapsed: float) -> str:
+        """What the log says of it, after so many seconds."""
+        said = {
+            "computing": "Spark is computing the rows, no part has reported yet",
+            "committing": "all files are uploaded and being committed",
+            "running": "COPY is running",
+            "writing": f"{self.parts_done} of {grouped(parts, 'part')}, "
+            f"{grouped(self.rows or 0, 'row')}, {shown_bytes(self.bytes or 0)}",
+        }[self.phase]
+        if self.phase == "writing" and self.bytes_per_second is not None:
+            said = f"{said}, {shown_bytes(self.bytes_per_second)}/s"
+        return f"{said}, {shown_duration(elapsed)}"
+
+    def bar(self, parts: int) -> str:
+        """The share of parts that are done, for a terminal; empty in all phases but `writing`."""
+        full = _BAR * (self.parts_done or 0) // parts
+        return f"[{'#' * full}{'-' * (_BAR - full)}] " if self.phase == "writing" else ""
+
+
+def grouped(number: int, noun: str) -> str:
+    """`1 row`, `1,234 rows`: as `text.counted`, with commas."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @dataclass
@@ -155,12 +173,9 @@ class _Part:
 class ProgressTotals:
     """The latest message of each of `parts`; anything else that arrives is ignored."""
 
-    def __init__(
-        self, token: str, parts: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, token: str, parts: int) -> None:
         self.token = token
         self._parts = parts
-        self._clock = clock
         self._began: float | None = None
         self._latest: dict[int, _Part] = {}
 
@@ -187,7 +202,7 @@ class ProgressTotals:
             return
         self._latest[part] = told
         if self._began is None:
-            self._began = self._clock()
+            self._began = time.monotonic()
 
     def begin_again(self) -> None:
         """Forget all messages, as all parts are written anew; from any thread.
@@ -202,7 +217,7 @@ class ProgressTotals:
         parts = self._latest.values()
         size = sum(part.bytes for part in parts)
         began = self._began
-        seconds = 0.0 if began is None else self._clock() - began
+        seconds = 0.0 if began is None else time.monotonic() - began
         return Snapshot(
             phase="writing" if parts else "computing",
             parts_done=sum(part.done for part in parts),

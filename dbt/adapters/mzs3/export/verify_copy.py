@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -81,11 +80,8 @@ def verify(prefix: Prefix) -> Verification:
         return [f"{prefix.uri}{entry.name}: {problem}" for problem in found]
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        try:
-            problems = [problem for found in pool.map(check, entries) for problem in found]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        # Once this is interrupted, or a check raises, `map` cancels what has not begun.
+        problems = [problem for found in pool.map(check, entries) for problem in found]
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         etag = prefix.etag(prefix.key(MANIFEST))
     if etag != existing.etag:
@@ -191,18 +187,16 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
         yield f"size: expected {entry.bytes} bytes, found {listed.size}"
     file = ObjectFile(prefix, listed)
     try:
-        content = content_of(file, entry.format)
+        sha256, rows = content_of(file, entry.format)
     except (ReplacedError, *AwsFailure, OSError) as exc:
         yield _unreadable(exc)
         return
     finally:
         file.close()
-    if content.sha256 != entry.sha256:
-        yield f"SHA-256: expected {entry.sha256}, found {content.sha256}"
-    if content.rows is None:
-        yield f"rows: expected {entry.rows}, found none that can be counted: {content.reason}"
-    elif content.rows != entry.rows:
-        yield f"rows: expected {entry.rows}, found {content.rows}"
+    if sha256 != entry.sha256:
+        yield f"SHA-256: expected {entry.sha256}, found {sha256}"
+    if rows != entry.rows:
+        yield f"rows: expected {entry.rows}, found {rows}"
 
 
 def _unreadable(exc: Exception) -> str:
@@ -213,25 +207,19 @@ def _unreadable(exc: Exception) -> str:
     return describe(exc, "reading it", "s3:GetObject")
 
 
-@dataclass(frozen=True)
-class Content:
-    """What an object holds; `rows` is None, and `reason` says why, where they can't be counted."""
+def content_of(file: ObjectFile, file_format: ExportFormat) -> tuple[str, int | str]:
+    """The SHA-256 of an object, and how many rows it has, or why they can't be counted.
 
-    sha256: str
-    rows: int | None
-    reason: str = ""
-
-
-def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
-    """Reads the object once, in chunks; raises what requests for it raise."""
-    rows, reason = None, ""
+    Reads the object once, in chunks; raises what requests for it raise.
+    """
+    rows: int | str
     try:
         rows = file_format.count_rows(pa.PythonFile(file, mode="r"))
     except (OSError, pa.ArrowException, ValueError) as exc:
         if file.failure is not None:
             raise
-        reason = str(exc)
-    return Content(file.sha256(), rows, reason)
+        rows = f"none that can be counted: {exc}"
+    return file.sha256(), rows
 
 
 class ObjectFile(RandomAccessFile):
@@ -240,14 +228,10 @@ class ObjectFile(RandomAccessFile):
     Raises what ObjectStream raises.
     """
 
-    def __init__(
-        self, prefix: Prefix, listed: ListedObject, *, pause: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, prefix: Prefix, listed: ListedObject) -> None:
         super().__init__(listed.size, self._stretch)
         bucket, span = prefix.location.bucket, (0, listed.size)
-        self._stream = ObjectStream(
-            prefix.client, bucket, listed.key, listed.etag, span=span, pause=pause
-        )
+        self._stream = ObjectStream(prefix.client, bucket, listed.key, listed.etag, span=span)
         self._hash = hashlib.sha256()
         self._hashed = 0
 

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from support.committing import prepared
 from support.memory_s3 import MemoryS3
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.manifest import read_existing, require_empty, require_ours
-from dbt.adapters.mzs3.export.commit.preflight import OnExisting, prepare
+from dbt.adapters.mzs3.export.options import OnExisting
 from dbt.adapters.mzs3.objects.prefix import Prefix
 
 MANIFEST: Any = {"entries": [], "author": {"name": "dbt-mzs3"}}
@@ -33,7 +34,7 @@ def test_markers_of_folders_and_probes_are_nothing(
     s3: MemoryS3, mode: OnExisting, marker: str
 ) -> None:
     s3.objects[marker] = b""
-    assert prepare(prefix(s3), mode).existing is None
+    assert prepared(s3, mode).existing is None
 
 
 def test_an_overwrite_leaves_markers_where_they_are(s3: MemoryS3) -> None:

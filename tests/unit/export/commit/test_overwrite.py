@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.committing import prefix
+from support.committing import prefix, prepared
 from support.memory_s3 import MemoryS3, failure
 from support.overwriting import DeathError, holding, manifest_of, overwrite, seen
 
@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.export.commit.manifest import (
     require_ours,
     require_same_reading,
 )
-from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
+from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
@@ -133,7 +133,7 @@ def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None
     def next_run(action: str, key: str) -> None:
         if (action, key) == ("DeleteObject", "x/part-0000-0001.csv"):
             s3.before = lambda action, key: None
-            preflight = prepare(prefix(s3), "overwrite")
+            preflight = prepared(s3, "overwrite")
             assert preflight.existing is not None
             assert "is complete now: 2 rows" in str(preflight.finished)
             name = f"part-0000-{preflight.first_number:04d}.csv"
@@ -236,12 +236,12 @@ def test_partitions_are_replaced_one_by_one(s3: MemoryS3) -> None:
         s3, {"d=1/part-0000-0001.csv": 1, "d=2/part-0000-0001.csv": 2, "d=2/part-0001-0001.csv": 3}
     )
     files = [partitioned("part-0000-0002.csv", "d=2/"), partitioned("part-0000-0002.csv", "d=3/")]
-    some = plan_replacement(existing, files, keeps_partitions=True)
-    assert [entry["url"] for entry in some.kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
-    assert some.stale == ("d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv")
-    every = plan_replacement(existing, files, keeps_partitions=False)
-    assert every.kept == ()
-    assert len(every.stale) == 3
+    kept, stale, _ = plan_replacement(existing, files, keeps_partitions=True)
+    assert [entry["url"] for entry in kept] == ["s3://b/x/d=1/part-0000-0001.csv"]
+    assert stale == ["d=2/part-0000-0001.csv", "d=2/part-0001-0001.csv"]
+    kept, stale, _ = plan_replacement(existing, files, keeps_partitions=False)
+    assert kept == []
+    assert len(stale) == 3
 
 
 def test_partitions_that_stay_are_read_as_the_new_ones_are(s3: MemoryS3) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.committing import EXPORT, FILES, export, once, prefix, refuse
+from support.committing import EXPORT, FILES, export, once, prefix, prepared, refuse
 from support.memory_s3 import MemoryS3, failure
 
 from dbt.adapters.mzs3.aws.location import S3Location
@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
     read_intent,
 )
-from dbt.adapters.mzs3.export.commit.preflight import prepare, recover
+from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.objects.prefix import Prefix
 
@@ -256,9 +256,9 @@ def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:
     commit._change("back", shared=True)
     recover(prefix(s3), deletes=True)
     with pytest.raises(LocationError, match=r"then remove s3://b/x/_committing\.json"):
-        prepare(prefix(s3), "fail", single_file="all.csv")
+        prepared(s3, "fail", single_file="all.csv")
     del s3.objects["x/_committing.json"]
-    prepare(prefix(s3), "fail", single_file="all.csv")
+    prepared(s3, "fail", single_file="all.csv")
 
 
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.events import CopyResumed
-from dbt.adapters.mzs3.export.commit.manifest import TakenOver, taken_over
+from types import SimpleNamespace
+from typing import Any
+
+from dbt.adapters.mzs3.events import CopyEvent
+from dbt.adapters.mzs3.export.commit.manifest import taken_over
+from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
-
-ABOUT = {"relation": "a.b", "unique_id": "model.x.b", "location": "s3://b/p/"}
 
 
 def file(key: str, upload_id: str, *etags: str) -> PendingFile:
@@ -25,14 +27,20 @@ def test_only_parts_that_were_not_sent_again_are_taken_over() -> None:
         file("p/2", "another", "d"),  # the same bytes, but sent to an upload of its own
         file("p/4", "four", "f"),
     ]
-    assert taken_over(found, files) == TakenOver(parts=2, of_parts=6, bytes=100)
-    assert taken_over({}, files) == TakenOver(parts=0, of_parts=6, bytes=0)
+    assert taken_over(found, files) == (2, 6, 100)
+    assert taken_over({}, files) == (0, 6, 0)
 
 
 def test_how_it_is_told() -> None:
-    told = CopyResumed(**ABOUT, parts=2, of_parts=6, bytes=2048, finished=False)
-    assert told.message == (
-        "a.b: resume: 2 of 6 upload parts, 2 kB, taken over from an earlier run"
+    told: list[CopyEvent] = []
+    export: Any = SimpleNamespace(
+        node="b", location=SimpleNamespace(uri="s3://b/p/"), options=SimpleNamespace(parts=1)
     )
-    told = CopyResumed(**ABOUT, parts=0, of_parts=0, bytes=0, finished=True)
-    assert told.message.endswith("is whole, and the same; nothing is sent")
+    nothing: Any = None
+    monitor = RunMonitor(nothing, export, RunContext("a", "b", tell=told.append), None)
+    monitor.resumed(2, 6, 2048)
+    monitor.resumed(finished=True)
+    assert [event.message for event in told] == [
+        "a.b: resume: 2 of 6 upload parts, 2 kB, taken over from an earlier run",
+        "a.b: resume: the export in s3://b/p/ is whole, and the same; nothing is sent",
+    ]

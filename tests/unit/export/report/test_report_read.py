@@ -85,7 +85,7 @@ def test_the_newest_are_asked_for_within_bounds():
 
 def test_the_page_is_in_the_file_whole(tmp_path):
     path = tmp_path / "new" / "report.html"
-    assert write_report(Session([ROW]), ReportRequest("analytics", path, 30), now=NOW) == path
+    assert write_report(Session([ROW]), ReportRequest("analytics", path, 30)) == path
     page = path.read_text()
     assert page.endswith("</html>\n")
     assert "Schema analytics" in page
@@ -95,7 +95,7 @@ def test_the_page_is_in_the_file_whole(tmp_path):
 def test_without_a_table_there_is_a_page_that_helps(tmp_path):
     path = tmp_path / "report.html"
     session = Session(has_table=False)
-    write_report(session, ReportRequest("analytics", path, 30), now=NOW)
+    write_report(session, ReportRequest("analytics", path, 30))
     assert session.queries == []
     assert "dbt run-operation copy_report" in path.read_text()
 

@@ -7,6 +7,7 @@ import pytest
 from support.readable_s3 import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
+from dbt.adapters.mzs3.objects import reader
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ReplacedError
 
 CONTENT = bytes(range(256)) * 4
@@ -14,14 +15,15 @@ KEY = PREFIX + "x"
 
 
 @pytest.fixture
-def s3():
+def s3(monkeypatch):
+    monkeypatch.setattr(reader, "FIRST_PAUSE_S", 0)
     memory = ReadableS3()
     memory.objects[KEY] = CONTENT
     return memory
 
 
 def opened(s3):
-    return ObjectFile(s3.prefix, s3.listed("x"), pause=lambda _: None)
+    return ObjectFile(s3.prefix, s3.listed("x"))
 
 
 def test_reads_as_a_file_does(s3):
@@ -78,6 +80,6 @@ def test_an_answer_that_is_too_short_is_no_end(s3):
     s3.objects[KEY] = CONTENT[:1000]
     s3.get_object = partial(s3.get_object, IfMatch=None)
     s3.etag = lambda key: listed.etag
-    file = ObjectFile(s3.prefix, listed, pause=lambda _: None)
+    file = ObjectFile(s3.prefix, listed)
     with pytest.raises(OSError, match=r"the connection ended early|the store sent another"):
         file.read(1024)

@@ -30,12 +30,7 @@ from dbt.adapters.mzs3.objects.prefix import (
     delete_all,
     map_concurrently,
 )
-from dbt.adapters.mzs3.upload.pending import (
-    PendingFile,
-    complete,
-    is_completed,
-    multipart_etag,
-)
+from dbt.adapters.mzs3.upload.pending import PendingFile, complete, is_completed, multipart_etag
 
 
 class Effects:

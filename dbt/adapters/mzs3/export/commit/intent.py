@@ -64,14 +64,23 @@ class CommitIntent:
             state, used = values["state"], values["used"]
             if state not in get_args(State):
                 raise ValueError(f"its state is {state!r}")
-            return cls(
+            intent = cls(
                 state,
                 str(values["run_id"]),
                 str(values["written_by"]),
                 bool(values["shared"]),
                 UsedNames(int(used["next_number"]), tuple(used["retired"])),
-                PendingExport.from_dict(values) if state != "closed" else None,
             )
+            if state == "closed":
+                return intent
+            pending = PendingExport(
+                files=tuple(PendingFile.from_dict(file) for file in values["files"]),
+                manifest=values["manifest"],
+                replaces=values.get("replaces"),
+                stale=tuple(values.get("stale", ())),
+                in_place=values.get("in_place"),
+            )
+            return replace(intent, pending=pending)
         except (KeyError, TypeError, AttributeError) as exc:
             raise ValueError(f"it lacks {exc}") from exc
 
@@ -127,8 +136,16 @@ def read_intent(prefix: Prefix) -> Version | None:
     if found is None:
         return None
     intent = CommitIntent.from_json(found[0])
-    if intent.pending is not None:
-        _require_keys_below(prefix, intent.pending)
+    if (pending := intent.pending) is not None:
+        if "run_id" not in pending.manifest or "meta" not in pending.manifest:
+            raise ValueError("its manifest is none of an export")
+        keys = [*(file.key for file in pending.files), *pending.stale]
+        urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
+        # It may have been copied here from another location.
+        if not all(key.startswith(prefix.location.prefix) for key in keys) or not all(
+            url.startswith(prefix.uri) for url in urls
+        ):
+            raise ValueError("it names files elsewhere")
     return Version(intent, found[1])
 
 
@@ -177,7 +194,10 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
             return Version(intent, found[1])
         if not was_refused or (found and instead_of and found[1] == instead_of.etag):
             raise  # nobody has changed it: S3 had another request for it at each attempt
-        raise ChangedError(_version(*found) if found else None) from exc
+        changed = None
+        with contextlib.suppress(ValueError):  # of content that no commit writes
+            changed = Version(CommitIntent.from_json(found[0]), found[1]) if found else None
+        raise ChangedError(changed) from exc
 
 
 def close_intent(
@@ -200,13 +220,6 @@ def close_intent(
     put_intent(prefix, closed, version)
 
 
-def _version(content: bytes, etag: str) -> Version | None:
-    """The intent that was found; None for content that no commit writes."""
-    with contextlib.suppress(ValueError):
-        return Version(CommitIntent.from_json(content), etag)
-    return None
-
-
 def describe_failure(exc: BaseException, doing: str) -> str:
     """One line for users, with the missing permission if there is one."""
     cause = exc.cause if isinstance(exc, UnansweredError) else exc
@@ -224,18 +237,6 @@ def was_surely_refused(exc: Exception) -> bool:
     return is_refusal and int(about.get("RetryAttempts", 0)) == 0
 
 
-def _require_keys_below(prefix: Prefix, pending: PendingExport) -> None:
-    """Raises ValueError for an intent that was copied here from another location."""
-    keys = [*(file.key for file in pending.files), *pending.stale]
-    if "run_id" not in pending.manifest or "meta" not in pending.manifest:
-        raise ValueError("its manifest is none of an export")
-    urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
-    if not all(key.startswith(prefix.location.prefix) for key in keys) or not all(
-        url.startswith(prefix.uri) for url in urls
-    ):
-        raise ValueError("it names files elsewhere")
-
-
 @dataclass(frozen=True)
 class PendingExport:
     """Everything that a commit needs, so that any run can finish it.
@@ -250,14 +251,3 @@ class PendingExport:
     replaces: str | None = None
     stale: tuple[str, ...] = ()
     in_place: str | None = None
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PendingExport:
-        """The export that an intent's JSON describes; KeyError or TypeError for anything else."""
-        return cls(
-            files=tuple(PendingFile.from_dict(file) for file in values["files"]),
-            manifest=values["manifest"],
-            replaces=values.get("replaces"),
-            stale=tuple(values.get("stale", ())),
-            in_place=values.get("in_place"),
-        )

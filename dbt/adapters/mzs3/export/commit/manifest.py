@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.formats.registry import FORMATS
-from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
@@ -32,6 +32,7 @@ _REDSHIFT_TYPES: dict[type[T.DataType], str] = {
     T.LongType: "bigint",
     T.FloatType: "real",
     T.DoubleType: "double precision",
+    T.DecimalType: "numeric",
     T.DateType: "date",
     T.TimeType: "time without time zone",
     T.TimestampType: "timestamp with time zone",
@@ -101,21 +102,19 @@ def build_manifest(
 
 def schema_of(schema: T.StructType) -> dict[str, Any]:
     """The columns with Redshift's types and Spark's."""
-    return {"elements": [_element(field) for field in schema.fields]}
+    elements = []
+    for field in schema.fields:
+        kind = field.dataType
+        base: dict[str, str | int] = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
+        if isinstance(kind, T.DecimalType):
+            base |= {"precision": kind.precision, "scale": kind.scale}
+        elements.append({"name": field.name, "type": base, "spark_type": kind.simpleString()})
+    return {"elements": elements}
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
     """The document as JSON, the same bytes each time."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _element(field: T.StructField) -> dict[str, Any]:
-    kind = field.dataType
-    if isinstance(kind, T.DecimalType):
-        base = {"base": "numeric", "precision": kind.precision, "scale": kind.scale}
-    else:
-        base = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
-    return {"name": field.name, "type": base, "spark_type": kind.simpleString()}
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,8 @@ class Existing:
     @property
     def entries(self) -> dict[str, Mapping[str, Any]]:
         """The manifest's entries by file name, relative to the location."""
-        return {_name(entry["url"], self.prefix): entry for entry in self.manifest["entries"]}
+        keys = ((entry["url"].split("/", 3)[3], entry) for entry in self.manifest["entries"])
+        return {key.removeprefix(self.prefix): entry for key, entry in keys}
 
 
 def read_existing(prefix: Prefix) -> Existing | None:
@@ -164,9 +164,8 @@ def read_existing(prefix: Prefix) -> Existing | None:
 
 def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
     """Raises LocationError for any object but folder markers, probes, and the `ignoring` keys."""
-    there = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        keys = list(islice((key for key in there if key not in ignoring), _COUNTED))
+        keys = list(islice((key for key in _keys(prefix) if key not in ignoring), _COUNTED))
     if keys:
         more = " or more" if len(keys) == _COUNTED else ""
         count = "1 object" if len(keys) == 1 else f"{len(keys)}{more} objects"
@@ -179,9 +178,12 @@ def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
         )
 
 
-def _is_nothing(prefix: Prefix, found: ListedObject) -> bool:
-    is_folder = found.size == 0 and found.key.endswith("/")  # as S3's console makes them
-    return is_folder or prefix.is_probe(found.key)
+def _keys(prefix: Prefix) -> Iterator[str]:
+    """All keys but those of folders, as S3's console makes them, and of probes."""
+    for found in prefix.objects():
+        is_folder = found.size == 0 and found.key.endswith("/")
+        if not (is_folder or prefix.is_probe(found.key)):
+            yield found.key
 
 
 def require_ours(prefix: Prefix, existing: Existing) -> None:
@@ -190,8 +192,7 @@ def require_ours(prefix: Prefix, existing: Existing) -> None:
     They pass over names that begin with `_` or `.`.
     """
     ours = {*existing.entries, MANIFEST, COMMITTING}
-    data = (found.key for found in prefix.objects() if not _is_nothing(prefix, found))
-    names = (key.removeprefix(prefix.location.prefix) for key in data)
+    names = (key.removeprefix(prefix.location.prefix) for key in _keys(prefix))
     foreign = [n for n in names if n not in ours and not n.split("/")[-1].startswith(("_", "."))]
     if foreign:
         more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""
@@ -200,22 +201,6 @@ def require_ours(prefix: Prefix, existing: Existing) -> None:
             f"{prefix.uri_of(prefix.key(foreign[0]))}{more}. An overwrite replaces only what a "
             "manifest of dbt-mzs3 names; move them away, or export to another location"
         )
-
-
-def _name(url: str, prefix: str) -> str:
-    return url.removeprefix("s3://").partition("/")[2].removeprefix(prefix)
-
-
-@dataclass(frozen=True)
-class Replacement:
-    """Of the old manifest: the entries that are kept, and the names of files to delete.
-
-    `in_place`: the one new file replaces an old one under the same name.
-    """
-
-    kept: tuple[Mapping[str, Any], ...] = ()
-    stale: tuple[str, ...] = ()
-    in_place: bool = False
 
 
 def require_same_reading(
@@ -234,12 +219,16 @@ def require_same_reading(
 
 
 def plan_replacement(
-    existing: Existing, files: Sequence[PendingFile], *, keeps_partitions: bool
-) -> Replacement:
-    """All of the old export, but for partitions without new rows, if these are to be kept.
+    existing: Existing | None, files: Sequence[PendingFile], *, keeps_partitions: bool
+) -> tuple[list[Mapping[str, Any]], list[str], bool]:
+    """Of the old manifest: the entries that are kept, and the names of files to delete.
 
-    Raises CopyError if a new file has the name of one that readers of the old manifest need.
+    Kept are partitions without new rows, if that is wanted. The third says whether the one new
+    file replaces an old one under the same name. Raises CopyError if a new file has the name of
+    one that readers of the old manifest need.
     """
+    if existing is None:
+        return [], [], False
     prefix = existing.prefix
     new = {file.key.removeprefix(prefix) for file in files}
     folders = {file.folder for file in files}
@@ -249,31 +238,24 @@ def plan_replacement(
         return keeps_partitions and folder != "" and folder not in folders
 
     entries = existing.entries
-    kept = tuple(entry for name, entry in entries.items() if stays(name))
-    goes = [name for name in entries if not stays(name)]
+    kept = [entry for name, entry in entries.items() if stays(name)]
+    stale = [name for name in entries if not stays(name) and name not in new]
     clash = sorted(new.intersection(entries))
     in_place = bool(clash) and len(files) == 1
     if clash and not in_place:
         raise CopyError(
             f"the new export has a file {clash[0]}, as the old one has; choose another single_file"
         )
-    return Replacement(kept, tuple(name for name in goes if name not in new), in_place)
-
-
-@dataclass(frozen=True)
-class TakenOver:
-    """How many upload parts an interrupted run had sent; or, `finished`, the whole export."""
-
-    parts: int = 0
-    of_parts: int = 0
-    bytes: int = 0
-    finished: bool = False
+    return kept, stale, in_place
 
 
 def taken_over(
     found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
-) -> TakenOver:
-    """The parts of the uploads `found` at the beginning, by key, that were not sent again."""
+) -> tuple[int, int, int]:
+    """How many parts of the uploads `found` at the beginning, by key, were not sent again.
+
+    Then how many parts the files have in all, and the bytes of those that were not sent again.
+    """
     sizes = [
         upload.parts[number][1]
         for file in files
@@ -282,7 +264,7 @@ def taken_over(
         for number, etag in enumerate(file.etags, 1)
         if upload.parts.get(number, ("", 0))[0] == etag
     ]
-    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
+    return len(sizes), sum(len(file.etags) for file in files), sum(sizes)
 
 
 def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
@@ -26,14 +25,13 @@ from dbt.adapters.mzs3.export.commit.manifest import (
     require_ours,
 )
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
 from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
-
-OnExisting = Literal["fail", "overwrite", "resume"]
 
 # Attempts to recover a commit, between which another run has changed it.
 _TIMES = 20
@@ -57,17 +55,12 @@ class Preflight:
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
 
 
-def prepare(
-    prefix: Prefix,
-    on_existing: OnExisting,
-    *,
-    single_file: str | None = None,
-    partition_by: Sequence[str] = (),
-) -> Preflight:
+def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     """Checks that the location is fit and writable; only recovers a commit that was cut off.
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
     """
+    on_existing, single_file = options.on_existing, options.single_file
     deletes = compares_before_deleting(prefix)
     before = recover(prefix, deletes=deletes)
     if before.finished is not None and on_existing == "fail":
@@ -88,7 +81,7 @@ def prepare(
             prefix,
             probe,
             single_file=single_file,
-            partition_by=partition_by,
+            partition_by=options.partition_by,
             take_over=on_existing != "fail",
             claimed=claimed_uploads,
         )

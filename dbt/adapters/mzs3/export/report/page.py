@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import groupby
 from typing import Any
@@ -12,22 +11,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dbt.adapters.mzs3.export.report import units
-from dbt.adapters.mzs3.export.report.plots import (
-    BYTES,
-    COUNT,
-    SECONDS,
-    LinePlot,
-    bar_plot,
-    line_plot,
-)
+from dbt.adapters.mzs3.export.report.plots import BYTES, COUNT, SECONDS, bar_plot, line_plot
 from dbt.adapters.mzs3.export.report.summary import (
     MAX_RUNS,
     STATUSES,
     STRIP,
-    ModelRuns,
     ReportedRun,
-    Span,
-    bucket_totals,
     spreads,
     summarize,
 )
@@ -39,18 +28,6 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
     "\ud800-\udfff\ufffe\uffff]"
 )
-
-
-@dataclass(frozen=True)
-class Card:
-    """A model on the page; only one that is open has plots that answer to the pointer."""
-
-    id: str
-    model: ModelRuns
-    is_open: bool
-    duration: LinePlot
-    rows: LinePlot
-    size: LinePlot
 
 
 def render_report(
@@ -67,13 +44,23 @@ def render_report(
     exports they are, `since` from when on they were looked for.
     """
     summary = summarize(runs, now)
-    span = summary.span
-    buckets = bucket_totals(summary.days, span)
-    exports: dict[int, dict[str, int]] = {
-        bucket: {status: totals.runs[status] for status in STATUSES}
+    span, buckets = summary.span, summary.buckets
+    exports = {
+        bucket: {status: totals[status] for status in STATUSES}
         for bucket, totals in buckets.items()
     }
-    sizes = {bucket: {"volume": totals.bytes} for bucket, totals in buckets.items()}
+    sizes = {bucket: {"volume": totals["bytes"]} for bucket, totals in buckets.items()}
+    cards = [
+        {
+            "id": f"m{number}",
+            "model": model,
+            "is_open": number < _OPEN_MODELS,  # only then its plots answer to the pointer
+            "duration": line_plot(span, SECONDS, spreads(model.seconds, span)),
+            "rows": line_plot(span, COUNT, spreads(model.rows, span)),
+            "size": line_plot(span, BYTES, spreads(model.bytes, span)),
+        }
+        for number, model in enumerate(summary.models[:MAX_MODELS])
+    ]
     # Those of one model that follow each other with the same error are one.
     failures = groupby(summary.failures, key=lambda run: (run.model, run.status, run.error))
     return _TEMPLATES.get_template("page.html").render(
@@ -85,21 +72,10 @@ def render_report(
         buckets=buckets,
         exports=bar_plot(span, COUNT, exports),
         sizes=bar_plot(span, BYTES, sizes),
-        cards=[_card(*each, span) for each in enumerate(summary.models[:MAX_MODELS])],
+        cards=cards,
         failures=[list(runs) for _, runs in failures],
         MAX_RUNS=MAX_RUNS,
         STRIP=STRIP,
-    )
-
-
-def _card(number: int, model: ModelRuns, span: Span) -> Card:
-    return Card(
-        id=f"m{number}",
-        model=model,
-        is_open=number < _OPEN_MODELS,
-        duration=line_plot(span, SECONDS, spreads(model.seconds, span)),
-        rows=line_plot(span, COUNT, spreads(model.rows, span)),
-        size=line_plot(span, BYTES, spreads(model.bytes, span)),
     )
 
 
@@ -124,15 +100,8 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_FILTERS = (
-    units.format_bytes,
-    units.format_compact,
-    units.format_count,
-    units.format_date,
-    units.format_duration,
-    units.format_share,
-    units.format_time,
-    units.plural,
-    split_id,
-)
-_TEMPLATES.filters.update({each.__name__: each for each in _FILTERS})
+_TEMPLATES.filters |= {
+    "plural": units.plural,
+    "split_id": split_id,
+    **{name: each for name, each in vars(units).items() if name.startswith("format_")},
+}

@@ -85,18 +85,10 @@ def _log_axis(positive: Sequence[float], unit: Unit, *, has_zero: bool) -> Axis:
 
 # Up to 10^30, which is more than anyone exports.
 _COUNTS = [digit * 10**power for power in range(31) for digit in (1, 2, 5)]
-COUNT = Unit(
-    units.format_compact,
-    steps=_COUNTS,
-    decades=[10.0**power for power in range(31)],
-)
+COUNT = Unit(units.format_compact, _COUNTS, decades=[10.0**power for power in range(31)])
 BYTES = Unit(
     units.format_bytes,
-    steps=[
-        digit * 1024**power
-        for power in range(11)
-        for digit in (1, 2, 5, 10, 20, 50, 100, 200, 500)
-    ],
+    steps=[digit * 1024**power for power in range(11) for digit in _COUNTS[:9]],
     decades=[digit * 1024**power for power in range(11) for digit in (1, 10, 100)],
 )
 SECONDS = Unit(
@@ -131,12 +123,8 @@ class Plot:
         """The pixels between the labels above and those below."""
         return self.height - _ABOVE - _BELOW
 
-    def left(self, bucket: int) -> float:
-        """Where a bucket starts."""
-        return round(bucket / self.span.buckets * 100, 3)
-
-    def x(self, bucket: int) -> float:
-        """The middle of a bucket."""
+    def x(self, bucket: float) -> float:
+        """The middle of a bucket; that of half a bucket less is where it starts."""
         return round((bucket + 0.5) / self.span.buckets * 100, 3)
 
     def y(self, value: float) -> float:

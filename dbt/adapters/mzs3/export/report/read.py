@@ -25,15 +25,13 @@ MOST_DAYS = 3660
 _FILE = "copy_report.html"
 
 
-def write_report(
-    spark: SparkSession, request: ReportRequest, *, now: datetime | None = None
-) -> Path:
+def write_report(spark: SparkSession, request: ReportRequest) -> Path:
     """The path of the page that was asked for, written at once in place of what was there.
 
     A schema without a history gets a page that says so. Raises ConfigError for a path that can't
     be written, and an Mzs3Error where Spark can't read the table.
     """
-    now = now or datetime.now(timezone.utc)
+    now = datetime.now(timezone.utc)
     since = now - timedelta(days=request.days)
     page = render_report(
         read_runs(spark, request.schema, since=since),

@@ -55,27 +55,9 @@ class Span:
         return self.first + timedelta(days=bucket * self.width)
 
 
-@dataclass
-class RunTotals:
-    """Runs by status, and what those that succeeded wrote; `left` counts those with old files."""
-
-    runs: Counter[Status] = field(default_factory=Counter)
-    left: int = 0
-    rows: int = 0
-    bytes: int = 0
-
-    def add(self, run: ReportedRun) -> None:
-        """One run more."""
-        self.runs[run.status] += 1
-        self.left += run.left_old_files
-        if run.status == "ok":
-            self.rows += run.rows or 0
-            self.bytes += run.bytes or 0
-
-    @property
-    def count(self) -> int:
-        """All runs."""
-        return self.runs.total()
+RunTotals = Counter[str]
+"""Runs: their `count`, how many there are of each status, how many `left` old files, and the
+`rows` and `bytes` of those that succeeded."""
 
 
 @dataclass
@@ -83,7 +65,7 @@ class ModelRuns:
     """One model: totals, its newest runs first, and its successes' numbers by day."""
 
     model: str
-    totals: RunTotals = field(default_factory=RunTotals)
+    totals: RunTotals = field(default_factory=Counter)
     newest: list[ReportedRun] = field(default_factory=list)
     last_success: datetime | None = None
     seconds: dict[int, list[float]] = field(default_factory=dict)
@@ -98,27 +80,24 @@ class ModelRuns:
     @property
     def median_seconds(self) -> float | None:
         """Of the runs that succeeded."""
-        return _median(self)
+        return _median([self])
 
 
 @dataclass
 class Summary:
     """All of it; models with a failed latest run first, then by name; newest failure first.
 
-    Among the failures are the successes that left old files.
+    `buckets` are those that have runs, in order. Among the failures are the successes that left
+    old files. `median_seconds` is of all runs that succeeded.
     """
 
     span: Span
     totals: RunTotals
-    days: dict[int, RunTotals]
+    buckets: dict[int, RunTotals]
     models: list[ModelRuns]
     failures: list[ReportedRun]
     is_cut: bool
-
-    @property
-    def median_seconds(self) -> float | None:
-        """Of all runs that succeeded."""
-        return _median(*self.models)
+    median_seconds: float | None
 
 
 def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
@@ -126,16 +105,17 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
 
     Keeps three numbers a run, and a few dozen runs a model with their errors cut short.
     """
-    totals, days = RunTotals(), dict[int, RunTotals]()
+    days: dict[int, RunTotals] = {}
     models: dict[str, ModelRuns] = {}
     failures: list[ReportedRun] = []
     source = iter(runs)
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
-        totals.add(run)
-        days.setdefault(day, RunTotals()).add(run)
-        model = models.setdefault(run.model, ModelRuns(run.model))
-        model.totals.add(run)
+        model = models.get(run.model) or models.setdefault(run.model, ModelRuns(run.model))
+        of_day = days.setdefault(day, Counter())
+        for key, count in run.counts.items():
+            of_day[key] += count
+            model.totals[key] += count
         if len(model.newest) < STRIP:
             model.newest.append(_cut_error(run, _SHORT_TEXT))
         if run.is_noteworthy and len(failures) < FAILURES:
@@ -149,13 +129,19 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
             ):
                 if value is not None:
                     values.setdefault(day, []).append(value)
+    span = _span(days, now)
+    totals, buckets = RunTotals(), dict[int, RunTotals]()
+    for day, of_day in sorted(days.items()):
+        totals.update(of_day)
+        buckets.setdefault(span.bucket(day), Counter()).update(of_day)
     return Summary(
-        span=_span(days, now),
+        span=span,
         totals=totals,
-        days=days,
+        buckets=buckets,
         models=sorted(models.values(), key=lambda each: (each.last.status == "ok", each.model)),
         failures=failures,
         is_cut=next(source, None) is not None,
+        median_seconds=_median(models.values()),
     )
 
 
@@ -168,18 +154,6 @@ def spreads(values: dict[int, list[float]], span: Span) -> dict[int, Spread]:
         bucket: Spread(min(found), median(found), max(found), len(found))
         for bucket, found in sorted(merged.items())
     }
-
-
-def bucket_totals(days: dict[int, RunTotals], span: Span) -> dict[int, RunTotals]:
-    """By bucket, for those that have runs."""
-    merged: dict[int, RunTotals] = {}
-    for day, totals in sorted(days.items()):
-        into = merged.setdefault(span.bucket(day), RunTotals())
-        into.runs.update(totals.runs)
-        into.left += totals.left
-        into.rows += totals.rows
-        into.bytes += totals.bytes
-    return merged
 
 
 def _cut_error(run: ReportedRun, most: int) -> ReportedRun:
@@ -196,7 +170,7 @@ def _span(days: dict[int, RunTotals], now: datetime) -> Span:
     return Span(date.fromordinal(max(1, first)), date.fromordinal(last), width)
 
 
-def _median(*models: ModelRuns) -> float | None:
+def _median(models: Iterable[ModelRuns]) -> float | None:
     seconds = [value for model in models for day in model.seconds.values() for value in day]
     return median(seconds) if seconds else None
 
@@ -230,6 +204,18 @@ class ReportedRun:
     def is_noteworthy(self) -> bool:
         """Whether there is more to say of it than that it succeeded."""
         return self.status != "ok" or self.left_old_files
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it adds to the totals."""
+        is_ok = self.status == "ok"
+        return {
+            "count": 1,
+            self.status: 1,
+            "left": self.left_old_files,
+            "rows": (self.rows or 0) if is_ok else 0,
+            "bytes": (self.bytes or 0) if is_ok else 0,
+        }
 
     @property
     def seconds(self) -> float | None:

@@ -32,17 +32,13 @@ def format_duration(seconds: float | None) -> str:
         return MISSING
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + f"{NBSP}s"
-    whole = round(seconds)
-    for size, name, next_size, next_name in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= size:
-            count, rest = divmod(whole, size)
-            more = rest // next_size
-            return f"{count}{NBSP}{name}" + (f" {more}{NBSP}{next_name}" if more else "")
-    return f"{whole}{NBSP}s"
+    rest, counts = round(seconds), list[tuple[int, str]]()
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, rest = divmod(rest, size)
+        counts.append((count, name))
+    largest = next(place for place, (count, _) in enumerate(counts) if count)
+    shown = counts[largest : largest + 2]
+    return " ".join(f"{count}{NBSP}{name}" for count, name in shown if count)
 
 
 def format_share(part: int, whole: int) -> str:

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.events import CopyWarning, EventSink, ignore_event
+from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.plan import in_parts
@@ -223,7 +223,7 @@ class _Run:
 
     def _warn(self, text: str) -> None:
         uri = self.shard.location.uri
-        self.tell(CopyWarning(self.node, self.node, uri, f"{uri}: {text}"))
+        self.tell(copy_warning(self.node, self.node, uri, f"{uri}: {text}"))
 
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
