@@ -14,12 +14,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.spark.tables import (
-    decoded,
-    encoded,
-    properties_sql,
-    read_properties,
-)
+from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
 
 _PROPERTY = "mzs3.lock."
 _BEAT = "beat"

@@ -12,11 +12,7 @@ from dbt.adapters.mzs3.spark.status import observed
 
 
 def write_partition(
-    frame: DataFrame,
-    table: str,
-    partition: Mapping[str, str],
-    *,
-    require_lock: Callable[[], None],
+    frame: DataFrame, table: str, partition: Mapping[str, str], *, require_lock: Callable[[], None]
 ) -> int:
     """Writes the frame's rows as a partition that only this run writes; how many they are.
 

@@ -16,9 +16,8 @@ that no state says for ever that something is to be done.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config.intake import Intake, OnOverwrite
@@ -28,9 +27,6 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     State,
     is_any_sql,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TAKE = "take"
 NOTE = "note"

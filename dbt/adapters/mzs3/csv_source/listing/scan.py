@@ -16,11 +16,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure
 from dbt.adapters.mzs3.csv_source.config.intake import KeyOrder
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     KEYS_PER_PAGE,
     LISTING_DDL,
@@ -36,15 +38,12 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
     listing_failed,
 )
 from dbt.adapters.mzs3.csv_source.ledger.events import State
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 # More than there are tasks at a time, as some pieces hold more keys than others.
 PIECES_PER_TASK = 4

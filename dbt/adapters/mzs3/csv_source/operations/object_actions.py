@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
 from dbt.adapters.mzs3.csv_source.access import changing
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
@@ -28,11 +29,6 @@ from dbt.adapters.mzs3.csv_source.tables import require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 _MAX_TOLD = 10
 
@@ -81,10 +77,7 @@ class ActionResult:
 
 
 def act(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    action: ObjectAction,
-    names: Sequence[str],
+    spark: SparkSession, definition: SourceDefinition, action: ObjectAction, names: Sequence[str]
 ) -> ActionResult:
     """Puts the decision about the named objects on record, in one step; it counts at once.
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.reconcile import (
-    KNOWN_COLUMNS,
-    TAKEN_COLUMNS,
-    with_facts,
-)
-from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
+from dbt.adapters.mzs3.csv_source.listing.reconcile import KNOWN_COLUMNS, TAKEN_COLUMNS, with_facts
+from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES, Inbox
+from dbt.adapters.mzs3.csv_source.queue.messages import ObjectEvent
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import persisted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
-    from dbt.adapters.mzs3.csv_source.queue.messages import ObjectEvent
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 _GONE_SCHEMA = pa.schema(
     [("object", pa.string()), ("announced", pa.bool_()), ("text", pa.string())]

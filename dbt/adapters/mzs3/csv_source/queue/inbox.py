@@ -28,13 +28,12 @@ from dbt.adapters.mzs3.csv_source.queue.messages import (
 )
 from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
 from dbt.adapters.mzs3.csv_source.report import SourceLog
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 MAX_MESSAGES = 10_000
 """What one run receives at most; the rest waits for the next one."""

@@ -102,10 +102,7 @@ class Queue:
     def delete(self, handles: Sequence[str]) -> Undone:
         """Deletes the messages for good."""
         return self._in_batches(
-            self._client.delete_message_batch,
-            "deleting messages of",
-            "sqs:DeleteMessage",
-            handles,
+            self._client.delete_message_batch, "deleting messages of", "sqs:DeleteMessage", handles
         )
 
     def _in_batches(
