@@ -26,8 +26,7 @@ from dbt.adapters.mzs3.csv_source.queue.messages import (
     newest_of_each_key,
     parse_message,
 )
-from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
-from dbt.adapters.mzs3.csv_source.report import SourceLog
+from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Queue
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.text import counted
@@ -50,25 +49,22 @@ _AT_A_TIME = 64
 class Inbox:
     """The messages of a source's queue, received when they are first asked for, then held.
 
-    `found` is what S3 has under the keys that the queue told of, whatever it said of them; of
-    those under which there is nothing, `removed` are said to be so and `gone` were announced.
-    `empty` says that there was no message at all. A thread extends the visibility timeout of the
-    messages. Raises S3Error where the queue can't be read; what else goes wrong with it loses
-    nothing, and is logged.
+    `found` is what S3 has under the keys that the queue told of, whatever it said of them; `gone`
+    are the events of those under which there is nothing. `empty` says that there was no message at
+    all. A thread extends the visibility timeout of the messages. Raises S3Error where the queue
+    can't be read; what else goes wrong with it loses nothing, and is logged.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
         self._run = run
         self._scope = Scope(run.definition.location, run.definition.pattern)
         self._queue = queue
-        self._held = Held(run.definition.name, queue, run.log)
-        self._ours: set[str] = set()
+        self._held = Held(run, queue)
         self._received = False
         self.queue_name = queue.name
         self.empty = True
         self.found: list[ObjectInfo] = []
         self.gone: list[ObjectEvent] = []
-        self.removed: list[ObjectEvent] = []
 
     def close(self) -> None:
         """Gives back what was not deleted."""
@@ -85,17 +81,15 @@ class Inbox:
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
-            if found is not None:
-                # A folder's marker is no object, as in a listing.
-                if not (key.endswith("/") and found.size == 0):
-                    self.found.append(found)
-            elif newest[key].kind is Kind.REMOVED:
-                self.removed.append(newest[key])
-            else:
+            if found is None:
                 self.gone.append(newest[key])
+            # A folder's marker is no object, as in a listing.
+            elif not (key.endswith("/") and found.size == 0):
+                self.found.append(found)
         if foreign:
-            self._held.give_back([one for one in self._held.handles if one not in self._ours])
-            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
+            self._held.give_back(foreign)
+            counts = Counter(foreign.values())
+            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
             self._run.log.warn(
                 f"{self._run.definition.name}: messages of the queue {self.queue_name} were left "
                 f"in it, as they are not this source's: {reasons}. They come again with every "
@@ -107,45 +101,41 @@ class Inbox:
 
         A key that is not the source's any more is as good as gone.
         """
-        told = {found.key for found in self.found}
-        told |= {event.key for event in (*self.gone, *self.removed)}
+        told = {one.key for one in (*self.found, *self.gone)}
         untold = [key for key in keys if key not in told]
-        ours = [key for key in untold if self._scope.has(key)]
-        gone = sorted({*untold}.difference(ours))
-        for key, found in look_up(self._run, ours):
-            if found is not None:
-                self.found.append(found)
-            else:
+        gone = sorted(key for key in untold if not self._scope.has(key))
+        for key, found in look_up(self._run, filter(self._scope.has, untold)):
+            if found is None:
                 gone.append(key)
+            else:
+                self.found.append(found)
         bucket = self._run.definition.location.bucket
         self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""
         self._held.stop()
-        self._held.delete([one for one in self._held.handles if one in self._ours])
+        self._held.delete()
 
-    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str]]:
-        """The source's events; and how many messages are not the source's, by what they are."""
+    def _receive_all(self) -> tuple[list[ObjectEvent], dict[str, str]]:
+        """The source's events; and the messages that are not the source's, with what they are."""
         events: list[ObjectEvent] = []
-        foreign: Counter[str] = Counter()
+        foreign: dict[str, str] = {}
         # A message may hold several events; they are bounded as the messages are.
         while max(len(self._held.handles), len(events)) < MAX_MESSAGES:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
                 return events, foreign
-            for message in messages:
-                known = message.message_id in self._held.handles
-                self._held.take(message)
+            for message, handle, body in messages:
+                known = message in self._held.handles
+                self._held.take(message, handle)
                 if known:
                     continue
-                told = parse_message(message.body)
+                told = parse_message(body)
                 events += filter(self._scope.is_object, told)
-                if (reason := self._scope.foreign(told)) is None:
-                    self._ours.add(message.message_id)
-                else:
-                    foreign[reason] += 1
+                if (reason := self._scope.foreign(told)) is not None:
+                    foreign[message] = reason
         self._run.log.warn(
             f"{self._run.definition.name}: this run takes the first {len(self._held.handles)} "
             f"messages of the queue {self.queue_name}; run again for the rest"
@@ -166,31 +156,30 @@ class Held:
     nothing: what goes wrong loses nothing, and is logged.
     """
 
-    def __init__(self, source: str, queue: Queue, log: SourceLog) -> None:
-        self._source = source
+    def __init__(self, run: SourceRun, queue: Queue) -> None:
+        self._source = run.definition.name
         self._queue = queue
-        self._log = log
+        self._log = run.log
         self.handles: dict[str, str] = {}
         self._done = threading.Event()
         self._hiding = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def take(self, message: Message) -> None:
+    def take(self, message: str, handle: str) -> None:
         """Holds the message; of one that came before, its new handle counts."""
-        self.handles[message.message_id] = message.handle
+        self.handles[message] = handle
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
             self._thread.start()
 
-    def delete(self, messages: Sequence[str]) -> None:
-        """Deletes these for good; the thread must have been stopped."""
-        undone = _tried(self._queue.delete, [self.handles[message] for message in messages])
-        for message in messages:
-            del self.handles[message]
-        if undone.count:
+    def delete(self) -> None:
+        """Deletes all for good; the thread must have been stopped."""
+        undone = _tried(self._queue.delete, [*self.handles.values()])
+        self.handles.clear()
+        if undone:
             self._log.warn(
-                f"{self._of_queue(undone.count)} could not be deleted ({undone.reason}). They "
-                "come again, and nothing is ingested twice"
+                f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
+                "and nothing is ingested twice"
             )
 
     def give_back(self, messages: Iterable[str]) -> None:
@@ -198,10 +187,10 @@ class Held:
         with self._hiding:
             handles = [self.handles.pop(message) for message in messages]
         undone = _tried(partial(self._queue.hide, seconds=0), handles)
-        if undone.count:
+        if undone:
             self._log.warn(
-                f"{self._source}: {counted(undone.count, 'message')} could not be given back to "
-                f"the queue {self._queue.name} at once ({undone.reason}). They come back by "
+                f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
+                f"the queue {self._queue.name} at once ({undone[-1]}). They come back by "
                 f"themselves within {VISIBILITY_S} s"
             )
 
@@ -216,17 +205,16 @@ class Held:
         told = False
         while not self._done.wait(VISIBILITY_S / 3):
             undone = self._hide_all()
-            if undone.count and not told and not self._done.is_set():
+            if undone and not told and not self._done.is_set():
                 told = True
                 self._log.warn(
-                    f"{self._of_queue(undone.count)} could not be kept from others while this run "
-                    f"works ({undone.reason}). Another run may get them too; nothing is ingested "
-                    "twice"
+                    f"{self._of_queue(undone)} could not be kept from others while this run works "
+                    f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
                 )
 
-    def _hide_all(self) -> Undone:
-        """How many messages could not be hidden for longer, and why the last of them."""
-        failed = Undone()
+    def _hide_all(self) -> list[str]:
+        """Why messages could not be hidden for longer, of each of them."""
+        undone: list[str] = []
         messages = list(self.handles.copy())
         for start in range(0, len(messages), BATCH):
             # What is given back meanwhile must not be hidden again.
@@ -236,22 +224,21 @@ class Held:
                 if self._done.is_set():
                     break
                 try:
-                    undone = self._queue.hide(some, VISIBILITY_S)
+                    undone += self._queue.hide(some, VISIBILITY_S)
                 except S3Error as exc:
-                    return Undone(len(messages) - start, str(exc))
-            if undone.count:
-                failed = Undone(failed.count + undone.count, undone.reason)
-        return failed
+                    return [str(exc)] * (len(messages) - start)
+        return undone
 
-    def _of_queue(self, count: int) -> str:
-        return f"{self._source}: {counted(count, 'message')} of the queue {self._queue.name}"
+    def _of_queue(self, undone: Sequence[str]) -> str:
+        of = counted(len(undone), "message")
+        return f"{self._source}: {of} of the queue {self._queue.name}"
 
 
-def _tried(request: Callable[[Sequence[str]], Undone], handles: Sequence[str]) -> Undone:
+def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]) -> list[str]:
     try:
         return request(handles)
     except S3Error as exc:
-        return Undone(len(handles), str(exc))
+        return [str(exc)] * len(handles)
 
 
 def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:

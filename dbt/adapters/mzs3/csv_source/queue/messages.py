@@ -88,10 +88,10 @@ def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
         events_of.setdefault(event.key, []).append(event)
     newest: dict[str, ObjectEvent] = {}
     for key, found in events_of.items():
-        created_first = sorted(found, key=lambda event: event.kind is not Kind.CREATED)
-        newest[key] = created_first[0]
+        found.sort(key=lambda event: event.kind is not Kind.CREATED)
+        newest[key] = found[0]
         if all(event.sequencer is not None for event in found):
-            newest[key] = max(created_first, key=lambda event: event.sequencer or 0)
+            newest[key] = max(found, key=lambda event: event.sequencer or 0)
     return newest
 
 
@@ -154,11 +154,8 @@ class Scope:
 
     def is_object(self, event: ObjectEvent) -> bool:
         """Whether the event is that one of the source's objects came, or went."""
-        return (
-            event.kind in (Kind.CREATED, Kind.REMOVED)
-            and self._foreign(event) is None
-            and not _is_record(event)
-        )
+        is_test = event.kind is Kind.TEST
+        return not (is_test or _is_record(event) or self._foreign(event))
 
     def has(self, key: str) -> bool:
         """Whether an object of this key is one of them."""
@@ -167,9 +164,7 @@ class Scope:
 
     def foreign(self, events: Sequence[ObjectEvent]) -> str | None:
         """None if a message of these events is the source's alone, else what it is instead."""
-        if not events:
-            return "that are no S3 events"
-        return next(filter(None, map(self._foreign, events)), None)
+        return next(filter(None, map(self._foreign, events or (UNREADABLE,))), None)
 
     def _foreign(self, event: ObjectEvent) -> str | None:
         if not event.bucket:
