@@ -89,7 +89,7 @@ class Ledger:
 
     def plan(self, epoch: str) -> DataFrame:
         """What the epoch takes: object, etag, size, last_modified, hides."""
-        return self._partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
+        return self.partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
     def objects(self) -> DataFrame:
         """The state of every object, with the columns of `objects_sql`."""
@@ -104,9 +104,10 @@ class Ledger:
         events = events_sql(self._in(current_epochs(self._epochs)))
         return self.spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
 
-    def snapshot(self, epoch: str) -> DataFrame:
-        """The snapshot of that epoch, as it is in the table."""
-        return self._partition(epoch, Phase.SNAPSHOT)
+    def partition(self, epoch: str, phase: str) -> DataFrame:
+        """The events of one phase of an epoch, as they are in the table."""
+        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
+        return self.spark.table(self.relations.ledger).where(place)
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
@@ -119,15 +120,14 @@ class Ledger:
         epoch = latest(Phase.LISTING, self._epochs)
         if epoch is None:
             return None
-        same = self._partition(epoch, Phase.LISTING).where(F.col("object") == listed)
+        same = self.partition(epoch, Phase.LISTING).where(F.col("object") == listed)
         found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]
         return found
 
     def write_listing(self, listed: str, at: int) -> None:
         """Records that all of this location and pattern was listed at that time; to be called
         once what was found then is committed, or waits in the ledger."""
-        nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
-        event = self.spark.range(1).select(F.lit(listed).alias("object"), *nothing)
+        event = self.spark.range(1).select(F.lit(listed).alias("object"))
         given = {"state": F.lit(Phase.LISTING), "at": F.timestamp_seconds(F.lit(at))}
         self._publish(next_epoch(self._epochs), Phase.LISTING, event, LISTING_IS_LOST, **given)
 
@@ -213,10 +213,6 @@ class Ledger:
             for epoch, phase in partitions:
                 self._epochs.get(epoch, set()).discard(phase)
             self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
-
-    def _partition(self, epoch: str, phase: str) -> DataFrame:
-        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
-        return self.spark.table(self.relations.ledger).where(place)
 
     def _valid(self) -> str:
         """The ledger in SQL, without void epochs and what a snapshot has taken the place of.

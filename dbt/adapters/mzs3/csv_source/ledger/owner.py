@@ -12,8 +12,6 @@ _MACHINE_ID = Path("/etc/machine-id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 # The namespace of a Linux host itself has always this number; those of containers never do.
 _OF_THE_HOST = "pid:[4026531836]"
-# Fields of /proc/<pid>/stat, counted from the one behind the command's name.
-_STATE, _START = 0, 19
 _ENDED = frozenset("ZXx")  # zombie, dead
 
 
@@ -73,6 +71,6 @@ def _text(path: Path) -> str:
 
 def _stat(pid: int) -> tuple[str, str]:
     """The state of a process, and when it started; both empty where that is not known."""
-    # The command's name is in parentheses, and may hold spaces and parentheses itself.
+    # Behind the command's name, which is in parentheses and may hold spaces and parentheses.
     fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return (fields[_STATE], fields[_START]) if len(fields) > _START else ("", "")
+    return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
