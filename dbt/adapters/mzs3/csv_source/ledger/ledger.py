@@ -117,8 +117,7 @@ class Ledger:
 
     def last_listing(self, listed: str) -> int | None:
         """When the last full listing of this location and pattern began: seconds since 1970."""
-        epoch = latest(Phase.LISTING, self._epochs)
-        if epoch is None:
+        if (epoch := latest(Phase.LISTING, self._epochs)) is None:
             return None
         same = self.partition(epoch, Phase.LISTING).where(F.col("object") == listed)
         found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]

@@ -46,7 +46,6 @@ _EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
-_threads_guard = threading.Lock()
 
 
 class SourceLock:
@@ -79,8 +78,7 @@ class SourceLock:
         self._beats = 0
         self._ended = threading.Event()
         self._renewer = threading.Thread(target=self._renew, daemon=True)
-        with _threads_guard:
-            self._thread = _threads.setdefault(relations.lock, threading.Lock())
+        self._thread = _threads.setdefault(relations.lock, threading.Lock())
 
     def __enter__(self) -> SourceLock:
         until = self._clock() + self._wait_s

@@ -35,12 +35,7 @@ REFUSE = "refuse"
 TAKEN_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
 """What a note by which an object stays fetched repeats of the commit, with their types."""
 
-_OVERWRITTEN = {
-    OnOverwrite.FAIL: REFUSE,
-    OnOverwrite.IGNORE: NOTE,
-    OnOverwrite.APPEND: TAKE,
-    OnOverwrite.REPLACE: TAKE,
-}
+_NOT_TAKEN = {OnOverwrite.FAIL: REFUSE, OnOverwrite.IGNORE: NOTE}
 _GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
 
 
@@ -143,7 +138,7 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
         "action": f"""CASE
             WHEN NOT wanted THEN {settles if complete else "NULL"}
             WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
-            WHEN same THEN {settles} WHEN visible THEN '{_OVERWRITTEN[mode]}'
+            WHEN same THEN {settles} WHEN visible THEN '{_NOT_TAKEN.get(mode, TAKE)}'
             ELSE '{TAKE}' END""",
         "hides": f"visible AND (retried OR {replaced})",
         "since": "CASE WHEN waits THEN known.epoch END",

@@ -25,7 +25,6 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     KEYS_PER_PAGE,
     LISTING_DDL,
-    LISTING_SCHEMA,
     FirstPage,
     KeyRange,
     ObjectInfo,
@@ -135,7 +134,7 @@ def listed_objects(
 
 def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
     """These objects of the source's bucket: object, etag, size, last_modified."""
-    table = pa.Table.from_batches([as_batch(objects)], schema=LISTING_SCHEMA)
+    table = pa.Table.from_batches([as_batch(objects)])
     return _with_uris(run, run.spark.createDataFrame(table))
 
 

@@ -132,14 +132,10 @@ def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
 
 def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
     # What was wrong with an object stays on record when it is skipped.
-    error = F.col("shown.error") if action is ObjectAction.SKIP else F.lit(None)
-    return objects.select(
-        "object",
-        *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]),
-        F.lit(_STATES[action]).alias("state"),
-        error.cast("string").alias("error"),
-        F.lit(action is ObjectAction.RETRACT).alias("hides"),
-    )
+    error = "shown.error" if action is ObjectAction.SKIP else "CAST(NULL AS string)"
+    hides = action is ObjectAction.RETRACT
+    columns = ("object", *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]), f"{error} AS error")
+    return objects.selectExpr(*columns, f"'{_STATES[action]}' AS state", f"{hides} AS hides")
 
 
 def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:

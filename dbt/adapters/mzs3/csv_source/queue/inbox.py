@@ -163,13 +163,12 @@ class Held:
         self.handles: dict[str, str] = {}
         self._done = threading.Event()
         self._hiding = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
 
     def take(self, message: str, handle: str) -> None:
         """Holds the message; of one that came before, its new handle counts."""
         self.handles[message] = handle
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
+        if self._thread.ident is None:
             self._thread.start()
 
     def delete(self) -> None:
@@ -197,9 +196,8 @@ class Held:
     def stop(self) -> None:
         """Ends the thread; safe to repeat."""
         self._done.set()
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join()
-            self._thread = None
 
     def _keep_hidden(self) -> None:
         told = False

@@ -72,8 +72,15 @@ def parse_message(body: str) -> tuple[ObjectEvent, ...]:
             return (ObjectEvent(Kind.TEST, bucket, "", "s3:TestEvent"),)
         case {"Event": "s3:TestEvent"}:
             return ()
+        # EventBridge's form of an event, in which the key is written as it is.
+        case {
+            "source": "aws.s3",
+            "detail-type": str(name),
+            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as found},
+        }:
+            return (_event(name, bucket, key, found, message.get("time")),)
         case {"source": "aws.s3"}:
-            return (_bridged(message),)
+            return (UNREADABLE,)
     return ()
 
 
@@ -109,17 +116,6 @@ def _record(record: Any) -> ObjectEvent:
     return UNREADABLE
 
 
-def _bridged(message: Mapping[str, Any]) -> ObjectEvent:
-    """EventBridge's form of an event, in which the key is written as it is."""
-    match message:
-        case {
-            "detail-type": str(name),
-            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as found},
-        }:
-            return _event(name, bucket, key, found, message.get("time"))
-    return UNREADABLE
-
-
 def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any) -> ObjectEvent:
     try:
         length = len(key.encode())
@@ -133,16 +129,12 @@ def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any
     elif name.startswith(("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")):
         kind = Kind.REMOVED
     sequencer = found.get("sequencer")
-    # Shorter ones count as if zeros were before them, which is how numbers compare.
-    known = isinstance(sequencer, str) and _HEX.fullmatch(sequencer)
-    return ObjectEvent(
-        kind,
-        bucket,
-        key,
-        name[:_MAX_SHOWN],
-        time[:_MAX_SHOWN] if isinstance(time, str) else "",
-        int(str(sequencer), 16) if known else None,
-    )
+    number = None
+    if isinstance(sequencer, str) and _HEX.fullmatch(sequencer):
+        # Shorter ones count as if zeros were before them, which is how numbers compare.
+        number = int(sequencer, 16)
+    at = time[:_MAX_SHOWN] if isinstance(time, str) else ""
+    return ObjectEvent(kind, bucket, key, name[:_MAX_SHOWN], at, number)
 
 
 class Scope:
