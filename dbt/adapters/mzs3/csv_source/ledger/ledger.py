@@ -29,7 +29,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import starmap
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -260,14 +259,13 @@ class Ledger:
 
 def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
     """The events with all columns of the table; in one file, as queries open all epochs' files."""
-    given = {"at": F.current_timestamp(), **given}
-    there = {*events.columns}
-
-    def column(name: str, data_type: str) -> Column:
-        value = F.expr(quote_identifier(name) if name in there else "NULL")
-        return given.get(name, value).cast(data_type).alias(name)
-
-    return events.select(*starmap(column, LEDGER_COLUMNS.items())).coalesce(1)
+    there = {name: F.col(quote_identifier(name)) for name in events.columns}
+    values = {**there, "at": F.current_timestamp(), **given}
+    columns = (
+        values.get(name, F.lit(None)).cast(data_type).alias(name)
+        for name, data_type in LEDGER_COLUMNS.items()
+    )
+    return events.select(*columns).coalesce(1)
 
 
 class LedgerTable:

@@ -90,7 +90,7 @@ class LockTable:
     def beat(self, token: str) -> str | None:
         """What changes whenever the holder with this token renews its lease."""
         found = read_properties(self._spark, self._relations.beat(token), _PROPERTY)
-        return None if found is None else found.get(_BEAT)
+        return found.get(_BEAT) if found else None
 
     def drop_beat(self, token: str) -> None:
         """Removes what renewed the lease of this holder."""

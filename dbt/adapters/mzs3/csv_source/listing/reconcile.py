@@ -65,22 +65,18 @@ def reconcile(
         "coalesce(c.object, k.object) AS object",
         "c.object IS NOT NULL AS found",
         "struct(c.etag, c.size, c.last_modified) AS now",
-        *KNOWN_COLUMNS,
+        "k.* EXCEPT (object)",
     )
     decisions = _named(_decisions(mode, complete=complete))
     return with_facts(found, complete=complete).selectExpr(*decisions).where("action IS NOT NULL")
-
-
-KNOWN_COLUMNS = ("k.known", "k.shown", "k.taken", "k.hidden_before")
-"""What `with_facts` needs of what the ledger knows."""
 
 
 def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
     """The objects with what follows from what was found of them, and what the ledger knows.
 
     The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
-    size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
-    but for its error.
+    size and last_modified there; and those of the ledger's objects. Among the new ones are those
+    of a note but for its error.
     """
     last, first = ("known", "shown") if complete else ("shown", "known")
     # As texts: an expression that is built call by call costs Spark's driver more than it does

@@ -9,9 +9,8 @@ any, folders do. Keys without folders of which the ledger knows none are one pie
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -184,28 +183,18 @@ def folders_after(
     """
     found: set[str] = set()
     # Not every store shows the folder in which the listing begins, whose folders are wanted.
-    start = None if deep else after
-    for names in islice(_folder_pages(client, bucket, prefix, start), MAX_REQUESTS):
-        found.update(name for name in names if name > after)
-        if len(found) >= wanted:
-            break
-    return sorted(found)
-
-
-def _folder_pages(
-    client: S3Client, bucket: str, prefix: str, after: str | None
-) -> Iterator[list[str]]:
-    """Each page of the folders directly below the prefix; of those in them too, unless `after`.
-
-    Level by level, as those of a level are about as large as each other.
-    """
+    start: Any = {} if deep else {"StartAfter": after}
     paginator = client.get_paginator("list_objects_v2")
-    start: Any = {} if after is None else {"StartAfter": after}
-    folders = [prefix]
-    for folder in folders:  # which become more meanwhile
+    folders, requests = [prefix], 0
+    # Level by level, as those of a level are about as large as each other.
+    for folder in folders:
         with explained(f"listing s3://{bucket}/{folder}", "s3:ListBucket"):
             for page in paginator.paginate(Bucket=bucket, Prefix=folder, Delimiter="/", **start):
                 names = [one["Prefix"] for one in page.get("CommonPrefixes", [])]
-                if after is None:
+                found.update(name for name in names if name > after)
+                requests += 1
+                if len(found) >= wanted or requests == MAX_REQUESTS:
+                    return sorted(found)
+                if deep:
                     folders += names
-                yield names
+    return sorted(found)

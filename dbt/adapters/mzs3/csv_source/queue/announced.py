@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.reconcile import KNOWN_COLUMNS, TAKEN_COLUMNS, with_facts
+from dbt.adapters.mzs3.csv_source.listing.reconcile import TAKEN_COLUMNS, with_facts
 from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES, Inbox
 from dbt.adapters.mzs3.csv_source.queue.messages import Kind, ObjectEvent
 from dbt.adapters.mzs3.csv_source.run import SourceRun
@@ -71,7 +71,7 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
         "k.object IS NULL AS unknown",
         "false AS found",
         "CAST(NULL AS struct<etag: string, size: bigint, last_modified: timestamp>) AS now",
-        *KNOWN_COLUMNS,
+        "k.* EXCEPT (object)",
     )
     return with_facts(gone, complete=True).selectExpr(
         *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
