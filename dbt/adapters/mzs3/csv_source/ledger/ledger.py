@@ -225,12 +225,10 @@ class Ledger:
         """These epochs of the ledger, by name, so that no file of another one is listed."""
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
-        conditions = [f"epoch IN ({listed})"] if listed else []
+        condition = f"epoch IN ({listed})" if listed else "false"
         if snapshot in epochs:
-            conditions.append(f"epoch = {quote_literal(snapshot)} AND phase = '{Phase.SNAPSHOT}'")
-        return (
-            f"(SELECT * FROM {self.relations.ledger} WHERE {' OR '.join(conditions) or 'false'})"
-        )
+            condition += f" OR epoch = {quote_literal(snapshot)} AND phase = '{Phase.SNAPSHOT}'"
+        return f"(SELECT * FROM {self.relations.ledger} WHERE {condition})"
 
     def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
         """`given` goes before the columns of `events`; what is in neither is NULL."""

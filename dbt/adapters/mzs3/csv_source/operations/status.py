@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
@@ -31,7 +31,7 @@ _TOTALS = (
     f"count_if({_IS_OPEN}) AS waiting",
     f"coalesce(sum(shown.size) FILTER (WHERE {_IS_OPEN}), 0) AS waiting_bytes",
     f"unix_timestamp(min(shown.last_modified) FILTER (WHERE {_IS_OPEN})) AS oldest",
-    "unix_timestamp(max(shown.at)) AS at",
+    "unix_timestamp(max(shown.at)) AS last_event",
     f"max(struct(shown.epoch, shown.error, object)) FILTER (WHERE {_HAS_FAILED}) AS of_object",
     f"max(struct(shown.epoch, shown.error)) FILTER (WHERE {_NONE_FAILED}) AS of_none",
     "coalesce(max(taken.epoch), 0) AS latest",
@@ -39,7 +39,7 @@ _TOTALS = (
 # A failure of no object in particular is over once anything is committed.
 _UNNAMED = "CASE WHEN of_none.epoch > latest THEN of_none.error END"
 _SUMMARY = (
-    *("objects", "waiting", "waiting_bytes", "at", "of_object.object AS failed"),
+    *("objects", "waiting", "waiting_bytes", "last_event", "of_object.object AS failed"),
     "CASE WHEN oldest IS NOT NULL THEN greatest(0, unix_timestamp() - oldest) END AS lag",
     f"coalesce(of_object.error, {_UNNAMED}) AS last_error",
 )
@@ -50,8 +50,9 @@ class SourceStatus:
     """What the ledger says of a source: never of objects that no run has seen yet.
 
     `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again.
-    `lag` is how long ago the oldest of those was last modified. `epochs` were committed. `failed`
-    is the object that the last error is of, if it is of one.
+    `lag` is how many seconds ago the oldest of those was last modified. `epochs` were committed.
+    `last_event` is in seconds since 1970. `failed` is the object that the last error is of, if it
+    is of one.
     """
 
     source: str
@@ -59,9 +60,9 @@ class SourceStatus:
     objects: int = 0
     waiting: int = 0
     waiting_bytes: int = 0
-    lag: timedelta | None = None
+    lag: int | None = None
     epochs: int = 0
-    last_event: datetime | None = None
+    last_event: int | None = None
     last_error: str | None = None
     failed: str | None = None
 
@@ -76,7 +77,7 @@ class SourceStatus:
             size_text(self.waiting_bytes) if self.waiting else "-",
             "-" if self.lag is None else lag_text(self.lag),
             str(self.epochs),
-            "-" if at is None else at.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ"),
+            "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at)),
         )
 
 
@@ -88,18 +89,10 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
             return SourceStatus(name, NEVER)
         ledger = Ledger(spark, relations)
         epochs = ledger.epochs()
-        found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first().asDict()
+        found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first()
         committed = committed_epochs(ledger, epochs)
     state = IN_ERROR if found["last_error"] else WAITING if found["waiting"] else OK
-    lag, at = found.pop("lag"), found.pop("at")
-    return SourceStatus(
-        name,
-        state if epochs else NEVER,
-        lag=None if lag is None else timedelta(seconds=lag),
-        epochs=committed,
-        last_event=None if at is None else datetime.fromtimestamp(at, timezone.utc),
-        **found,
-    )
+    return SourceStatus(name, state if epochs else NEVER, epochs=committed, **found.asDict())
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
@@ -123,9 +116,8 @@ def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
     return lines
 
 
-def lag_text(lag: timedelta) -> str:
+def lag_text(seconds: int) -> str:
     """The time in the two largest units it has, such as `2d 3h`."""
-    seconds = int(lag.total_seconds())
     parts = (seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
     units = [f"{part}{unit}" for part, unit in zip(parts, "dhms", strict=True)]
     first = next((n for n, part in enumerate(parts) if part), 3)
