@@ -288,7 +288,7 @@ def test_messages_are_held_while_the_run_works(post: Post, fast: Any) -> None:
         assert hidden[:2] == [(1, 0.03), (1, 0.03)]
         inbox.acknowledge()
         seen = len(hidden)
-        assert not inbox._held._thread.is_alive()
+        assert not inbox._thread.is_alive()
     assert len(hidden) == seen + 1  # the last one is for what is left, which is nothing
     assert hidden[-1] == (0, 0)
 

@@ -51,15 +51,21 @@ class Inbox:
 
     `found` is what S3 has under the keys that the queue told of, whatever it said of them; `gone`
     are the events of those under which there is nothing. `empty` says that there was no message at
-    all. A thread extends the visibility timeout of the messages. Raises S3Error where the queue
-    can't be read; what else goes wrong with it loses nothing, and is logged.
+    all. From the first message on a thread extends their visibility timeout, until they are
+    acknowledged or the inbox is closed. Raises S3Error where the queue can't be read; what else
+    goes wrong with it loses nothing, and is logged.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
         self._run = run
+        self._source = run.definition.name
         self._scope = Scope(run.definition.location, run.definition.pattern)
         self._queue = queue
-        self._held = Held(run, queue)
+        # By their ids, of the messages that are neither deleted nor given back.
+        self._handles: dict[str, str] = {}
+        self._done = threading.Event()
+        self._hiding = threading.Lock()
+        self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
         self._received = False
         self.queue_name = queue.name
         self.empty = True
@@ -68,8 +74,8 @@ class Inbox:
 
     def close(self) -> None:
         """Gives back what was not deleted."""
-        self._held.stop()
-        self._held.give_back([*self._held.handles])
+        self._stop_hiding()
+        self._give_back([*self._handles])
 
     def receive(self) -> None:
         """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only."""
@@ -77,7 +83,7 @@ class Inbox:
             return
         self._received = True
         events, foreign = self._receive_all()
-        self.empty = not self._held.handles
+        self.empty = not self._handles
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
@@ -87,13 +93,13 @@ class Inbox:
             elif not (key.endswith("/") and found.size == 0):
                 self.found.append(found)
         if foreign:
-            self._held.give_back(foreign)
+            self._give_back(foreign)
             counts = Counter(foreign.values())
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
             self._run.log.warn(
-                f"{self._run.definition.name}: messages of the queue {self.queue_name} were left "
-                f"in it, as they are not this source's: {reasons}. They come again with every "
-                "run: give the source a queue of its own"
+                f"{self._source}: messages of the queue {self.queue_name} were left in it, as "
+                f"they are not this source's: {reasons}. They come again with every run: give the "
+                "source a queue of its own"
             )
 
     def look_again(self, keys: Iterable[str]) -> None:
@@ -114,87 +120,56 @@ class Inbox:
 
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""
-        self._held.stop()
-        self._held.delete()
+        self._stop_hiding()
+        undone = _tried(self._queue.delete, [*self._handles.values()])
+        self._handles.clear()
+        if undone:
+            self._run.log.warn(
+                f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
+                "and nothing is ingested twice"
+            )
 
     def _receive_all(self) -> tuple[list[ObjectEvent], dict[str, str]]:
         """The source's events; and the messages that are not the source's, with what they are."""
         events: list[ObjectEvent] = []
         foreign: dict[str, str] = {}
         # A message may hold several events; they are bounded as the messages are.
-        while max(len(self._held.handles), len(events)) < MAX_MESSAGES:
+        while max(len(self._handles), len(events)) < MAX_MESSAGES:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
                 return events, foreign
             for message, handle, body in messages:
-                known = message in self._held.handles
-                self._held.take(message, handle)
+                known = message in self._handles
+                # Of one that came before, the new handle counts.
+                self._handles[message] = handle
                 if known:
                     continue
                 told = parse_message(body)
                 events += filter(self._scope.is_object, told)
                 if (reason := self._scope.foreign(told)) is not None:
                     foreign[message] = reason
+            if self._thread.ident is None:
+                self._thread.start()
         self._run.log.warn(
-            f"{self._run.definition.name}: this run takes the first {len(self._held.handles)} "
-            f"messages of the queue {self.queue_name}; run again for the rest"
+            f"{self._source}: this run takes the first {len(self._handles)} messages of the queue "
+            f"{self.queue_name}; run again for the rest"
         )
         return events, foreign
 
-
-def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
-    """The inbox of the source's queue, None for a source without one. Raises S3Error at once."""
-    queue = run.definition.discovery.queue
-    return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
-
-
-class Held:
-    """The ids of the messages that were received from a queue and are neither deleted nor back.
-
-    From the first message on a thread extends their visibility timeout, until `stop`. Raises
-    nothing: what goes wrong loses nothing, and is logged.
-    """
-
-    def __init__(self, run: SourceRun, queue: Queue) -> None:
-        self._source = run.definition.name
-        self._queue = queue
-        self._log = run.log
-        self.handles: dict[str, str] = {}
-        self._done = threading.Event()
-        self._hiding = threading.Lock()
-        self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
-
-    def take(self, message: str, handle: str) -> None:
-        """Holds the message; of one that came before, its new handle counts."""
-        self.handles[message] = handle
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def delete(self) -> None:
-        """Deletes all for good; the thread must have been stopped."""
-        undone = _tried(self._queue.delete, [*self.handles.values()])
-        self.handles.clear()
-        if undone:
-            self._log.warn(
-                f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
-                "and nothing is ingested twice"
-            )
-
-    def give_back(self, messages: Iterable[str]) -> None:
+    def _give_back(self, messages: Iterable[str]) -> None:
         """Makes these visible to others at once."""
         with self._hiding:
-            handles = [self.handles.pop(message) for message in messages]
+            handles = [self._handles.pop(message) for message in messages]
         undone = _tried(partial(self._queue.hide, seconds=0), handles)
         if undone:
-            self._log.warn(
+            self._run.log.warn(
                 f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
-                f"the queue {self._queue.name} at once ({undone[-1]}). They come back by "
+                f"the queue {self.queue_name} at once ({undone[-1]}). They come back by "
                 f"themselves within {VISIBILITY_S} s"
             )
 
-    def stop(self) -> None:
-        """Ends the thread; safe to repeat."""
+    def _stop_hiding(self) -> None:
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -205,7 +180,7 @@ class Held:
             undone = self._hide_all()
             if undone and not told and not self._done.is_set():
                 told = True
-                self._log.warn(
+                self._run.log.warn(
                     f"{self._of_queue(undone)} could not be kept from others while this run works "
                     f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
                 )
@@ -213,12 +188,12 @@ class Held:
     def _hide_all(self) -> list[str]:
         """Why messages could not be hidden for longer, of each of them."""
         undone: list[str] = []
-        messages = list(self.handles.copy())
+        messages = list(self._handles.copy())
         for start in range(0, len(messages), BATCH):
             # What is given back meanwhile must not be hidden again.
             with self._hiding:
                 batch = messages[start : start + BATCH]
-                some = [self.handles[m] for m in batch if m in self.handles]
+                some = [self._handles[m] for m in batch if m in self._handles]
                 if self._done.is_set():
                     break
                 try:
@@ -228,8 +203,13 @@ class Held:
         return undone
 
     def _of_queue(self, undone: Sequence[str]) -> str:
-        of = counted(len(undone), "message")
-        return f"{self._source}: {of} of the queue {self._queue.name}"
+        return f"{self._source}: {counted(len(undone), 'message')} of the queue {self.queue_name}"
+
+
+def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
+    """The inbox of the source's queue, None for a source without one. Raises S3Error at once."""
+    queue = run.definition.discovery.queue
+    return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
 
 
 def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]) -> list[str]:
