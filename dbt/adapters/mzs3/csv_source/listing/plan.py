@@ -121,7 +121,7 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
         if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
-    waiting = (found[name] - some[name] for name in ("objects", "bytes"))
+    waiting = found["objects"] - some["objects"], found["bytes"] - some["bytes"]
     plan = taken.select(*_PLAN_COLUMNS)
     return EpochPlan(plan, some["objects"], some["bytes"], *waiting, all_notes)
 

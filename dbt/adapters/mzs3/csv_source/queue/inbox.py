@@ -107,7 +107,7 @@ class Inbox:
 
         A key that is not the source's any more is as good as gone.
         """
-        told = {one.key for one in (*self.found, *self.gone)}
+        told = {*(one.key for one in self.found), *(event.key for event in self.gone)}
         untold = [key for key in keys if key not in told]
         gone = sorted(key for key in untold if not self._scope.has(key))
         for key, found in look_up(self._run, filter(self._scope.has, untold)):
