@@ -154,7 +154,7 @@ class Bench(Session):
         ledger = Ledger(self.spark, definition.relations)
         epoch = next_epoch(ledger.epochs())
         run = SourceRun(self.spark, definition, bucket.connection)
-        objects = listed_objects(run).objects
+        objects, _ = listed_objects(run)
         ledger.write_plan(epoch, objects.withColumn("hides", F.lit(False)))
         done = ledger.plan(epoch).select(
             "*", F.lit(1).alias("rows"), F.lit(0).alias("rejects"), F.lit(None).alias("error")

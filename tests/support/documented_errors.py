@@ -88,7 +88,8 @@ _NO_ERROR_TEXTS = frozenset(
 _ROW = re.compile(r"^\| (`+)(.+?)\1 \|([^|]*)\|([^|]*)\|$", re.MULTILINE)
 _GAPS = re.compile(r"<\w+>|…")
 _SQL = re.compile(
-    r"\w`? (string|bigint|binary|int)\b|\b(AS|IS|AND|OR|NOT|THEN) [`(]?\w+|\w (=|>|>=) \w|struct\("
+    r"\w`? (string|bigint|binary|int)\b|\b(AS|IS|AND|OR|NOT|THEN|EXCEPT) [`(]?\w+"
+    r"|\w (=|>|>=) \w|struct\("
 )
 _WILDCARD = re.compile(r"\\[wdSs][*+]?|\.[*+]\??|\[\^?[^\]]*\][*+]")
 _MARKS = " .;:,^$()'\"`\n|?"

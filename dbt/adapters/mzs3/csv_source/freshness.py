@@ -80,7 +80,7 @@ def read_pending(
     with reading(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):
             size = F.coalesce(F.sum("size"), F.lit(0))
-            found = listed_objects(run).objects.agg(F.count(F.lit(1)), size).first()
+            found = listed_objects(run)[0].agg(F.count(F.lit(1)), size).first()
             return found[0], found[1]
         with new_objects(run, Ledger(spark, definition.relations)) as batch:
             return batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes

@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.queue import sqs
 from dbt.adapters.mzs3.csv_source.queue.sqs import Queue
 from dbt.adapters.mzs3.errors import S3Error
 
@@ -43,7 +42,7 @@ def left(aws: Any, url: str) -> tuple[int, int]:
 def receive_all(queue: Queue) -> list[str]:
     handles: list[str] = []
     while messages := queue.receive(wait_s=0, visibility_s=300):
-        handles += [message.handle for message in messages]
+        handles += [handle for _, handle, _ in messages]
     return handles
 
 
@@ -54,9 +53,9 @@ def test_messages_are_held_given_back_and_deleted(aws: Any, by: str) -> None:
     assert queue.name == "events"
     handles = receive_all(queue)
     assert left(aws, url) == (0, 23)
-    assert queue.hide(handles[:12], 0).count == 0
+    assert queue.hide(handles[:12], 0) == []
     assert left(aws, url) == (12, 11)
-    assert queue.delete(handles[12:]).count == 0
+    assert queue.delete(handles[12:]) == []
     assert left(aws, url) == (12, 0)
 
 
@@ -78,7 +77,7 @@ def test_what_fails_of_a_batch_is_asked_for_again_and_then_counted(aws: Any) -> 
     client: Any = queue._client
     client.meta.events.register("provide-client-params.sqs.DeleteMessageBatch", fail)
     client.meta.events.register("after-call.sqs.DeleteMessageBatch", failed)
-    assert queue.delete(handles) == sqs.Undone()
+    assert queue.delete(handles) == []
     assert asked == [["0", "1", "2"], ["0"], ["0"]]
 
     asked[:] = []
@@ -89,7 +88,7 @@ def test_what_fails_of_a_batch_is_asked_for_again_and_then_counted(aws: Any) -> 
         ),
     )
     undone = queue.hide(handles, 0)
-    assert undone == sqs.Undone(1, "ReceiptHandleIsInvalid: It expired.")
+    assert undone == ["ReceiptHandleIsInvalid: It expired."]
     assert left(aws, url) == (0, 0)
 
 

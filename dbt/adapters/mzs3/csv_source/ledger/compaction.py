@@ -23,11 +23,10 @@ counts for nothing, and goes with the rest.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
-from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, Phase
+from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
@@ -37,6 +36,19 @@ COMPACT_AFTER = 16
 """Epochs since the last snapshot, those of run-operations included, that make one due."""
 
 PARTITIONS_AT_ONCE = 100
+
+# The event that counts the epochs which were committed, one in each snapshot.
+_IS_MARK = f"of_phase = '{Phase.SNAPSHOT}'"
+
+_IS_COMMIT = f"of_phase = '{Phase.COMMIT}'"
+# What decides, of the events of each object; for one that counts nothing yet, some are NULL.
+_OF_OBJECT = (
+    "max(CASE WHEN counts AND hides THEN place.epoch END) OVER (PARTITION BY object) AS hidden",
+    "max(place) OVER (PARTITION BY object) AS latest",
+    "max(CASE WHEN counts THEN place END) OVER (PARTITION BY object) AS latest_counting",
+)
+_DECIDES = f"""phase = '{Phase.COMMIT}' AND place.epoch >= coalesce(hidden, 0)
+    OR counts AND hides AND place.epoch = hidden OR place = latest OR place = latest_counting"""
 
 
 def is_due(epochs: Epochs) -> bool:
@@ -87,35 +99,17 @@ def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
     found = sum(Phase.COMMIT in on and Phase.VOID not in on for on in current)
     if snapshot is None:
         return found
-    mark = ledger.snapshot(snapshot).where(F.col("of_phase") == Phase.SNAPSHOT).first()
+    mark = ledger.partition(snapshot, Phase.SNAPSHOT).where(_IS_MARK).first()
     return found + (mark["rows"] if mark is not None else 0)
 
 
 def _kept(ledger: Ledger, epochs: Epochs) -> DataFrame:
     """The events of the snapshot; with them one that counts the epochs committed so far."""
-    of_object = Window.partitionBy("object")
-    counts, place, number = F.col("counts"), F.col("place"), F.col("place.epoch")
-    hidden_before = F.max(F.when(counts & F.col("hides"), number)).over(of_object)
-    marked = (
-        ledger.events()
-        .withColumn("hidden_before", F.coalesce(hidden_before, F.lit(0)))
-        .withColumn("latest", F.max("place").over(of_object))
-        .withColumn("latest_counting", F.max(F.when(counts, place)).over(of_object))
-    )
-    visible = (F.col("phase") == Phase.COMMIT) & (number >= F.col("hidden_before"))
-    hiding = counts & F.col("hides") & (number == F.col("hidden_before"))
-    decides = visible | hiding | (place == F.col("latest")) | (place == F.col("latest_counting"))
-    names = (*OBJECT_COLUMNS, "state", "rows", "rejects", "error", "at", "hides")
-    kept = marked.where(F.coalesce(decides, F.lit(False))).select(
-        *names, F.col("epoch").alias("of_epoch"), F.col("phase").alias("of_phase")
-    )
-    voids = ledger.voids().select(
-        F.col("epoch").alias("of_epoch"), F.lit(Phase.VOID).alias("of_phase")
-    )
-    mark = ledger.spark.range(1).select(
-        F.lit(committed_epochs(ledger, epochs)).cast("bigint").alias("rows"),
-        F.lit(Phase.SNAPSHOT).alias("of_phase"),
-    )
+    marked = ledger.events().selectExpr("*", *_OF_OBJECT).where(_DECIDES)
+    kept = marked.withColumnsRenamed({"epoch": "of_epoch", "phase": "of_phase"})
+    voids = ledger.voids().selectExpr("epoch AS of_epoch", f"'{Phase.VOID}' AS of_phase")
+    committed = f"CAST({committed_epochs(ledger, epochs)} AS bigint) AS `rows`"
+    mark = ledger.spark.range(1).selectExpr(committed, f"'{Phase.SNAPSHOT}' AS of_phase")
     together = kept.unionByName(voids, allowMissingColumns=True)
     return together.unionByName(mark, allowMissingColumns=True)
 
@@ -139,7 +133,7 @@ def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
     One that is gone, as another run has compacted meanwhile, reads as one without any events, not
     even its mark: by that, all rows would be dropped.
     """
-    kept = ledger.snapshot(snapshot).where(F.col("of_phase").isin(Phase.COMMIT, Phase.SNAPSHOT))
+    kept = ledger.partition(snapshot, Phase.SNAPSHOT).where(f"{_IS_MARK} OR {_IS_COMMIT}")
     found = kept.select("of_phase", "of_epoch").distinct().collect()
     if all(row["of_phase"] != Phase.SNAPSHOT for row in found):
         return None

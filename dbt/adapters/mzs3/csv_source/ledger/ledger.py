@@ -29,7 +29,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import starmap
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -89,7 +88,7 @@ class Ledger:
 
     def plan(self, epoch: str) -> DataFrame:
         """What the epoch takes: object, etag, size, last_modified, hides."""
-        return self._partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
+        return self.partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
     def objects(self) -> DataFrame:
         """The state of every object, with the columns of `objects_sql`."""
@@ -104,9 +103,10 @@ class Ledger:
         events = events_sql(self._in(current_epochs(self._epochs)))
         return self.spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
 
-    def snapshot(self, epoch: str) -> DataFrame:
-        """The snapshot of that epoch, as it is in the table."""
-        return self._partition(epoch, Phase.SNAPSHOT)
+    def partition(self, epoch: str, phase: str) -> DataFrame:
+        """The events of one phase of an epoch, as they are in the table."""
+        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
+        return self.spark.table(self.relations.ledger).where(place)
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
@@ -116,18 +116,16 @@ class Ledger:
 
     def last_listing(self, listed: str) -> int | None:
         """When the last full listing of this location and pattern began: seconds since 1970."""
-        epoch = latest(Phase.LISTING, self._epochs)
-        if epoch is None:
+        if (epoch := latest(Phase.LISTING, self._epochs)) is None:
             return None
-        same = self._partition(epoch, Phase.LISTING).where(F.col("object") == listed)
+        same = self.partition(epoch, Phase.LISTING).where(F.col("object") == listed)
         found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]
         return found
 
     def write_listing(self, listed: str, at: int) -> None:
         """Records that all of this location and pattern was listed at that time; to be called
         once what was found then is committed, or waits in the ledger."""
-        nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS[1:]]
-        event = self.spark.range(1).select(F.lit(listed).alias("object"), *nothing)
+        event = self.spark.range(1).select(F.lit(listed).alias("object"))
         given = {"state": F.lit(Phase.LISTING), "at": F.timestamp_seconds(F.lit(at))}
         self._publish(next_epoch(self._epochs), Phase.LISTING, event, LISTING_IS_LOST, **given)
 
@@ -214,10 +212,6 @@ class Ledger:
                 self._epochs.get(epoch, set()).discard(phase)
             self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
 
-    def _partition(self, epoch: str, phase: str) -> DataFrame:
-        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
-        return self.spark.table(self.relations.ledger).where(place)
-
     def _valid(self) -> str:
         """The ledger in SQL, without void epochs and what a snapshot has taken the place of.
 
@@ -231,12 +225,10 @@ class Ledger:
         """These epochs of the ledger, by name, so that no file of another one is listed."""
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
-        conditions = [f"epoch IN ({listed})"] if listed else []
+        condition = f"epoch IN ({listed})" if listed else "false"
         if snapshot in epochs:
-            conditions.append(f"epoch = {quote_literal(snapshot)} AND phase = '{Phase.SNAPSHOT}'")
-        return (
-            f"(SELECT * FROM {self.relations.ledger} WHERE {' OR '.join(conditions) or 'false'})"
-        )
+            condition += f" OR epoch = {quote_literal(snapshot)} AND phase = '{Phase.SNAPSHOT}'"
+        return f"(SELECT * FROM {self.relations.ledger} WHERE {condition})"
 
     def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
         """`given` goes before the columns of `events`; what is in neither is NULL."""
@@ -265,14 +257,13 @@ class Ledger:
 
 def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
     """The events with all columns of the table; in one file, as queries open all epochs' files."""
-    given = {"at": F.current_timestamp(), **given}
-    there = {*events.columns}
-
-    def column(name: str, data_type: str) -> Column:
-        value = F.expr(quote_identifier(name) if name in there else "NULL")
-        return given.get(name, value).cast(data_type).alias(name)
-
-    return events.select(*starmap(column, LEDGER_COLUMNS.items())).coalesce(1)
+    there = {name: F.col(quote_identifier(name)) for name in events.columns}
+    values = {**there, "at": F.current_timestamp(), **given}
+    columns = (
+        values.get(name, F.lit(None)).cast(data_type).alias(name)
+        for name, data_type in LEDGER_COLUMNS.items()
+    )
+    return events.select(*columns).coalesce(1)
 
 
 class LedgerTable:

@@ -19,8 +19,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, LockTable
-from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import (
+    UNKNOWN,
+    Holder,
+    LockTable,
+    current_owner,
+)
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import unlock_hint
 from dbt.adapters.mzs3.csv_source.run import Cancellation
@@ -46,7 +50,6 @@ _EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
-_threads_guard = threading.Lock()
 
 
 class SourceLock:
@@ -74,12 +77,12 @@ class SourceLock:
         self._cancellation = cancellation or Cancellation(source)
         self._clock = clock
         self._me = Holder(uuid.uuid4().hex, current_owner())
-        self._seen: tuple[Holder | None, str | None, float] = (None, None, 0.0)
-        self._has_beat = False
+        self._seen: tuple[Holder | None, str | None] = (None, None)
+        self._seen_since = 0.0
+        self._beats = 0
         self._ended = threading.Event()
-        self._renewer: threading.Thread | None = None
-        with _threads_guard:
-            self._thread = _threads.setdefault(relations.lock, threading.Lock())
+        self._renewer = threading.Thread(target=self._renew, daemon=True)
+        self._thread = _threads.setdefault(relations.lock, threading.Lock())
 
     def __enter__(self) -> SourceLock:
         until = self._clock() + self._wait_s
@@ -101,33 +104,25 @@ class SourceLock:
                         f"take its lock away with: {unlock_hint(self._source)}"
                     )
                 self._cancellation.wait(POLL_S)
-            self._renewer = threading.Thread(target=self._renew, daemon=True)
             self._renewer.start()
         except BaseException:
-            self._ended.set()
-            try:
-                # It may be ours by now, and nobody else gives it back.
-                with suppress(*SPARK_FAILURES):
-                    self._give_back()
-            finally:
-                self._thread.release()
+            # It may be ours by now, and nobody else gives it back.
+            with suppress(*SPARK_FAILURES):
+                self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             self._ended.set()
-            if self._renewer is not None:
+            if self._renewer.is_alive():
                 self._renewer.join(timeout=POLL_S)
-            self._give_back()
+            if self._table.holder() == self._me:
+                self._table.drop()
+            if self._beats:
+                self._table.drop_beat(self._me.token)
         finally:
             self._thread.release()
-
-    def _give_back(self) -> None:
-        if self._table.holder() == self._me:
-            self._table.drop()
-        if self._has_beat:
-            self._table.drop_beat(self._me.token)
 
     def require(self, outcome: str = NOTHING_COMMITTED) -> None:
         """Raises SourceError, with the outcome of the run, if somebody took the lock."""
@@ -163,22 +158,17 @@ class SourceLock:
         if not holder.token:
             # It is not known for a lease: one of an earlier version is never seen at work.
             return False
-        beat = self._table.beat(holder.token)
-        now = self._clock()
-        seen_holder, seen_beat, since = self._seen
-        if (seen_holder, seen_beat) != (holder, beat):
-            self._seen = (holder, beat, now)
-            return False
-        return now - since >= LEASE_S
+        seen, now = (holder, self._table.beat(holder.token)), self._clock()
+        if seen != self._seen:
+            self._seen, self._seen_since = seen, now
+        return now - self._seen_since >= LEASE_S
 
     def _renew(self) -> None:
-        number = 0
         while not self._ended.wait(RENEW_S):
-            number += 1
-            self._has_beat = True
+            self._beats += 1
             # If that goes on failing, the lock is lost, and `require` says so.
             with suppress(*SPARK_FAILURES):
-                self._table.set_beat(self._me.token, number)
+                self._table.set_beat(self._me.token, self._beats)
             if self._ended.is_set():
                 # Who gave the lock back may have dropped the beat before it was there.
                 with suppress(*SPARK_FAILURES):
@@ -207,11 +197,10 @@ def _host_guard(name: str) -> Iterator[bool]:
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
     with ExitStack() as stack:
-        alone = fcntl is not None
-        try:
-            file = stack.enter_context(path.open("a"))
-            if fcntl is not None:
+        alone = False
+        if fcntl is not None:
+            with suppress(OSError):
+                file = stack.enter_context(path.open("a"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            alone = False
+                alone = True
         yield alone

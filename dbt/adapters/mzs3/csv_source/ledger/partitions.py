@@ -12,11 +12,7 @@ from dbt.adapters.mzs3.spark.status import observed
 
 
 def write_partition(
-    frame: DataFrame,
-    table: str,
-    partition: Mapping[str, str],
-    *,
-    require_lock: Callable[[], None],
+    frame: DataFrame, table: str, partition: Mapping[str, str], *, require_lock: Callable[[], None]
 ) -> int:
     """Writes the frame's rows as a partition that only this run writes; how many they are.
 
@@ -90,13 +86,9 @@ def location_of(
     """The folder of a table, or of a partition that the metastore lists."""
     named = partition_sql(partition) if partition else ""
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table} {named}").collect()
-    names = [row["col_name"] for row in rows]
+    described = [(row["col_name"], row["data_type"]) for row in rows]
     # Columns may have these names too; they come first, and have a type. Of a partition, the
     # table's folder follows its own.
-    detailed = max(
-        n
-        for n, row in enumerate(rows)
-        if row["col_name"].startswith("# Detailed") and not row["data_type"]
-    )
-    folder: str = rows[names.index("Location", detailed)]["data_type"]
+    start = max(n for n, (name, of) in enumerate(described) if not of and "# Detailed" in name)
+    folder: str = next(of for name, of in described[start:] if name == "Location")
     return folder.rstrip("/")

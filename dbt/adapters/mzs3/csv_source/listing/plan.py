@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     NOTE,
     REFUSE,
@@ -20,20 +23,13 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     waiting_notes,
 )
 from dbt.adapters.mzs3.csv_source.listing.scan import (
-    ListingStart,
-    ObjectListing,
+    known_after,
     listed_objects,
     listing_start,
 )
 from dbt.adapters.mzs3.csv_source.report import objects_hint
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import held, persisted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
@@ -83,58 +79,51 @@ def new_objects(
     it, or in its place where the source does not list.
     """
     definition = run.definition
-    start = listing_start(ledger, definition)
-    listed = _candidates(run, ledger, start, announced)
-    candidates = listed.objects
-    known = start.limit(ledger.objects(), definition, announced)
+    after, full_since = listing_start(ledger, definition)
+    candidates, at_hand = _candidates(run, ledger, after, announced)
+    known = known_after(after, definition.location.bucket, ledger.objects(), announced)
     mode = definition.intake.on_overwrite
     with ExitStack() as stack:
-        if definition.intake.is_limited and not listed.at_hand:
+        if definition.intake.is_limited and not at_hand:
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
-        decided = stack.enter_context(held(decided, few=listed.at_hand))
+        decided = stack.enter_context(held(decided, few=at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield replace(_batch(definition, decided), full_since=start.full_since)
+        yield replace(_batch(definition, decided), full_since=full_since)
 
 
 def _candidates(
-    run: SourceRun, ledger: Ledger, start: ListingStart, announced: DataFrame | None
-) -> ObjectListing:
-    """Every object once, as it was last seen."""
-    listed = listed_objects(run, after=start.after, ledger=ledger)
+    run: SourceRun, ledger: Ledger, after: str | None, announced: DataFrame | None
+) -> tuple[DataFrame, bool]:
+    """Every object once, as it was last seen; and whether the driver has what is listed."""
+    listed, at_hand = listed_objects(run, after=after, ledger=ledger)
     if announced is None:
-        return listed
+        return listed, at_hand
     if not run.definition.discovery.bucket_scan:
-        return replace(listed, objects=announced)
+        return announced, at_hand
     last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
-    both = listed.objects.unionByName(announced).groupBy("object").agg(last.alias("last"))
-    return replace(listed, objects=both.select("object", "last.*"))
+    both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return both.select("object", "last.*"), at_hand
 
 
 def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
     found = decided.selectExpr(*_TOTALS).first()
     if found["refused"]:
         return _refusal(definition, decided, found)
-    taken = decided.where(_IS_NEW)
-    objects, size = found["objects"], found["bytes"]
+    everything = taken = decided.where(_IS_NEW)
     notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
-    if objects and definition.intake.is_limited:
-        everything, taken = taken, chosen(taken, definition.intake)
+    some = found
+    if found["objects"] and definition.intake.is_limited:
+        taken = chosen(everything, definition.intake)
         some = taken.selectExpr("count(*) AS objects", "coalesce(sum(size), 0) AS bytes").first()
-        objects, size = some["objects"], some["bytes"]
-        if objects < found["objects"]:
+        if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
-    return EpochPlan(
-        frame=taken.select(*_PLAN_COLUMNS),
-        objects=objects,
-        bytes=size,
-        waiting_objects=found["objects"] - objects,
-        waiting_bytes=found["bytes"] - size,
-        notes=all_notes,
-    )
+    waiting = found["objects"] - some["objects"], found["bytes"] - some["bytes"]
+    plan = taken.select(*_PLAN_COLUMNS)
+    return EpochPlan(plan, some["objects"], some["bytes"], *waiting, all_notes)
 
 
 def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> EpochPlan:
@@ -148,17 +137,13 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Ep
     first, source = found["first"], definition.name
     name = first["object"]
     more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
-    return EpochPlan(
-        decided.where(_IS_NEW),
-        0,
-        0,
-        found["objects"],
-        found["bytes"],
-        notes,
-        refusal=f"{source}: object {name}{more} was overwritten after it was ingested: its ETag "
-        f"was {first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
+    text = (
+        f"{source}: object {name}{more} was overwritten after it was ingested: its ETag was "
+        f"{first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
         "stays in error until you put the earlier object back; or take the new content in place "
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
-        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}",
-        refused=refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None,
+        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )
+    events = refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None
+    new = decided.where(_IS_NEW)
+    return EpochPlan(new, 0, 0, found["objects"], found["bytes"], notes, text, events)

@@ -16,9 +16,8 @@ that no state says for ever that something is to be done.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.config import Intake, OnOverwrite
@@ -29,9 +28,6 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     is_any_sql,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 TAKE = "take"
 NOTE = "note"
 REFUSE = "refuse"
@@ -39,12 +35,7 @@ REFUSE = "refuse"
 TAKEN_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
 """What a note by which an object stays fetched repeats of the commit, with their types."""
 
-_OVERWRITTEN = {
-    OnOverwrite.FAIL: REFUSE,
-    OnOverwrite.IGNORE: NOTE,
-    OnOverwrite.APPEND: TAKE,
-    OnOverwrite.REPLACE: TAKE,
-}
+_NOT_TAKEN = {OnOverwrite.FAIL: REFUSE, OnOverwrite.IGNORE: NOTE}
 _GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
 
 
@@ -74,22 +65,18 @@ def reconcile(
         "coalesce(c.object, k.object) AS object",
         "c.object IS NOT NULL AS found",
         "struct(c.etag, c.size, c.last_modified) AS now",
-        *KNOWN_COLUMNS,
+        "k.* EXCEPT (object)",
     )
     decisions = _named(_decisions(mode, complete=complete))
     return with_facts(found, complete=complete).selectExpr(*decisions).where("action IS NOT NULL")
-
-
-KNOWN_COLUMNS = ("k.known", "k.shown", "k.taken", "k.hidden_before")
-"""What `with_facts` needs of what the ledger knows."""
 
 
 def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
     """The objects with what follows from what was found of them, and what the ledger knows.
 
     The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
-    size and last_modified there; and `KNOWN_COLUMNS`. Among the new ones are those of a note
-    but for its error.
+    size and last_modified there; and those of the ledger's objects. Among the new ones are those
+    of a note but for its error.
     """
     last, first = ("known", "shown") if complete else ("shown", "known")
     # As texts: an expression that is built call by call costs Spark's driver more than it does
@@ -147,7 +134,7 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
         "action": f"""CASE
             WHEN NOT wanted THEN {settles if complete else "NULL"}
             WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
-            WHEN same THEN {settles} WHEN visible THEN '{_OVERWRITTEN[mode]}'
+            WHEN same THEN {settles} WHEN visible THEN '{_NOT_TAKEN.get(mode, TAKE)}'
             ELSE '{TAKE}' END""",
         "hides": f"visible AND (retried OR {replaced})",
         "since": "CASE WHEN waits THEN known.epoch END",

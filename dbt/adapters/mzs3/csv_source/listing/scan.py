@@ -9,21 +9,20 @@ any, folders do. Keys without folders of which the ledger knows none are one pie
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.failures import AwsFailure
+from dbt.adapters.mzs3.aws.failures import explained
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.listing import (
     KEYS_PER_PAGE,
     LISTING_DDL,
-    LISTING_SCHEMA,
     FirstPage,
     KeyRange,
     ObjectInfo,
@@ -32,18 +31,14 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
     first_page,
     list_objects,
     listed_prefix,
-    listing_failed,
 )
 from dbt.adapters.mzs3.csv_source.ledger.events import State
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 # More than there are tasks at a time, as some pieces hold more keys than others.
 PIECES_PER_TASK = 4
@@ -61,48 +56,39 @@ _S_PER_HOUR = 3600
 _PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.string())])
 
 
-@dataclass(frozen=True)
-class ListingStart:
-    """The listing has the keys that sort after `after`; with None it has them all.
-
-    `full_since` is when it began, in seconds since 1970, if it is a full listing that is to be
-    put on record.
-    """
-
-    after: str | None = None
-    full_since: int | None = None
-
-    def limit(
-        self, objects: DataFrame, definition: SourceDefinition, beside: DataFrame | None
-    ) -> DataFrame:
-        """What is known of the objects that the listing may have, and of those `beside` it."""
-        if self.after is None:
-            return objects
-        start = F.lit(f"s3://{definition.location.bucket}/{self.after}")
-        listed = objects.where(F.col("object") > start)
-        if beside is None:
-            return listed
-        before = objects.where(F.col("object") <= start)
-        return listed.unionByName(before.join(beside.select("object"), "object", "left_semi"))
-
-
 def listing_name(definition: SourceDefinition) -> str:
     """What is listed, as the ledger names it: the location and the pattern."""
     return f"{definition.location.uri}{definition.pattern}"
 
 
-def listing_start(ledger: Ledger, definition: SourceDefinition) -> ListingStart:
-    """At the first key, unless the source says that new keys sort after old ones."""
+def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | None, int | None]:
+    """The key that all keys of the listing sort after, None unless the source says that new keys
+    sort after old ones; and when the listing begins, in seconds since 1970, if it is a full one
+    that is to be put on record."""
     if definition.full_listing_hours is None:
-        return ListingStart()
+        return None, None
     now = int(time.time())
     last = ledger.last_listing(listing_name(definition))
     if last is None or not 0 <= now - last < definition.full_listing_hours * _S_PER_HOUR:
-        return ListingStart(full_since=now)
+        return None, now
     prefix = f"s3://{definition.location.bucket}/"
     lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))
     # Without its last character a key sorts before itself, and before little else.
-    return ListingStart(None if lowest is None else lowest[len(prefix) : -1])
+    return None if lowest is None else lowest[len(prefix) : -1], None
+
+
+def known_after(
+    after: str | None, bucket: str, objects: DataFrame, beside: DataFrame | None
+) -> DataFrame:
+    """What is known of the objects that such a listing may have, and of those `beside` it."""
+    if after is None:
+        return objects
+    start = F.lit(f"s3://{bucket}/{after}")
+    listed = objects.where(F.col("object") > start)
+    if beside is None:
+        return listed
+    before = objects.where(F.col("object") <= start)
+    return listed.unionByName(before.join(beside.select("object"), "object", "left_semi"))
 
 
 def _lowest(events: DataFrame) -> str | None:
@@ -122,26 +108,16 @@ def _lowest(events: DataFrame) -> str | None:
     return min((row["lowest"] for row in found), default=None)
 
 
-@dataclass(frozen=True)
-class ObjectListing:
-    """The matching objects: object, etag, size, last_modified.
-
-    `at_hand` says that the driver has them all; else tasks list each time they are computed.
-    """
-
-    objects: DataFrame
-    at_hand: bool
-
-
 def listed_objects(
     run: SourceRun, *, after: str | None = None, ledger: Ledger | None = None
-) -> ObjectListing:
-    """The matching objects whose keys sort after `after`.
+) -> tuple[DataFrame, bool]:
+    """The matching objects whose keys sort after `after`: object, etag, size, last_modified; and
+    whether the driver has them all: else tasks list each time they are computed.
 
-    None of a source that a queue alone tells of its objects. Raises S3Error.
+    There are none of a source that a queue alone tells of its objects. Raises S3Error.
     """
     if not run.definition.discovery.bucket_scan:
-        return ObjectListing(object_frame(run, []), at_hand=True)
+        return object_frame(run, []), True
     client = s3_client(run.connection)
     page = first_page(client, run.definition.location, run.definition.pattern, after)
     objects = object_frame(run, page.objects)
@@ -150,12 +126,12 @@ def listed_objects(
     elif page.end is not None:
         pieces = _pieces(run, client, page, page.end, ledger)
         objects = objects.unionAll(_listed_by_tasks(run, pieces))
-    return ObjectListing(objects, at_hand=page.end is None)
+    return objects, page.end is None
 
 
 def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
     """These objects of the source's bucket: object, etag, size, last_modified."""
-    table = pa.Table.from_batches([as_batch(objects)], schema=LISTING_SCHEMA)
+    table = pa.Table.from_batches([as_batch(objects)])
     return _with_uris(run, run.spark.createDataFrame(table))
 
 
@@ -178,23 +154,17 @@ def _pieces(
         return [KeyRange(end)]
     prefix = listed_prefix(location, run.definition.pattern)
     most = PIECES_PER_TASK * default_parallelism(run.spark)
-    if page.folders == 1:
-        # Folders of more than a page each: so what is in them may be told apart too.
-        marks = folders_after(client, location.bucket, prefix, end, most, deep=True)
-        return cut(marks, most, end)
-    enough = most * PAGES_PER_PIECE * page.folders
-    marks = folders_after(client, location.bucket, prefix, end, enough, deep=False)
-    return cut(marks, min(most, len(marks) // page.folders // PAGES_PER_PIECE), end)
+    # Folders of more than a page each: so what is in them may be told apart too.
+    deep = page.folders == 1
+    per_piece = 1 if deep else PAGES_PER_PIECE * page.folders
+    marks = folders_after(client, location.bucket, prefix, end, most * per_piece, deep=deep)
+    return cut(marks, most if deep else min(most, len(marks) // per_piece), end)
 
 
 def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
     """The matching objects of the pieces, each listed by one task."""
-    columns = [
-        range(len(pieces)),
-        [piece.after for piece in pieces],
-        [piece.last for piece in pieces],
-    ]
-    frame = run.spark.createDataFrame(pa.table(columns, schema=_PIECES))
+    rows = [{"piece": number, **asdict(piece)} for number, piece in enumerate(pieces)]
+    frame = run.spark.createDataFrame(pa.Table.from_pylist(rows, _PIECES))
     if len(pieces) > 1:
         frame = frame.repartitionById(len(pieces), F.col("piece"))
     listing = list_objects(run.connection, run.definition.location, run.definition.pattern)
@@ -211,33 +181,18 @@ def folders_after(
     """
     found: set[str] = set()
     # Not every store shows the folder in which the listing begins, whose folders are wanted.
-    start = None if deep else after
-    for names in islice(_folder_pages(client, bucket, prefix, start), MAX_REQUESTS):
-        found.update(name for name in names if name > after)
-        if len(found) >= wanted:
-            break
-    return sorted(found)
-
-
-def _folder_pages(
-    client: S3Client, bucket: str, prefix: str, after: str | None
-) -> Iterator[list[str]]:
-    """Each page of the folders directly below the prefix; of those in them too, unless `after`.
-
-    Level by level, as those of a level are about as large as each other.
-    """
+    start: Any = {} if deep else {"StartAfter": after}
     paginator = client.get_paginator("list_objects_v2")
-    waiting = deque([prefix])
-    while waiting:
-        folder = waiting.popleft()
-        request: Any = {"Prefix": folder, "Delimiter": "/"}
-        if after is not None:
-            request["StartAfter"] = after
-        try:
-            for page in paginator.paginate(Bucket=bucket, **request):
+    folders, requests = [prefix], 0
+    # Level by level, as those of a level are about as large as each other.
+    for folder in folders:
+        with explained(f"listing s3://{bucket}/{folder}", "s3:ListBucket"):
+            for page in paginator.paginate(Bucket=bucket, Prefix=folder, Delimiter="/", **start):
                 names = [one["Prefix"] for one in page.get("CommonPrefixes", [])]
-                if after is None:
-                    waiting.extend(names)
-                yield names
-        except AwsFailure as exc:
-            raise listing_failed(exc, bucket, folder) from exc
+                found.update(name for name in names if name > after)
+                requests += 1
+                if len(found) >= wanted or requests == MAX_REQUESTS:
+                    return sorted(found)
+                if deep:
+                    folders += names
+    return sorted(found)

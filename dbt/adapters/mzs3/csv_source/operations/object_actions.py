@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
 from dbt.adapters.mzs3.csv_source.access import changing
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
@@ -28,11 +29,6 @@ from dbt.adapters.mzs3.csv_source.tables import require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 _MAX_TOLD = 10
 
@@ -81,10 +77,7 @@ class ActionResult:
 
 
 def act(
-    spark: SparkSession,
-    definition: SourceDefinition,
-    action: ObjectAction,
-    names: Sequence[str],
+    spark: SparkSession, definition: SourceDefinition, action: ObjectAction, names: Sequence[str]
 ) -> ActionResult:
     """Puts the decision about the named objects on record, in one step; it counts at once.
 
@@ -139,14 +132,10 @@ def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
 
 def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
     # What was wrong with an object stays on record when it is skipped.
-    error = F.col("shown.error") if action is ObjectAction.SKIP else F.lit(None)
-    return objects.select(
-        "object",
-        *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]),
-        F.lit(_STATES[action]).alias("state"),
-        error.cast("string").alias("error"),
-        F.lit(action is ObjectAction.RETRACT).alias("hides"),
-    )
+    error = "shown.error" if action is ObjectAction.SKIP else "CAST(NULL AS string)"
+    hides = action is ObjectAction.RETRACT
+    columns = ("object", *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]), f"{error} AS error")
+    return objects.selectExpr(*columns, f"'{_STATES[action]}' AS state", f"{hides} AS hides")
 
 
 def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:

@@ -6,22 +6,20 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.config import queue_name
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import read_pinned
 from dbt.adapters.mzs3.errors import S3Error, SourceError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.aws.connection import AwsConnection
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 
 # What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
 # that means something else.

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.config import Discovery
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.tables import PINNED_PROPERTY, foreign_views, read_views
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.tables import read_properties
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-    from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 

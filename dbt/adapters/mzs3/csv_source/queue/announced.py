@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.reconcile import (
-    KNOWN_COLUMNS,
-    TAKEN_COLUMNS,
-    with_facts,
-)
-from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES
+from dbt.adapters.mzs3.csv_source.listing.reconcile import TAKEN_COLUMNS, with_facts
+from dbt.adapters.mzs3.csv_source.queue.inbox import MAX_MESSAGES, Inbox
+from dbt.adapters.mzs3.csv_source.queue.messages import Kind, ObjectEvent
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import persisted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
-    from dbt.adapters.mzs3.csv_source.queue.messages import ObjectEvent
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
-
-_GONE_SCHEMA = pa.schema(
-    [("object", pa.string()), ("announced", pa.bool_()), ("text", pa.string())]
-)
 
 
 def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
@@ -55,15 +41,14 @@ def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     beside it. Any other that waits, that failed, or that was announced and is gone, is removed.
     What was removed and never known is counted in the log. Safe to repeat: nothing is noted twice.
     """
-    events = [(False, one) for one in inbox.removed] + [(True, one) for one in inbox.gone]
-    if not events:
+    if not (events := sorted(inbox.gone, key=lambda event: event.kind is Kind.CREATED)):
         return
-    columns = [
-        [f"s3://{run.definition.location.bucket}/{event.key}" for _, event in events],
-        [was_announced for was_announced, _ in events],
-        [_text(was_announced, event) for was_announced, event in events],
-    ]
-    told = run.spark.createDataFrame(pa.table(columns, schema=_GONE_SCHEMA))
+    columns = {
+        "object": [f"s3://{run.definition.location.bucket}/{event.key}" for event in events],
+        "announced": [event.kind is Kind.CREATED for event in events],
+        "text": [_text(event) for event in events],
+    }
+    told = run.spark.createDataFrame(pa.table(columns))
     with persisted(_with_what_is_known(told, ledger)) as known:
         counts = known.selectExpr(
             "count_if(noteworthy) AS notes", "count_if(unknown AND NOT announced) AS unknown"
@@ -86,7 +71,7 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
         "k.object IS NULL AS unknown",
         "false AS found",
         "CAST(NULL AS struct<etag: string, size: bigint, last_modified: timestamp>) AS now",
-        *KNOWN_COLUMNS,
+        "k.* EXCEPT (object)",
     )
     return with_facts(gone, complete=True).selectExpr(
         *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
@@ -98,14 +83,11 @@ def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
     )
 
 
-def _text(was_announced: bool, event: ObjectEvent) -> str:
-    if not event.name:
-        return (
-            "it was gone when its turn came again, or the pattern leaves it out; rows that were "
-            "ingested of it stay"
-        )
-    if was_announced:
+def _text(event: ObjectEvent) -> str:
+    what = "it was gone when its turn came again, or the pattern leaves it out"
+    if event.name:
         what = "it was announced, and was gone when it was looked for"
-    else:
-        what = "it was removed from S3"
-    return f"{what} ({event.name}, {event.time}); rows that were ingested of it stay"
+        if event.kind is Kind.REMOVED:
+            what = "it was removed from S3"
+        what += f" ({event.name}, {event.time})"
+    return f"{what}; rows that were ingested of it stay"

@@ -26,15 +26,13 @@ from dbt.adapters.mzs3.csv_source.queue.messages import (
     newest_of_each_key,
     parse_message,
 )
-from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Message, Queue, Undone
-from dbt.adapters.mzs3.csv_source.report import SourceLog
+from dbt.adapters.mzs3.csv_source.queue.sqs import BATCH, Queue
+from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.text import counted
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-    from dbt.adapters.mzs3.csv_source.run import SourceRun
 
 MAX_MESSAGES = 10_000
 """What one run receives at most; the rest waits for the next one."""
@@ -51,30 +49,33 @@ _AT_A_TIME = 64
 class Inbox:
     """The messages of a source's queue, received when they are first asked for, then held.
 
-    `found` is what S3 has under the keys that the queue told of, whatever it said of them; of
-    those under which there is nothing, `removed` are said to be so and `gone` were announced.
-    `empty` says that there was no message at all. A thread extends the visibility timeout of the
-    messages. Raises S3Error where the queue can't be read; what else goes wrong with it loses
-    nothing, and is logged.
+    `found` is what S3 has under the keys that the queue told of, whatever it said of them; `gone`
+    are the events of those under which there is nothing. `empty` says that there was no message at
+    all. From the first message on a thread extends their visibility timeout, until they are
+    acknowledged or the inbox is closed. Raises S3Error where the queue can't be read; what else
+    goes wrong with it loses nothing, and is logged.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
         self._run = run
+        self._source = run.definition.name
         self._scope = Scope(run.definition.location, run.definition.pattern)
         self._queue = queue
-        self._held = Held(run.definition.name, queue, run.log)
-        self._ours: set[str] = set()
+        # By their ids, of the messages that are neither deleted nor given back.
+        self._handles: dict[str, str] = {}
+        self._done = threading.Event()
+        self._hiding = threading.Lock()
+        self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
         self._received = False
         self.queue_name = queue.name
         self.empty = True
         self.found: list[ObjectInfo] = []
         self.gone: list[ObjectEvent] = []
-        self.removed: list[ObjectEvent] = []
 
     def close(self) -> None:
         """Gives back what was not deleted."""
-        self._held.stop()
-        self._held.give_back([*self._held.handles])
+        self._stop_hiding()
+        self._give_back([*self._handles])
 
     def receive(self) -> None:
         """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only."""
@@ -82,25 +83,23 @@ class Inbox:
             return
         self._received = True
         events, foreign = self._receive_all()
-        self.empty = not self._held.handles
+        self.empty = not self._handles
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
-            if found is not None:
-                # A folder's marker is no object, as in a listing.
-                if not (key.endswith("/") and found.size == 0):
-                    self.found.append(found)
-            elif newest[key].kind is Kind.REMOVED:
-                self.removed.append(newest[key])
-            else:
+            if found is None:
                 self.gone.append(newest[key])
+            # A folder's marker is no object, as in a listing.
+            elif not (key.endswith("/") and found.size == 0):
+                self.found.append(found)
         if foreign:
-            self._held.give_back([one for one in self._held.handles if one not in self._ours])
-            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(foreign.items()))
+            self._give_back(foreign)
+            counts = Counter(foreign.values())
+            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
             self._run.log.warn(
-                f"{self._run.definition.name}: messages of the queue {self.queue_name} were left "
-                f"in it, as they are not this source's: {reasons}. They come again with every "
-                "run: give the source a queue of its own"
+                f"{self._source}: messages of the queue {self.queue_name} were left in it, as "
+                f"they are not this source's: {reasons}. They come again with every run: give the "
+                "source a queue of its own"
             )
 
     def look_again(self, keys: Iterable[str]) -> None:
@@ -108,50 +107,103 @@ class Inbox:
 
         A key that is not the source's any more is as good as gone.
         """
-        told = {found.key for found in self.found}
-        told |= {event.key for event in (*self.gone, *self.removed)}
+        told = {*(one.key for one in self.found), *(event.key for event in self.gone)}
         untold = [key for key in keys if key not in told]
-        ours = [key for key in untold if self._scope.has(key)]
-        gone = sorted({*untold}.difference(ours))
-        for key, found in look_up(self._run, ours):
-            if found is not None:
-                self.found.append(found)
-            else:
+        gone = sorted(key for key in untold if not self._scope.has(key))
+        for key, found in look_up(self._run, filter(self._scope.has, untold)):
+            if found is None:
                 gone.append(key)
+            else:
+                self.found.append(found)
         bucket = self._run.definition.location.bucket
         self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""
-        self._held.stop()
-        self._held.delete([one for one in self._held.handles if one in self._ours])
+        self._stop_hiding()
+        undone = _tried(self._queue.delete, [*self._handles.values()])
+        self._handles.clear()
+        if undone:
+            self._run.log.warn(
+                f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
+                "and nothing is ingested twice"
+            )
 
-    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str]]:
-        """The source's events; and how many messages are not the source's, by what they are."""
+    def _receive_all(self) -> tuple[list[ObjectEvent], dict[str, str]]:
+        """The source's events; and the messages that are not the source's, with what they are."""
         events: list[ObjectEvent] = []
-        foreign: Counter[str] = Counter()
+        foreign: dict[str, str] = {}
         # A message may hold several events; they are bounded as the messages are.
-        while max(len(self._held.handles), len(events)) < MAX_MESSAGES:
+        while max(len(self._handles), len(events)) < MAX_MESSAGES:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
                 return events, foreign
-            for message in messages:
-                known = message.message_id in self._held.handles
-                self._held.take(message)
+            for message, handle, body in messages:
+                known = message in self._handles
+                # Of one that came before, the new handle counts.
+                self._handles[message] = handle
                 if known:
                     continue
-                told = parse_message(message.body)
+                told = parse_message(body)
                 events += filter(self._scope.is_object, told)
-                if (reason := self._scope.foreign(told)) is None:
-                    self._ours.add(message.message_id)
-                else:
-                    foreign[reason] += 1
+                if (reason := self._scope.foreign(told)) is not None:
+                    foreign[message] = reason
+            if self._thread.ident is None:
+                self._thread.start()
         self._run.log.warn(
-            f"{self._run.definition.name}: this run takes the first {len(self._held.handles)} "
-            f"messages of the queue {self.queue_name}; run again for the rest"
+            f"{self._source}: this run takes the first {len(self._handles)} messages of the queue "
+            f"{self.queue_name}; run again for the rest"
         )
         return events, foreign
+
+    def _give_back(self, messages: Iterable[str]) -> None:
+        """Makes these visible to others at once."""
+        with self._hiding:
+            handles = [self._handles.pop(message) for message in messages]
+        undone = _tried(partial(self._queue.hide, seconds=0), handles)
+        if undone:
+            self._run.log.warn(
+                f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
+                f"the queue {self.queue_name} at once ({undone[-1]}). They come back by "
+                f"themselves within {VISIBILITY_S} s"
+            )
+
+    def _stop_hiding(self) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _keep_hidden(self) -> None:
+        told = False
+        while not self._done.wait(VISIBILITY_S / 3):
+            undone = self._hide_all()
+            if undone and not told and not self._done.is_set():
+                told = True
+                self._run.log.warn(
+                    f"{self._of_queue(undone)} could not be kept from others while this run works "
+                    f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
+                )
+
+    def _hide_all(self) -> list[str]:
+        """Why messages could not be hidden for longer, of each of them."""
+        undone: list[str] = []
+        messages = list(self._handles.copy())
+        for start in range(0, len(messages), BATCH):
+            # What is given back meanwhile must not be hidden again.
+            with self._hiding:
+                batch = messages[start : start + BATCH]
+                some = [self._handles[m] for m in batch if m in self._handles]
+                if self._done.is_set():
+                    break
+                try:
+                    undone += self._queue.hide(some, VISIBILITY_S)
+                except S3Error as exc:
+                    return [str(exc)] * (len(messages) - start)
+        return undone
+
+    def _of_queue(self, undone: Sequence[str]) -> str:
+        return f"{self._source}: {counted(len(undone), 'message')} of the queue {self.queue_name}"
 
 
 def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
@@ -160,99 +212,11 @@ def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
     return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
 
 
-class Held:
-    """The ids of the messages that were received from a queue and are neither deleted nor back.
-
-    From the first message on a thread extends their visibility timeout, until `stop`. Raises
-    nothing: what goes wrong loses nothing, and is logged.
-    """
-
-    def __init__(self, source: str, queue: Queue, log: SourceLog) -> None:
-        self._source = source
-        self._queue = queue
-        self._log = log
-        self.handles: dict[str, str] = {}
-        self._done = threading.Event()
-        self._hiding = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    def take(self, message: Message) -> None:
-        """Holds the message; of one that came before, its new handle counts."""
-        self.handles[message.message_id] = message.handle
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
-            self._thread.start()
-
-    def delete(self, messages: Sequence[str]) -> None:
-        """Deletes these for good; the thread must have been stopped."""
-        undone = _tried(self._queue.delete, [self.handles[message] for message in messages])
-        for message in messages:
-            del self.handles[message]
-        if undone.count:
-            self._log.warn(
-                f"{self._of_queue(undone.count)} could not be deleted ({undone.reason}). They "
-                "come again, and nothing is ingested twice"
-            )
-
-    def give_back(self, messages: Iterable[str]) -> None:
-        """Makes these visible to others at once."""
-        with self._hiding:
-            handles = [self.handles.pop(message) for message in messages]
-        undone = _tried(partial(self._queue.hide, seconds=0), handles)
-        if undone.count:
-            self._log.warn(
-                f"{self._source}: {counted(undone.count, 'message')} could not be given back to "
-                f"the queue {self._queue.name} at once ({undone.reason}). They come back by "
-                f"themselves within {VISIBILITY_S} s"
-            )
-
-    def stop(self) -> None:
-        """Ends the thread; safe to repeat."""
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def _keep_hidden(self) -> None:
-        told = False
-        while not self._done.wait(VISIBILITY_S / 3):
-            undone = self._hide_all()
-            if undone.count and not told and not self._done.is_set():
-                told = True
-                self._log.warn(
-                    f"{self._of_queue(undone.count)} could not be kept from others while this run "
-                    f"works ({undone.reason}). Another run may get them too; nothing is ingested "
-                    "twice"
-                )
-
-    def _hide_all(self) -> Undone:
-        """How many messages could not be hidden for longer, and why the last of them."""
-        failed = Undone()
-        messages = list(self.handles.copy())
-        for start in range(0, len(messages), BATCH):
-            # What is given back meanwhile must not be hidden again.
-            with self._hiding:
-                batch = messages[start : start + BATCH]
-                some = [self.handles[m] for m in batch if m in self.handles]
-                if self._done.is_set():
-                    break
-                try:
-                    undone = self._queue.hide(some, VISIBILITY_S)
-                except S3Error as exc:
-                    return Undone(len(messages) - start, str(exc))
-            if undone.count:
-                failed = Undone(failed.count + undone.count, undone.reason)
-        return failed
-
-    def _of_queue(self, count: int) -> str:
-        return f"{self._source}: {counted(count, 'message')} of the queue {self._queue.name}"
-
-
-def _tried(request: Callable[[Sequence[str]], Undone], handles: Sequence[str]) -> Undone:
+def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]) -> list[str]:
     try:
         return request(handles)
     except S3Error as exc:
-        return Undone(len(handles), str(exc))
+        return [str(exc)] * len(handles)
 
 
 def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:

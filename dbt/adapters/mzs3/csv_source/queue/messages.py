@@ -72,8 +72,15 @@ def parse_message(body: str) -> tuple[ObjectEvent, ...]:
             return (ObjectEvent(Kind.TEST, bucket, "", "s3:TestEvent"),)
         case {"Event": "s3:TestEvent"}:
             return ()
+        # EventBridge's form of an event, in which the key is written as it is.
+        case {
+            "source": "aws.s3",
+            "detail-type": str(name),
+            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as found},
+        }:
+            return (_event(name, bucket, key, found, message.get("time")),)
         case {"source": "aws.s3"}:
-            return (_bridged(message),)
+            return (UNREADABLE,)
     return ()
 
 
@@ -88,10 +95,10 @@ def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
         events_of.setdefault(event.key, []).append(event)
     newest: dict[str, ObjectEvent] = {}
     for key, found in events_of.items():
-        created_first = sorted(found, key=lambda event: event.kind is not Kind.CREATED)
-        newest[key] = created_first[0]
+        found.sort(key=lambda event: event.kind is not Kind.CREATED)
+        newest[key] = found[0]
         if all(event.sequencer is not None for event in found):
-            newest[key] = max(created_first, key=lambda event: event.sequencer or 0)
+            newest[key] = max(found, key=lambda event: event.sequencer or 0)
     return newest
 
 
@@ -109,17 +116,6 @@ def _record(record: Any) -> ObjectEvent:
     return UNREADABLE
 
 
-def _bridged(message: Mapping[str, Any]) -> ObjectEvent:
-    """EventBridge's form of an event, in which the key is written as it is."""
-    match message:
-        case {
-            "detail-type": str(name),
-            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as found},
-        }:
-            return _event(name, bucket, key, found, message.get("time"))
-    return UNREADABLE
-
-
 def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any) -> ObjectEvent:
     try:
         length = len(key.encode())
@@ -133,16 +129,12 @@ def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any
     elif name.startswith(("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")):
         kind = Kind.REMOVED
     sequencer = found.get("sequencer")
-    # Shorter ones count as if zeros were before them, which is how numbers compare.
-    known = isinstance(sequencer, str) and _HEX.fullmatch(sequencer)
-    return ObjectEvent(
-        kind,
-        bucket,
-        key,
-        name[:_MAX_SHOWN],
-        time[:_MAX_SHOWN] if isinstance(time, str) else "",
-        int(str(sequencer), 16) if known else None,
-    )
+    number = None
+    if isinstance(sequencer, str) and _HEX.fullmatch(sequencer):
+        # Shorter ones count as if zeros were before them, which is how numbers compare.
+        number = int(sequencer, 16)
+    at = time[:_MAX_SHOWN] if isinstance(time, str) else ""
+    return ObjectEvent(kind, bucket, key, name[:_MAX_SHOWN], at, number)
 
 
 class Scope:
@@ -154,11 +146,8 @@ class Scope:
 
     def is_object(self, event: ObjectEvent) -> bool:
         """Whether the event is that one of the source's objects came, or went."""
-        return (
-            event.kind in (Kind.CREATED, Kind.REMOVED)
-            and self._foreign(event) is None
-            and not _is_record(event)
-        )
+        is_test = event.kind is Kind.TEST
+        return not (is_test or _is_record(event) or self._foreign(event))
 
     def has(self, key: str) -> bool:
         """Whether an object of this key is one of them."""
@@ -167,9 +156,7 @@ class Scope:
 
     def foreign(self, events: Sequence[ObjectEvent]) -> str | None:
         """None if a message of these events is the source's alone, else what it is instead."""
-        if not events:
-            return "that are no S3 events"
-        return next(filter(None, map(self._foreign, events)), None)
+        return next(filter(None, map(self._foreign, events or (UNREADABLE,))), None)
 
     def _foreign(self, event: ObjectEvent) -> str | None:
         if not event.bucket:

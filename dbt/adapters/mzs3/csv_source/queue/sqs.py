@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,23 +26,6 @@ TRIES = 3
 """How often what failed of a batch is asked for in all."""
 
 _REGION = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message in this run's hands; `handle` is what SQS knows this receipt of it by."""
-
-    message_id: str
-    handle: str
-    body: str
-
-
-@dataclass(frozen=True)
-class Undone:
-    """Messages for which something could not be done, and what SQS said of the last one."""
-
-    count: int = 0
-    reason: str = ""
 
 
 class Queue:
@@ -72,10 +54,13 @@ class Queue:
             self._url = str(found["QueueUrl"])
         return self._url
 
-    def receive(self, *, wait_s: int, visibility_s: int, at_most: int = BATCH) -> list[Message]:
+    def receive(
+        self, *, wait_s: int, visibility_s: int, at_most: int = BATCH
+    ) -> list[tuple[str, str, str]]:
         """Up to `at_most` messages that nobody else gets for `visibility_s`; none after `wait_s`.
 
-        It asks all of SQS's servers, unless `wait_s` is 0, so none means that there is none.
+        Of each its id, the handle that SQS knows this receipt of it by, and its body. It asks all
+        of SQS's servers, unless `wait_s` is 0, so none means that there is none.
         """
         with self._failures("receiving from", "sqs:ReceiveMessage"):
             answer = self._client.receive_message(
@@ -84,13 +69,14 @@ class Queue:
                 WaitTimeSeconds=wait_s,
                 VisibilityTimeout=visibility_s,
             )
-        return [
-            Message(one["MessageId"], one["ReceiptHandle"], one["Body"])
-            for one in answer.get("Messages", [])
-        ]
+        found = answer.get("Messages", [])
+        return [(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in found]
 
-    def hide(self, handles: Sequence[str], seconds: int) -> Undone:
-        """Sets the visibility timeout of the messages; 0 gives them back at once."""
+    def hide(self, handles: Sequence[str], seconds: int) -> list[str]:
+        """Sets the visibility timeout of the messages; 0 gives them back at once.
+
+        What SQS said of each for which it could not be done.
+        """
         return self._in_batches(
             self._client.change_message_visibility_batch,
             "changing the visibility of messages of",
@@ -99,13 +85,10 @@ class Queue:
             VisibilityTimeout=seconds,
         )
 
-    def delete(self, handles: Sequence[str]) -> Undone:
-        """Deletes the messages for good."""
+    def delete(self, handles: Sequence[str]) -> list[str]:
+        """Deletes the messages for good; what SQS said of each that could not be deleted."""
         return self._in_batches(
-            self._client.delete_message_batch,
-            "deleting messages of",
-            "sqs:DeleteMessage",
-            handles,
+            self._client.delete_message_batch, "deleting messages of", "sqs:DeleteMessage", handles
         )
 
     def _in_batches(
@@ -115,9 +98,9 @@ class Queue:
         permission: str,
         handles: Sequence[str],
         **of_each: Any,
-    ) -> Undone:
+    ) -> list[str]:
         """Makes the request for all; what failed of it is tried again, `TRIES` times in all."""
-        undone = Undone()
+        undone: list[str] = []
         for start in range(0, len(handles), BATCH):
             waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
             for _ in range(TRIES):
@@ -128,10 +111,7 @@ class Queue:
                 waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
                 if not waiting:
                     break
-            if waiting:
-                last = failed[-1]
-                reason = f"{last.get('Code')}: {last.get('Message', 'no message')}"
-                undone = Undone(undone.count + len(waiting), reason)
+            undone += [f"{one.get('Code')}: {one.get('Message', 'no message')}" for one in failed]
         return undone
 
     @contextmanager
