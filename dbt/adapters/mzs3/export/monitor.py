@@ -80,7 +80,7 @@ class RunMonitor:
 
     def __enter__(self) -> RunMonitor:
         text = f"{self._copy} in {grouped(self._parts, 'part')}"
-        self._tell("started", text, "debug", parts=self._parts, as_of=self._export.as_of)
+        self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if self._context.schema:
             with self._warning("can't"):
                 self._history = History(self._spark, self._context.schema)
@@ -99,11 +99,11 @@ class RunMonitor:
         """Tell that the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
         text = f"{self._copy} begins again, {_BEGINS_AGAIN[reason]}"
-        self._tell("begins_again", text, reason=reason, limit=WIDEST)
+        self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 
     def recovered(self, finished: str) -> None:
         """Tell that this run has completed an earlier run's commit."""
-        self._tell("recovered", finished, recovered=finished)
+        self._tell("recovered", finished, {"recovered": finished})
 
     def resumed(
         self, parts: int = 0, of_parts: int = 0, size: int = 0, *, finished: bool = False
@@ -115,7 +115,7 @@ class RunMonitor:
             uri = self._export.location.uri
             text = f"the export in {uri} is whole, and the same; nothing is sent"
         fields = {"parts": parts, "of_parts": of_parts, "bytes": size, "finished": finished}
-        self._tell("resumed", f"resume: {text}", **fields)
+        self._tell("resumed", f"resume: {text}", fields)
 
     def committed(self, result: CopyResult) -> CopyResult:
         """Note the result, which is visible from now on, whatever the run still fails with."""
@@ -139,16 +139,17 @@ class RunMonitor:
                 f"{shown_duration(elapsed)}"
             )
             made = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
-            self._tell("committed", text, manifest=result.manifest, **made, elapsed=elapsed)
+            fields = {"manifest": result.manifest, **made, "elapsed": elapsed}
+            self._tell("committed", text, fields)
         elif self.is_cancelled or not isinstance(failure, Exception):
             status = "cancelled"
             text = f"{self._copy} was cancelled"
-            self._tell("cancelled", text, "debug", error=error, elapsed=elapsed)
+            self._tell("cancelled", text, {"error": error, "elapsed": elapsed}, "debug")
         else:
             status = "error"
             text = f"{self._copy} failed: {error}"
             # dbt shows the error of a model itself.
-            self._tell("failed", text, "debug", error=error, elapsed=elapsed)
+            self._tell("failed", text, {"error": error, "elapsed": elapsed}, "debug")
         if self._history is None:
             return
         with self._warning("could not"):
@@ -181,17 +182,22 @@ class RunMonitor:
                 f"this run {failed} be recorded in {self._context.schema}.{TABLE}, and is "
                 f"otherwise as the log says: {explain(exc)}"
             )
-            self._tell("warning", warning, "warn", warning=warning)
+            self._tell("warning", warning, {"warning": warning}, "warn")
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if not self.is_cancelled:
             elapsed = self._elapsed()
             text, bar = seen.text(self._parts, elapsed), seen.bar(self._parts)
             fields = {**asdict(seen), "parts": self._parts, "elapsed": elapsed}
-            self._tell("progress", text, bar=bar, **fields)
+            self._tell("progress", text, fields, bar=bar)
 
     def _tell(
-        self, kind: str, text: str, level: Level = "info", bar: str = "", **fields: FieldValue
+        self,
+        kind: str,
+        text: str,
+        fields: Mapping[str, FieldValue],
+        level: Level = "info",
+        bar: str = "",
     ) -> None:
         event = CopyEvent(f"mzs3.copy.{kind}", text, {**self._about, **fields}, level, bar)
         with contextlib.suppress(Exception):

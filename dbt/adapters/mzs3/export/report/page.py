@@ -45,7 +45,7 @@ def render_report(
     """
     summary = summarize(runs, now)
     span, buckets = summary.span, summary.buckets
-    exports = {
+    exports: dict[int, dict[str, int]] = {
         bucket: {status: totals[status] for status in STATUSES}
         for bucket, totals in buckets.items()
     }
