@@ -4,7 +4,8 @@ import random
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile, Lines
+from dbt.adapters.mzs3.formats.csv import files as csv_files
+from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile
 
 
 class Bytes:
@@ -20,7 +21,7 @@ class Bytes:
 
 
 def lines_of(texts):
-    return Lines(pa.array(texts, pa.large_string()))
+    return csv_files.lines_of(pa.array(texts, pa.large_string()))
 
 
 def files_of(pieces, codec, limit, header=b""):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout, TaggedColumn
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec, TaggedColumn
 from dbt.adapters.mzs3.shard.types import Column, Type
 from support.shard_values import wire_array
 
@@ -54,8 +54,8 @@ def written(
     layout: BatchLayout, batches: list[pa.RecordBatch], limit: int = 256 << 20
 ) -> list[bytes]:
     """Every file's bytes."""
-    names = [f"name of {column.tag}" for column in layout.columns]
-    form = BatchFormat(layout, names, limit)
+    names = tuple(f"name of {column.tag}" for column in layout.columns)
+    form = BatchSpec(layout, names).writer(pa.schema([]), (), limit)
     sink, files = Bytes(), []
     file = form.open(sink)
     for batch in batches:

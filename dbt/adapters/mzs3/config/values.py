@@ -205,7 +205,5 @@ def parse_size(value: object) -> int:
 
 def format_size(size: int) -> str:
     """The size in the largest unit that divides it, such as `8MB`; `parse_size` reads it back."""
-    unit, factor = next(
-        (unit, factor) for unit, factor in reversed(UNITS.items()) if size % factor == 0
-    )
-    return f"{size // factor}{unit}"
+    unit = next(unit for unit, factor in reversed(UNITS.items()) if size % factor == 0)
+    return f"{size // UNITS[unit]}{unit}"

@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.upload.file_upload import MAX_UPLOAD_PARTS
-from dbt.adapters.mzs3.upload.names import is_numbered
+from dbt.adapters.mzs3.upload.names import number_of
 
 OnExisting = Literal["fail", "overwrite", "resume"]
 
@@ -259,7 +259,7 @@ def _of_sizes(options: CopyOptions) -> Iterator[str]:
 
 def _contradictions(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:
     if options.single_file is not None:
-        if is_numbered(options.single_file):
+        if number_of(options.single_file) is not None:
             yield (
                 f"single_file can't be {options.single_file!r}: files of parts have such names; "
                 "choose another one"

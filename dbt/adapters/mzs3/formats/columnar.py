@@ -2,111 +2,81 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_list, is_string, running_total
-from dbt.adapters.mzs3.formats.format import Sink, SinkFile, rows_within
+from dbt.adapters.mzs3.formats.format import RowBlock, Sink, SinkFile
 
 # A group is this share of a file, as Materialize's row groups are, but no more than a worker can
 # hold twice over: as rows, and as the columns that are written.
 GROUPS_PER_FILE = 5
 MAX_GROUP_BYTES = 32 << 20
 
-# A row is never free, so that a group has an end even where all values are.
+# A row is never free, so that a group has an end even where all values are, and bytes tell
+# whether there are rows.
 _ROW_BYTES = 1
 # The width of an offset, as the files' text and lists are offset by 32 or 64 bits.
 _OFFSET_BYTES = 8
 
 
-@dataclass(frozen=True)
-class RowBlock:
-    """Rows in the files' types; `ends[i]:ends[i + 1]` is the memory that row i takes."""
-
-    columns: list[pa.Array]
-    ends: memoryview
-
-    def __len__(self) -> int:
-        return len(self.ends) - 1
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How large a file may become, and how large its footer is; in bytes.
-
-    `footer` is what a footer has anyhow, `footer_of_group` what it has for each group.
-    """
-
-    file: int
-    footer: int
-    footer_of_group: int
-
-    @property
-    def group(self) -> int:
-        """How much memory the rows of a group may take."""
-        return min(self.file // GROUPS_PER_FILE, MAX_GROUP_BYTES)
-
-
-class GroupedFile(ABC):
+class GroupedFile:
     """One file, whose rows are held back until they are a group; a larger row is one of its own.
 
     It ends before the group that, if it is as large as the file's largest, would pass the limit.
-    Memory: a group twice, as rows and as columns, and what Arrow's writer holds.
+    `begin` makes Arrow's writer of it, which has `write_table` and `close`; its footer has
+    `footer` bytes anyhow, and `footer_of_group` for each group. Memory: a group twice, as rows and
+    as columns, and what Arrow's writer holds.
     """
 
-    def __init__(self, sink: Sink, schema: pa.Schema, limits: Limits) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        schema: pa.Schema,
+        begin: Callable[[SinkFile], Any],
+        max_file_size: int,
+        footer: int,
+        footer_of_group: int,
+    ) -> None:
         self._sink = sink
         self._schema = schema
-        self._limits = limits
+        self._max_file_size = max_file_size
+        self._max_group = min(max_file_size // GROUPS_PER_FILE, MAX_GROUP_BYTES)
+        self._footer_of_group = footer_of_group
         self._columns: list[list[pa.Array]] = [[] for _ in schema]
-        self._rows = self._bytes = self._largest = 0
-        self._footer = limits.footer + limits.footer_of_group
+        self._bytes = self._largest = 0
+        self._footer = footer + footer_of_group
         self._full = False
         self._output = SinkFile(sink)
+        self._writer = begin(self._output)
 
-    def take(self, piece: RowBlock, start: int) -> int:
+    def take(self, piece: RowBlock[list[pa.Array]], start: int) -> int:
         """The rows up to the end of the group after which the file is full."""
         while start < len(piece) and not self._full:
-            end = self._hold(piece, start)
-            if end == start:
+            end = piece.end_within(start, self._max_group - self._bytes)
+            if end == start and self._bytes:
                 self._write_held()
+                continue
+            end = max(end, start + 1)
+            for chunks, values in zip(self._columns, piece.content, strict=True):
+                chunks.append(values.slice(start, end - start))
+            self._bytes += piece.ends[end] - piece.ends[start]
             start = end
         return start
 
     def close(self) -> None:
         """Write the last group and the footer."""
-        if self._rows:
+        if self._bytes:
             self._write_held()
-        self._end()
-
-    @abstractmethod
-    def _write(self, group: pa.Table) -> None:
-        """Write a group to `self._output`."""
-
-    @abstractmethod
-    def _end(self) -> None:
-        """Write the footer, and what makes a file of one without rows."""
+        self._writer.close()
 
     def __del__(self) -> None:
         # pyarrow's writer ends its file when it is dropped, and a failed file has no use for it.
         self._output.is_given_up = True
-
-    def _hold(self, piece: RowBlock, start: int) -> int:
-        """Hold the rows that the group has room for, found by bisection; at least one."""
-        ends = piece.ends
-        end = rows_within(ends, start, self._limits.group - self._bytes)
-        if end == start and not self._rows:
-            end = start + 1
-        if end > start:
-            for chunks, values in zip(self._columns, piece.columns, strict=True):
-                chunks.append(values.slice(start, end - start))
-            self._bytes += ends[end] - ends[start]
-            self._rows += end - start
-        return end
 
     def _write_held(self) -> None:
         before = self._sink.bytes
@@ -115,12 +85,12 @@ class GroupedFile(ABC):
             # Each in one array: how its pages are cut depends on chunks.
             columns.append(pa.concat_arrays(chunks))
             chunks.clear()
-        self._write(pa.Table.from_arrays(columns, schema=self._schema))
-        self._rows = self._bytes = 0
+        group = pa.Table.from_arrays(columns, schema=self._schema)
+        self._writer.write_table(group, group.num_rows)
+        self._bytes = 0
         self._largest = max(self._largest, self._sink.bytes - before)
-        self._footer += self._limits.footer_of_group
-        with_another = self._sink.bytes + self._largest + self._footer
-        self._full = with_another > self._limits.file
+        self._footer += self._footer_of_group
+        self._full = self._sink.bytes + self._largest + self._footer > self._max_file_size
 
 
 def row_ends(rows: pa.RecordBatch) -> memoryview:
@@ -129,9 +99,8 @@ def row_ends(rows: pa.RecordBatch) -> memoryview:
     A row's size depends on its values only: what is under a NULL, where the batch was cut, and
     whether there is a validity bitmap make no difference.
     """
-    sizes = pa.repeat(pa.scalar(_ROW_BYTES, pa.int64()), rows.num_rows)
-    for values in rows.columns:
-        sizes = pc.add(sizes, _sizes(values))
+    least = pa.repeat(pa.scalar(_ROW_BYTES, pa.int64()), rows.num_rows)
+    sizes = reduce(pc.add, map(_sizes, rows.columns), least)
     return memoryview(running_total(sizes).buffers()[1]).cast("q")[: rows.num_rows + 1]
 
 
@@ -142,26 +111,17 @@ def _sizes(values: pa.Array) -> Any:
         values = values.cast(pa.list_(pa.struct([data_type.key_field, data_type.item_field])))
         data_type = values.type
     if is_list(data_type):
-        return pc.add(_list_sizes(values), _OFFSET_BYTES)
+        lengths = pc.fill_null(pc.cast(pc.list_value_length(values), pa.int64()), 0)
+        elements = _sizes(values.flatten())
+        if isinstance(elements, pa.Scalar):
+            return pc.add(pc.multiply(lengths, elements), _OFFSET_BYTES)
+        ends = running_total(elements).take(running_total(lengths))
+        return pc.add(pc.subtract(ends.slice(1), ends.slice(0, len(values))), _OFFSET_BYTES)
     if pa.types.is_struct(data_type):
-        total: Any = pa.scalar(0, pa.int64())
-        for child in values.flatten():
-            total = pc.add(total, _sizes(child))
-        return total
+        return reduce(pc.add, map(_sizes, values.flatten()), pa.scalar(0, pa.int64()))
     if is_string(data_type) or is_binary(data_type):
         lengths = pc.cast(pc.binary_length(values), pa.int64())
         return pc.add(pc.fill_null(lengths, 0), _OFFSET_BYTES)
     if pa.types.is_null(data_type):
         return pa.scalar(_OFFSET_BYTES, pa.int64())
     return pa.scalar(max(1, data_type.bit_width // 8), pa.int64())
-
-
-def _list_sizes(lists: pa.Array) -> Any:
-    lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), 0)
-    elements = _sizes(lists.flatten())
-    if isinstance(elements, pa.Scalar):
-        return pc.multiply(lengths, elements)
-    last = running_total(lengths).slice(1)
-    first = pc.subtract(last, lengths)
-    ends = running_total(elements)
-    return pc.subtract(ends.take(last), ends.take(first))

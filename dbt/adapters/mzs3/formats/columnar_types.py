@@ -86,8 +86,6 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
         return "list", pa.list_(file_field("item", data_type.value_type, element))
     if pa.types.is_struct(data_type):
         fields = list(data_type)
-        if not fields:
-            raise TypeError("structs without fields")
         children = logical_type.of_children(len(fields))
         names = distinct([field.name for field in fields])
         described = zip(names, fields, children, strict=True)

@@ -7,14 +7,11 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.config.values import choice
-
-if TYPE_CHECKING:
-    from dbt.adapters.mzs3.config.values import ConfigReader
+from dbt.adapters.mzs3.config.values import ConfigReader, choice
 
 # Large enough for Arrow's speed, small enough for a worker's memory.
 PIECE_BYTES = 8 << 20
@@ -23,6 +20,7 @@ PIECE_BYTES = 8 << 20
 PART_COLUMN = "_mz_part"
 HASH_COLUMN = "_mz_hash"
 
+Content = TypeVar("Content")
 Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
 
 
@@ -80,10 +78,6 @@ class SinkFile(io.RawIOBase):
             self._sink.append(memoryview(taken))
         return len(taken)
 
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self._sink.bytes
-
     def writable(self) -> bool:
         """It is."""
         return True
@@ -102,22 +96,20 @@ class OpenFile(Protocol):
         """Write what is still held back, and the file's end."""
 
 
-class FileWriter(Protocol):
-    """Writes rows of one schema to files, whose bytes do not depend on how batches were cut."""
+@dataclass(frozen=True)
+class RowBlock(Generic[Content]):
+    """Rows as a file takes them: row i has `ends[i + 1] - ends[i]` bytes."""
 
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
-        """The rows, prepared, in pieces small enough for a worker's memory; each has a length."""
+    content: Content
+    ends: memoryview
 
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file."""
+    def __len__(self) -> int:
+        return len(self.ends) - 1
 
-
-def rows_within(ends: memoryview, start: int, room: int) -> int:
-    """Where the rows from `start` on that fit into so many bytes end, by bisection.
-
-    `ends[i]:ends[i + 1]` are the bytes of row i.
-    """
-    return bisect_right(ends, ends[start] + max(0, room), lo=start, hi=len(ends)) - 1
+    def end_within(self, start: int, room: int) -> int:
+        """Where the rows from `start` on that fit into so many bytes end, by bisection."""
+        most = self.ends[start] + max(0, room)
+        return bisect_right(self.ends, most, lo=start, hi=len(self.ends)) - 1
 
 
 def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -131,14 +123,17 @@ def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True)
-class SlicingWriter:
-    """The `FileWriter` that prepares rows slice by slice, each small enough for a worker."""
+class FileWriter:
+    """Writes rows of one schema to files, whose bytes do not depend on how batches were cut.
+
+    `prepare` makes of rows what files take, which has a length; `open` begins a file.
+    """
 
     prepare: Callable[[pa.RecordBatch], Any]
     open: Callable[[Sink], OpenFile]
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
-        """The rows, prepared."""
+        """The rows, prepared, in pieces small enough for a worker's memory."""
         return map(self.prepare, in_pieces(rows))
 
 
@@ -146,12 +141,8 @@ class Format(Protocol):
     """A file format with its options; it travels to the workers."""
 
     @property
-    def suffix(self) -> str:
-        """The end of a file's name, such as `.csv`."""
-
-    @property
-    def content_type(self) -> str:
-        """The media type of the objects."""
+    def stored(self) -> StoredAs:
+        """What files and objects are called."""
 
     @abstractmethod
     def writer(
@@ -164,7 +155,7 @@ class Format(Protocol):
 
 
 class StoredAs(NamedTuple):
-    """What files are called, and the media type of their objects."""
+    """The end of files' names, such as `.csv`, and the media type of their objects."""
 
     suffix: str
     content_type: str
@@ -208,14 +199,9 @@ class ExportFormat(Format):
         return {key: list(v) if isinstance(v, tuple) else v for key, v in values}
 
     @property
-    def suffix(self) -> str:
-        """The end of a file's name."""
-        return self.stored_as[self.compression].suffix
-
-    @property
-    def content_type(self) -> str:
-        """The media type of the objects."""
-        return self.stored_as[self.compression].content_type
+    def stored(self) -> StoredAs:
+        """What files and objects are called."""
+        return self.stored_as[self.compression]
 
     def of_file(self, name: str) -> ExportFormat:
         """The format with the compression that the end of a file's name tells, if it does."""

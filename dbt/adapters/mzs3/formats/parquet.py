@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.formats.columnar import GroupedFile, Limits, RowBlock, row_ends
+from dbt.adapters.mzs3.formats.columnar import GroupedFile, row_ends
 from dbt.adapters.mzs3.formats.columnar_types import file_columns, file_schema
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
     FileWriter,
     LogicalType,
+    OpenFile,
+    RowBlock,
     Sink,
-    SlicingWriter,
     StoredAs,
 )
 
@@ -59,49 +61,33 @@ class ParquetFormat(ExportFormat):
     ) -> FileWriter:
         """What writes the rows in the types of `columnar_types`."""
         types = file_schema(schema, logical_types, self.title)
-        limits = limits_of(types, max_file_size)
 
-        def prepare(rows: pa.RecordBatch) -> RowBlock:
+        def prepare(rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
             return RowBlock(file_columns(rows, types, logical_types, self.title), row_ends(rows))
 
-        return SlicingWriter(
-            prepare, lambda sink: ParquetFile(sink, types, self.compression, limits)
-        )
+        return FileWriter(prepare, parquet_files(types, self.compression, max_file_size))
 
     def count_rows(self, file: pa.NativeFile) -> int:
         """What the footer says."""
         return int(pq.read_metadata(file).num_rows)
 
 
-class ParquetFile(GroupedFile):
-    """One file; with `checksums`, each of its pages has one."""
-
-    def __init__(
-        self,
-        sink: Sink,
-        schema: pa.Schema,
-        compression: str,
-        limits: Limits,
-        *,
-        checksums: bool = False,
-    ) -> None:
-        super().__init__(sink, schema, limits)
-        self._writer = _writer(self._output, schema, compression, checksums=checksums)
-
-    def _write(self, group: pa.Table) -> None:
-        self._writer.write_table(group, row_group_size=group.num_rows)
-
-    def _end(self) -> None:
-        self._writer.close()
-
-
-def limits_of(schema: pa.Schema, max_file_size: int) -> Limits:
-    """The limits of files of a schema, sizes in bytes."""
+def parquet_files(
+    schema: pa.Schema, compression: str, max_file_size: int, *, checksums: bool = False
+) -> Callable[[Sink], OpenFile]:
+    """What begins a file; with `checksums`, each of its pages has one."""
     empty = pa.BufferOutputStream()
     _writer(empty, schema, "none").close()
     data = empty.getvalue()
     columns = pq.read_metadata(pa.BufferReader(data)).num_columns
-    return Limits(max_file_size, data.size, columns * _FOOTER_BYTES)
+    return partial(
+        GroupedFile,
+        schema=schema,
+        begin=partial(_writer, schema=schema, compression=compression, checksums=checksums),
+        max_file_size=max_file_size,
+        footer=data.size,
+        footer_of_group=columns * _FOOTER_BYTES,
+    )
 
 
 def _writer(

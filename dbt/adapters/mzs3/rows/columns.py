@@ -20,10 +20,7 @@ _SECONDS = "decimal(19, 6)"  # of any bigint of microseconds
 # Of which each value has one text, that can name a folder.
 FOLDER_TYPES = (
     T.BooleanType,
-    T.ByteType,
-    T.ShortType,
-    T.IntegerType,
-    T.LongType,
+    T.IntegralType,
     T.DecimalType,
     T.StringType,
     T.CharType,
@@ -36,8 +33,7 @@ _EXPORTED_TYPES = (
     *FOLDER_TYPES,
     *INTERVALS,
     T.NullType,
-    T.FloatType,
-    T.DoubleType,
+    T.FractionalType,
     T.BinaryType,
     T.TimeType,
     T.VariantType,
@@ -76,13 +72,9 @@ def _calendar_parts(column: Column) -> Column:
         number = F.regexp_extract(text, rf"(-?[\d.]+) {unit}", 1)
         return F.when(number != "", number).otherwise("0").cast(sql_type)
 
+    months = part("years") * 12 + part("months")
     minutes = part("hours") * 60 + part("minutes")
-    return _parts(
-        column,
-        part("years") * 12 + part("months"),
-        part("days"),
-        _micros(minutes * 60 + part("seconds", _SECONDS)),
-    )
+    return _parts(column, months, part("days"), _micros(minutes * 60 + part("seconds", _SECONDS)))
 
 
 def _micros(seconds: Column) -> Column:
@@ -132,21 +124,12 @@ class NestedTransform:
         return self.make(column, kind)
 
 
-def order_keys(schema: T.StructType) -> list[Column | str]:
+def order_keys(schema: T.StructType) -> list[Column]:
     """Sort keys of `canonical_columns`, under which only rows tie that are the same in a file.
 
     Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart.
     """
-    return [
-        SIGNED.of(F.col(field.name), field.dataType)
-        if SIGNED.is_needed(field.dataType)
-        else field.name
-        for field in schema.fields
-    ]
-
-
-def _is_float(kind: T.DataType) -> bool:
-    return isinstance(kind, (T.FloatType, T.DoubleType))
+    return [SIGNED.of(F.col(field.name), field.dataType) for field in schema.fields]
 
 
 def _with_sign(column: Column, kind: T.DataType) -> Column:
@@ -155,14 +138,12 @@ def _with_sign(column: Column, kind: T.DataType) -> Column:
     return F.struct(column.alias("value"), negative_zero.alias("is_negative_zero"))
 
 
-SIGNED = NestedTransform(_is_float, _with_sign)
+SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleType)), _with_sign)
 
 
 def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
     """The columns of a query without problems, as workers need them."""
-    return tuple(
-        ExportedColumn(field.name, _logical_type(field.dataType)) for field in schema.fields
-    )
+    return tuple(ExportedColumn(f.name, _logical_type(f.dataType)) for f in schema.fields)
 
 
 def column_problems(schema: T.StructType, file_format: ExportFormat | None = None) -> list[str]:
@@ -198,10 +179,8 @@ def canonical_columns(df: DataFrame) -> DataFrame:
     one name.
     """
     renamed = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
-    fields = renamed.schema.fields
-    if not any(_NORMAL.is_needed(field.dataType) for field in fields):
-        return renamed
-    return renamed.select(*[_NORMAL.of(F.col(f.name), f.dataType).alias(f.name) for f in fields])
+    normal = [_NORMAL.of(F.col(f.name), f.dataType).alias(f.name) for f in renamed.schema.fields]
+    return renamed.select(*normal)
 
 
 def _logical_type(kind: T.DataType) -> LogicalType:

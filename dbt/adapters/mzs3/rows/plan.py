@@ -82,9 +82,7 @@ def is_ordered(spark: SparkSession, query: str) -> bool:
     """Whether the query has an ORDER BY at its top, without a LIMIT."""
     if not re.search(r"\border\b", query, re.IGNORECASE):
         return False  # to explain a query takes a while
-    plan = spark.sql(f"EXPLAIN EXTENDED {query}").first()
-    if plan is None:
-        return False
+    [plan] = spark.sql(f"EXPLAIN EXTENDED {query}").collect()
     parsed = str(plan[0]).split("== Analyzed Logical Plan ==")[0].splitlines()[1:]
     top = [line.lstrip("'") for line in parsed if not line.startswith((" ", ":", "+"))]
     if top and top[0].startswith(("CTE", "UnresolvedWith", "WithCTE")):

@@ -35,13 +35,11 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
             row = spark.sql(f"SELECT ({text}) AS location").first()
         except PySparkException as exc:
             reason = str(explain(exc)).splitlines()[0]
-            raise ConfigError(
-                node,
-                [
-                    f"location {text!r} is neither a literal {SCHEME}… nor a SQL expression that "
-                    f"Spark can evaluate: {reason}"
-                ],
-            ) from exc
+            problem = (
+                f"location {text!r} is neither a literal {SCHEME}… nor a SQL expression that "
+                f"Spark can evaluate: {reason}"
+            )
+            raise ConfigError(node, [problem]) from exc
         value = row[0] if row is not None else None
     if not isinstance(value, str):
         what = "NULL" if value is None else f"{value!r}, which is no text"
@@ -53,17 +51,13 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-def _probe_key(prefix: Prefix) -> str:
-    return prefix.key(f"{PROBE}{uuid.uuid4().hex}")
-
-
 @contextmanager
 def proof_of_writing(prefix: Prefix) -> Iterator[str]:
     """The id of an upload that is open, with a part, while the block runs, and then aborted.
 
     Raises S3Error, which names the missing permission.
     """
-    key = _probe_key(prefix)
+    key = prefix.key(f"{PROBE}{uuid.uuid4().hex}")
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # As files are made: what a KMS key or an ACL denies is found here.
         upload_id = prefix.begin_upload(key, prefix.properties)
@@ -95,4 +89,4 @@ def prove_deleting(prefix: Prefix) -> None:
     """Deletes an object that is not there; raises S3Error where that is denied."""
     doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
     with explained(doing, "s3:DeleteObject"):
-        prefix.delete(_probe_key(prefix))
+        prefix.delete(prefix.key(f"{PROBE}{uuid.uuid4().hex}"))

@@ -28,29 +28,25 @@ _THREADS = 16
 class FileUpload:
     """Appends bytes to a multipart upload in parts of exactly `part_size`, the last shorter.
 
-    It continues an upload that an interrupted run left open for the same key with the same
-    properties: parts that S3 has already, byte for byte, are not sent again. The upload stays
-    open; completing it is the driver's decision.
+    The upload is opened with the first part. It continues one that an interrupted run left open
+    for the same key with the same properties: parts that S3 has already, byte for byte, are not
+    sent again. The upload stays open; completing it is the driver's decision.
     """
 
     def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
         self._uploader = uploader
         self._spec = uploader.spec
         self.key = key
+        self.uri = uploader.prefix.uri_of(key)
         self._properties = {"ContentType": content_type, **self._spec.properties}
-        found = self._spec.reusable.get(key, ())
-        self._known = next((up for up in found if up.was_opened_with(self._properties)), None)
+        found, note = self._spec.reusable.get(key, ()), note_of(self._properties)
+        self._known = next((up for up in found if up.etag_if_equal(NOTE_PART, note)), None)
         self._opened: Future[str] | None = None
         self._chunks: deque[memoryview] = deque()
         self._buffered = 0
         self._etags: list[Future[str]] = []
         self._sha256 = hashlib.sha256()
         self.bytes = 0
-
-    @property
-    def uri(self) -> str:
-        """The URI of the object that the completed upload becomes."""
-        return f"s3://{self._spec.bucket}/{self.key}"
 
     def append(self, data: memoryview) -> None:
         """As `Sink.append`; sends full parts, and waits while too many are under way."""
@@ -70,38 +66,13 @@ class FileUpload:
 
     def report(self) -> Mapping[str, object]:
         """What the driver needs to complete the upload; waits until S3 has all parts."""
-        upload_id = self._opened.result() if self._opened else ""
-        etags = [etag.result() for etag in self._etags]
-        self._uploader.reported(
-            self.key, upload_id, ours=self._opened is not None and self._known is None
-        )
         return {
             "key": self.key,
-            "upload_id": upload_id,
-            "etags": etags,
+            "upload_id": self._opened.result() if self._opened else "",
+            "etags": [etag.result() for etag in self._etags],
             "bytes": self.bytes,
             "sha256": self._sha256.hexdigest(),
         }
-
-    def cancel(self) -> None:
-        """Cancel all requests that have not begun."""
-        for future in (self._opened, *self._etags):
-            if future is not None:
-                future.cancel()
-
-    def abort(self) -> None:
-        """Abort the upload, after `cancel`; one of an interrupted run stays open.
-
-        The task's next attempt, or one that runs beside this, continues that one.
-        """
-        for future in self._etags:
-            if not future.cancelled():
-                with contextlib.suppress(Exception):
-                    future.result()
-        if self._opened is None or self._opened.cancelled() or self._known is not None:
-            return
-        with contextlib.suppress(ExecutorError):
-            self._uploader.abort(self.key, self._opened.result())
 
     def _next_part_size(self) -> int:
         size = self._spec.part_size
@@ -142,7 +113,9 @@ class FileUpload:
         if self._known is not None:
             return self._known.upload_id
         with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
-            return self._uploader.prefix.begin_upload(self.key, self._properties)
+            upload_id = self._uploader.prefix.begin_upload(self.key, self._properties)
+        self._uploader.opened.append((self.key, upload_id))
+        return upload_id
 
     def _upload(self, upload_id: str, number: int, body: _Bytes) -> str:
         etag = self._known.etag_if_equal(number, body) if self._known else None
@@ -167,8 +140,9 @@ class Uploader:
         self._pool = ThreadPoolExecutor(_THREADS)
         self._waiting: deque[tuple[Future[Any], int]] = deque()
         self._in_flight = 0
-        self._files: dict[str, FileUpload] = {}
-        self._reported: list[tuple[str, str]] = []
+        # By key and id. Not those of an interrupted run: the task's next attempt, or one that runs
+        # beside this, continues them.
+        self.opened: list[tuple[str, str]] = []
         try:
             client = s3_client(spec.connection)
         except S3Error as exc:
@@ -180,31 +154,11 @@ class Uploader:
         return self
 
     def __exit__(self, failure: object, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=failure is not None)
         if failure is not None:
-            for file in self._files.values():
-                file.cancel()
-            for file in self._files.values():
-                file.abort()
-            for key, upload_id in self._reported:
-                self.abort(key, upload_id)
-        self._pool.shutdown()
-
-    def open(self, key: str, content_type: str) -> FileUpload:
-        """Begin a file, whose upload is opened with its first part."""
-        file = FileUpload(self, key, content_type)
-        self._files[key] = file
-        return file
-
-    def reported(self, key: str, upload_id: str, *, ours: bool) -> None:
-        """Forget a file that is whole in S3, but for what aborting it takes, if it is `ours`."""
-        del self._files[key]
-        if ours:
-            self._reported.append((key, upload_id))
-
-    def abort(self, key: str, upload_id: str) -> None:
-        """Abort an upload, as far as S3 lets us."""
-        with contextlib.suppress(*AwsFailure):
-            self.prefix.abort(key, upload_id)
+            for upload in self.opened:
+                with contextlib.suppress(*AwsFailure):
+                    self.prefix.abort(*upload)
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
         """Run `work` in a thread; waits while too many bytes are under way."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import CopyError, SparkJobError
@@ -30,21 +30,13 @@ from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 BeforeAgain = Callable[[RestartReason, list[tuple[str, str]]], object]
 """Takes why the query runs once more, and the uploads, as key and id, that are not used."""
-
-_OF_TASK = ("stage", "tied")
 
 # Spark compares what it computes again with what was lost, and fails the job if they differ. All
 # versions can; up to 4.1 they do so only when asked to, and users may have switched it off.
 _CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
-_COMPARED = {
-    f"{_CHECKSUMS}.enabled": "true",
-    f"{_CHECKSUMS}.enableFullRetryOnMismatch": "true",
-}
+_COMPARED = {f"{_CHECKSUMS}.enabled": "true", f"{_CHECKSUMS}.enableFullRetryOnMismatch": "true"}
 _OTHER_ROWS = (
     "shuffle map stage with indeterminate output was failed and retried",
     "indeterminate results from old attempt succeeded",
@@ -119,7 +111,7 @@ def upload_parts(
             spec = replace(spec, reusable={})
     if not uploads.files and empty_file and reason is None:
         reports = write_empty_part(spec, rows.limit(0).toArrow().schema)
-        return replace(uploads, files=_files(reports))
+        return replace(uploads, files=list(map(PendingFile.from_dict, reports)))
     return uploads
 
 
@@ -159,26 +151,18 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
     write = write_parts(spec, TaskContext.get)
     try:
         with settings(spark, _COMPARED):
-            found = [row.asDict() for row in parts.mapInArrow(write, REPORT_DDL).collect()]
+            found = [json.loads(row[0]) for row in parts.mapInArrow(write, REPORT_DDL).collect()]
     except SPARK_FAILURES as exc:
         if has_computed_other_rows(exc):
             return Uploads([], "rows computed anew")
         raise
-    tasks = [report for report in found if report["key"] is None]
-    files = _files(found)
+    tasks = [report for report in found if "stage" in report]
+    files = [PendingFile.from_dict(report) for report in found if "stage" not in report]
     if any(task["tied"] for task in tasks):
         return Uploads(files, "equal hashes")
     if not written_at_once(spark, {task["stage"] for task in tasks}, len(tasks)):
         return Uploads(files, "rows computed anew")
     return Uploads(files)
-
-
-def _files(reports: Iterable[Mapping[str, Any]]) -> list[PendingFile]:
-    return [
-        PendingFile.from_dict({key: report[key] for key in report if key not in _OF_TASK})
-        for report in reports
-        if report["key"] is not None
-    ]
 
 
 def has_computed_other_rows(failure: Exception) -> bool:

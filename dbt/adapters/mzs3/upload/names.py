@@ -27,8 +27,8 @@ class UsedNames:
     def without(self, names: Iterable[str]) -> UsedNames:
         """The same with more names."""
         names = list(names)
-        numbers = [number + 1 for number in map(_number, names) if number is not None]
-        chosen = {name for name in names if _number(name) is None}
+        numbers = [number + 1 for number in map(number_of, names) if number is not None]
+        chosen = {name for name in names if number_of(name) is None}
         retired = tuple(sorted({*self.retired, *chosen}))
         return UsedNames(max([self.next_number, *numbers]), retired)
 
@@ -36,17 +36,12 @@ class UsedNames:
         """Whether new files may have these names."""
         return all(
             name not in self.retired if number is None else number >= self.next_number
-            for name, number in ((name, _number(name)) for name in names)
+            for name, number in ((name, number_of(name)) for name in names)
         )
 
 
 NO_NAMES = UsedNames()
 """Where nothing was ever removed."""
-
-
-def is_numbered(name: str) -> bool:
-    """Whether exports give such names to the files of their parts."""
-    return _number(name) is not None
 
 
 def is_file_name(
@@ -55,13 +50,14 @@ def is_file_name(
     """Whether an export with these options could write a file of this name."""
     if name == single_file:
         return True
-    if _number(name) is None:
+    if number_of(name) is None:
         return False
     folders = name.split("/")[:-1]
     columns = [escaped(column) for column in partition_by]
     return not folders or [folder.partition("=")[0] for folder in folders] == columns
 
 
-def _number(name: str) -> int | None:
+def number_of(name: str) -> int | None:
+    """The number in a name that exports give to a file of a part; None for other names."""
     match = _FILE.fullmatch(name)
     return int(match["number"]) if match else None

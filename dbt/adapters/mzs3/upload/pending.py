@@ -11,7 +11,7 @@ from typing import Any
 from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_missing
 from dbt.adapters.mzs3.objects.prefix import Prefix
 
-_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+_MD5 = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,8 @@ def multipart_etag(etags: Sequence[str]) -> str | None:
 
     It is the MD5 of the parts' MD5s, and their number.
     """
-    matches = [_MD5.fullmatch(etag) for etag in etags]
-    digests = [bytes.fromhex(match[1]) for match in matches if match]
-    if len(digests) < len(etags):
+    digests = [etag.strip('"') for etag in etags]
+    if not all(map(_MD5.fullmatch, digests)):
         return None
-    whole = hashlib.md5(b"".join(digests), usedforsecurity=False).hexdigest()
+    whole = hashlib.md5(bytes.fromhex("".join(digests)), usedforsecurity=False).hexdigest()
     return f"{whole}-{len(etags)}"

@@ -60,7 +60,8 @@ class UploadReaper:
         self._partition_by = tuple(partition_by)
         self._others: frozenset[str] = frozenset()
         self._probes: frozenset[str] = frozenset()
-        self._blind: str | None = None
+        # What is left, if open uploads can't be listed.
+        self.blind: str | None = None
         self._attempts_were_lost = False
         self._of_whole_bucket = False
         try:
@@ -71,7 +72,7 @@ class UploadReaper:
                 self.found = tuple(self._open())
         except AwsFailure as exc:
             self.found = ()
-            self._blind = self._remains(_reason(exc))
+            self.blind = self._remains(exc)
             return
         seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
@@ -80,21 +81,12 @@ class UploadReaper:
         else:
             self._others = seen
         if probe not in seen:
-            self._blind = self._remains("the store does not list open uploads")
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether open uploads can't be listed."""
-        return self._blind is not None
+            self.blind = self._remains("the store does not list open uploads")
 
     def is_ours(self, key: str) -> bool:
         """Whether an export to this location could write this key."""
         name = key.removeprefix(self._prefix.location.prefix)
         return is_file_name(name, self._single_file, self._partition_by)
-
-    def abort_stale(self, keep: Collection[str] = ()) -> str | None:
-        """Abort what is open now, but for the ids in `keep`; None, or what may be left."""
-        return self._abort_for(None, keep)
 
     def abort_after_commit(self, *, speculative: bool) -> str | None:
         """As `abort_stale`, where tasks that Spark has given up may not know it yet.
@@ -103,17 +95,20 @@ class UploadReaper:
         for some seconds.
         """
         if speculative or self._attempts_were_lost:
-            return self._abort_for(_LOST_QUIET_S)
+            return self.abort_stale(quiet_s=_LOST_QUIET_S)
         return self.abort_stale()
 
     def abort_until_idle(self) -> str | None:
         """As `abort_stale`, until tasks that were just cancelled have opened none for seconds."""
-        return self._abort_for(_QUIET_S)
+        return self.abort_stale(quiet_s=_QUIET_S)
 
-    def _abort_for(self, quiet_s: float | None, keep: Collection[str] = ()) -> str | None:
-        """Once, or until there was nothing to abort for so many seconds."""
-        if self._blind is not None:
-            return self._blind
+    def abort_stale(self, keep: Collection[str] = (), quiet_s: float | None = None) -> str | None:
+        """Abort what is open now, but for the ids in `keep`; None, or what may be left.
+
+        With `quiet_s`, until there was nothing to abort for so many seconds.
+        """
+        if self.blind is not None:
+            return self.blind
         started = quiet_since = time.monotonic()
         pause = Event()
         try:
@@ -127,7 +122,7 @@ class UploadReaper:
                     return None
                 pause.wait(_PAUSE_S)
         except (UnknownClaimError, *AwsFailure) as exc:
-            return self._remains(_reason(exc))
+            return self._remains(exc)
         return self._remains("tasks of the export are still opening uploads")
 
     def _abort_open(self, keep: Collection[str]) -> int:
@@ -157,17 +152,13 @@ class UploadReaper:
     def _open(self) -> Iterator[tuple[str, str]]:
         return self._prefix.uploads(of_whole_bucket=self._of_whole_bucket)
 
-    def _remains(self, reason: str) -> str:
+    def _remains(self, reason: str | Exception) -> str:
+        if isinstance(reason, AwsFailure):
+            permissions = "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload"
+            reason = describe(reason, "looking for open uploads to abort", permissions)
         bucket, prefix = self._prefix.location.bucket, self._prefix.location.prefix
         return (
             f"{reason}. Open uploads may be left, which cost storage but are not visible: "
             f"`aws s3api list-multipart-uploads --bucket {bucket} --prefix {prefix}` shows them, "
             "`aws s3api abort-multipart-upload` removes them"
         )
-
-
-def _reason(exc: Exception) -> str:
-    if isinstance(exc, UnknownClaimError):
-        return str(exc)
-    permissions = "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload"
-    return describe(exc, "looking for open uploads to abort", permissions)

@@ -61,7 +61,7 @@ class WriteSpec:
 
 
 def note_of(properties: Mapping[str, str]) -> bytes:
-    """The content of that part: a hash of the properties."""
+    """The content of that part, a hash: S3 does not tell an upload's ACL, encryption and tags."""
     document = json.dumps(dict(properties), sort_keys=True).encode()
     return f"dbt-mzs3 {hashlib.sha256(document).hexdigest()}".encode()
 
@@ -72,13 +72,6 @@ class OpenUpload:
 
     upload_id: str
     parts: Mapping[int, tuple[str, int]] = field(default_factory=dict)
-
-    def was_opened_with(self, properties: Mapping[str, str]) -> bool:
-        """Whether the object will have these properties, as the upload's note tells.
-
-        S3 does not tell the ACL, encryption and tags of an upload.
-        """
-        return self.etag_if_equal(NOTE_PART, note_of(properties)) is not None
 
     def etag_if_equal(self, number: int, body: bytes) -> str | None:
         """The ETag of a part that S3 already has with exactly these bytes, or None.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,22 +20,7 @@ from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
 from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
-# The columns of reports: their types in Spark, and in Arrow.
-_COLUMNS = {
-    "part": ("int", pa.int32()),
-    "number": ("int", pa.int32()),
-    "folder": ("string", pa.string()),
-    "key": ("string", pa.string()),
-    "upload_id": ("string", pa.string()),
-    "etags": ("array<string>", pa.list_(pa.string())),
-    "rows": ("bigint", pa.int64()),
-    "bytes": ("bigint", pa.int64()),
-    "sha256": ("string", pa.string()),
-    "stage": ("int", pa.int32()),
-    "tied": ("boolean", pa.bool_()),
-}
-REPORT_DDL = ", ".join(f"{name} {sql_type}" for name, (sql_type, _) in _COLUMNS.items())
-_REPORT_SCHEMA = pa.schema([(name, arrow_type) for name, (_, arrow_type) in _COLUMNS.items()])
+REPORT_DDL = "report string"
 # So many closed files may wait for S3 before the oldest is reported.
 _CLOSED = 64
 
@@ -50,8 +37,9 @@ class TaskContext(Protocol):
 def write_parts(
     spec: WriteSpec, context: Callable[[], TaskContext | None]
 ) -> Callable[[Batches], Batches]:
-    """A function for `mapInArrow` that uploads its rows, and yields a report of each file.
+    """A function for `mapInArrow` that uploads its rows, and yields reports, which are JSON.
 
+    That of a file has what `PendingFile.from_dict` takes, and comes once all of it is in S3.
     The first input column is the part, the second the hash if `spec.sorted_by_hash`, the others
     are the query's. Rows of a part are adjacent and in their final order, and those of a folder
     are adjacent among them. No upload is completed. They are aborted on any failure, and if
@@ -64,42 +52,44 @@ def write_parts(
     def copy_rows(batches: Batches) -> Batches:
         rows = coalesce_batches(batches)
         tied = False
+        checked = drop_checked_hash(rows) if spec.sorted_by_hash else rows
+        found = (run for batch in checked for run in runs(batch, spec.partition_by))
         try:
-            yield from _written(spec, drop_checked_hash(rows) if spec.sorted_by_hash else rows)
+            with contextlib.closing(_written(spec, found)) as reports:
+                yield from map(_report, reports)
         except TiedRowsError:
             tied = True  # to fail would have Spark try again, with the same rows
         task = context()
         stage = None if task is None else task.stageId()
-        yield pa.RecordBatch.from_pylist([{"stage": stage, "tied": tied}], schema=_REPORT_SCHEMA)
+        yield _report({"stage": stage, "tied": tied})
 
     return copy_rows
 
 
-def _written(spec: WriteSpec, batches: Batches) -> Batches:
+def _report(told: Mapping[str, object]) -> pa.RecordBatch:
+    return pa.record_batch({"report": [json.dumps(told)]})
+
+
+def _written(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, object]]:
     with Uploader(spec) as uploader:
         writer = None
-        for batch in batches:
-            for run in runs(batch, spec.partition_by):
-                writer = writer or _Writer(spec, uploader, run)
-                writer.write(run)
-                yield from writer.reports(keep=_CLOSED)
+        for run in found:
+            writer = writer or _Writer(spec, uploader, run)
+            writer.write(run)
+            yield from writer.reports(keep=_CLOSED)
         if writer is not None:
             writer.finish()
             yield from writer.reports(keep=0)
 
 
-def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, Any]]:
+def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, object]]:
     """The report of the one file of an export without rows, which is in no folder.
 
     The file has a header, a schema, or nothing at all; `schema` is that of the query's columns.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     run = Run(part=0, folder=(), rows=pa.RecordBatch.from_pylist([], schema=pa.schema(content)))
-    with Uploader(spec) as uploader:
-        writer = _Writer(spec, uploader, run)
-        writer.write(run)
-        writer.finish()
-        return [report for batch in writer.reports(keep=0) for report in batch.to_pylist()]
+    return list(_written(spec, [run]))
 
 
 class _Writer:
@@ -133,35 +123,29 @@ class _Writer:
                 self._reporter.add(end - row, file.upload.bytes - before)
                 row = end
                 if row < len(piece):
-                    file = self._next(file)
+                    if self._spec.single_file is not None:
+                        raise ExecutorError(
+                            f"{file.upload.uri} would pass the size that S3 takes as one object; "
+                            "leave out single_file, and set max_file_size"
+                        )
+                    file = self._begin(file.part, file.folder, file.number + 1)
 
     def finish(self) -> None:
         """Close the last file."""
         self._close()
         self._reporter.finish()
 
-    def reports(self, keep: int) -> Batches:
+    def reports(self, keep: int) -> Iterator[dict[str, object]]:
         """Reports of closed files, but for the `keep` newest; waits until S3 has all of a file."""
-        ready = []
         while len(self._closed) > keep:
             told, upload = self._closed.popleft()
-            ready.append({**told, **upload.report()})
-        if ready:
-            yield pa.RecordBatch.from_pylist(ready, schema=_REPORT_SCHEMA)
-
-    def _next(self, full: _NumberedFile) -> _NumberedFile:
-        if self._spec.single_file is not None:
-            raise ExecutorError(
-                f"{full.upload.uri} would pass the size that S3 takes as one object; leave out "
-                "single_file, and set max_file_size"
-            )
-        return self._begin(full.part, full.folder, full.number + 1)
+            yield {**told, **upload.report()}
 
     def _begin(self, part: int, folder: str, number: int) -> _NumberedFile:
         self._close()
-        kind = self._spec.format
-        name = self._spec.single_file or f"part-{part:04d}-{number:04d}{kind.suffix}"
-        upload = self._uploader.open(f"{self._spec.prefix}{folder}{name}", kind.content_type)
+        suffix, content_type = self._spec.format.stored
+        name = self._spec.single_file or f"part-{part:04d}-{number:04d}{suffix}"
+        upload = FileUpload(self._uploader, f"{self._spec.prefix}{folder}{name}", content_type)
         self._open = _NumberedFile(part, number, folder, upload, self._files.open(upload))
         return self._open
 
@@ -172,12 +156,8 @@ class _Writer:
             file.content.close()
             file.upload.finish()
             self._reporter.add(0, file.upload.bytes - before)
-            told: dict[str, object] = {
-                "part": file.part,
-                "number": file.number,
-                "folder": file.folder,
-                "rows": file.rows,
-            }
+            told: dict[str, object] = {"part": file.part, "number": file.number}
+            told |= {"folder": file.folder, "rows": file.rows}
             # Not the content: many closed files may wait for S3, and a compressor takes memory.
             self._closed.append((told, file.upload))
 

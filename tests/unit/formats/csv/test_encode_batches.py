@@ -9,7 +9,7 @@ import pytest
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.encode import CsvEncoder
-from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType, in_pieces
+from dbt.adapters.mzs3.formats.format import in_pieces
 
 
 def encoder_of(batch):
@@ -20,14 +20,6 @@ def test_unsupported_column_is_an_error_that_names_it():
     batch = pa.record_batch([pa.array([[{"a": 1, "b": timedelta(1)}]])], names=["records"])
     with pytest.raises(ExecutorError, match="column records: CSV has no text for values of type"):
         encoder_of(batch).encode(batch)
-
-
-@pytest.mark.parametrize("kind", ["list", "struct", "map", "interval"])
-def test_values_of_another_shape_are_an_error(kind):
-    batch = pa.record_batch([pa.array([1])], names=["n"])
-    logical_type = LogicalType(kind, (PLAIN,) * {"list": 1, "map": 2}.get(kind, 0))
-    with pytest.raises(ExecutorError, match="column n: CSV has no text for values of type int64"):
-        CsvEncoder(batch.schema, CsvDialect(), logical_types=(logical_type,)).encode(batch)
 
 
 def test_the_data_buffer_is_the_file():

@@ -21,16 +21,13 @@ class CsvDialect:
             for name in ("delimiter", "quote", "escape")
             if len(getattr(self, name).encode()) != 1
         ]
-        if self.delimiter == self.quote:
-            found.append("delimiter and quote must be different")
-        if self.delimiter in ("\n", "\r"):
-            found.append("delimiter cannot be newline or carriage return")
-        if self.quote in ("\n", "\r"):
-            found.append("quote cannot be newline or carriage return")
-        if "\n" in self.null or "\r" in self.null:
-            found.append("null representation cannot use newline or carriage return")
-        if self.delimiter and self.delimiter in self.null:
-            found.append("delimiter must not appear in the null specification")
-        if self.quote and self.quote in self.null:
-            found.append("quote must not appear in the null specification")
-        return found
+        newlines, null = {"\n", "\r"}, set(self.null)
+        refused = {
+            "delimiter and quote must be different": self.delimiter == self.quote,
+            "delimiter cannot be newline or carriage return": self.delimiter in newlines,
+            "quote cannot be newline or carriage return": self.quote in newlines,
+            "null representation cannot use newline or carriage return": newlines & null,
+            "delimiter must not appear in the null specification": self.delimiter in null,
+            "quote must not appear in the null specification": self.quote in null,
+        }
+        return found + [problem for problem, is_there in refused.items() if is_there]

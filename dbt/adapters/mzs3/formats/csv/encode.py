@@ -77,21 +77,16 @@ class CsvEncoder:
         dialect = self.dialect
         if EVERY_COLUMN in self.force_quote or name in self.force_quote:
             return self._quoted(text, text.is_valid())
-        if (
-            formatter.may_hold(dialect.delimiter)
-            or formatter.may_hold(dialect.quote)
-            or formatter.may_be(dialect.null)
-        ):
+        special = dialect.delimiter + dialect.quote
+        if formatter.may_hold(special) or formatter.may_be(dialect.null):
             return self._quoted_where_needed(text)
         return text
 
     def _quoted_where_needed(self, text: pa.Array) -> pa.Array:
         dialect = self.dialect
         known = TextBytes(text)
-        mask = either(
-            known.holding(dialect.delimiter + dialect.quote + "\n\r"),
-            known.equal_to(dialect.null),
-        )
+        special = dialect.delimiter + dialect.quote + "\n\r"
+        mask = either(known.holding(special), known.equal_to(dialect.null))
         if len(self.schema) == 1:
             mask = either(mask, known.equal_to(END_OF_DATA))
         return self._quoted(text, mask)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.format import Sink, SinkFile, rows_within
+from dbt.adapters.mzs3.formats.format import RowBlock, Sink, SinkFile
 
 # How much text is compressed between two looks at the size; each look costs some ten bytes.
 CHUNK_BYTES = 1 << 20
@@ -25,17 +25,14 @@ _OVERHEAD = 128
 # Gzip's last block and checksum, zstd's last block.
 _END = 32
 
+Lines = RowBlock[memoryview]
+"""`content[ends[i]:ends[i + 1]]` is line i, its newline included."""
 
-class Lines:
-    """`data[offsets[i]:offsets[i + 1]]` is line i, its newline included."""
 
-    def __init__(self, lines: pa.Array) -> None:
-        _, offsets, data = lines.buffers()
-        self.offsets = memoryview(offsets).cast("q")[: len(lines) + 1]
-        self.data = memoryview(data) if data is not None else memoryview(b"")
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+def lines_of(texts: pa.Array) -> Lines:
+    """The lines that `CsvEncoder.encode` gives."""
+    _, offsets, data = texts.buffers()
+    return RowBlock(memoryview(data or b""), memoryview(offsets).cast("q")[: len(texts) + 1])
 
 
 class CsvFile:
@@ -50,11 +47,11 @@ class CsvFile:
 
     def take(self, lines: Lines, start: int) -> int:
         """As many whole lines as fit, found by bisection."""
-        end = rows_within(lines.offsets, start, self._max_file_size - self._sink.bytes)
+        end = lines.end_within(start, self._max_file_size - self._sink.bytes)
         if end == start and self._empty:
             end = start + 1
         if end > start:
-            self._sink.append(lines.data[lines.offsets[start] : lines.offsets[end]])
+            self._sink.append(lines.content[lines.ends[start] : lines.ends[end]])
             self._empty = False
         return end
 
@@ -89,18 +86,16 @@ class CompressedCsvFile:
     def take(self, lines: Lines, start: int) -> int:
         """As many whole lines as fit, found by bisection."""
         while start < len(lines):
-            end = rows_within(
-                lines.offsets, start, min(CHUNK_BYTES, self._room) - len(self._chunk)
-            )
+            end = lines.end_within(start, min(CHUNK_BYTES, self._room) - len(self._chunk))
             if end == start and self._chunk:
                 self._flush()
                 continue
             if end == start:  # a line larger than a chunk gets one of its own
-                size = lines.offsets[start + 1] - lines.offsets[start]
+                size = lines.ends[start + 1] - lines.ends[start]
                 if size > self._room and not self._empty:
                     return start
                 end = start + 1
-            self._chunk += lines.data[lines.offsets[start] : lines.offsets[end]]
+            self._chunk += lines.content[lines.ends[start] : lines.ends[end]]
             self._empty = False
             start = end
         return start

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.formats.csv.quoting import concatenated, text_scalar
 
-SCIENTIFIC = r"^-?(?P<first>\d)\.?(?P<rest>\d*)e\+(?P<exponent>\d+)$"
-POWERS_OF_FIVE = [5**power for power in range(24)]  # 5 ** 23 < 2 ** 54 < 5 ** 24
+_WHOLE = pa.decimal256(41, 0)  # holds every number up to the end of midpoints
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,6 @@ class FloatFormat:
 
     integer: pa.DataType  # of the same width
     precision: int  # bits of the significand, the hidden one included
-    bias: int  # the stored exponent minus this is the exponent of the significand's last bit
-    exponent_mask: int
     midpoints_end: float  # no midpoint of so few digits from here on
     # After the point, in the text of a number that is corrected: a text whose last place is
     # coarser than the distance of two numbers would have been found by Arrow, and a number is
@@ -38,11 +35,9 @@ class FloatFormat:
 
 FLOATS = {
     pa.float64(): FloatFormat(
-        pa.int64(), 53, 1075, 0x7FF, 1e40, (15, 16), 10, 15, (-6, -5, 10, 11, 12, 13, 14)
+        pa.int64(), 53, 1e40, (15, 16), 10, 15, (-6, -5, 10, 11, 12, 13, 14)
     ),
-    pa.float32(): FloatFormat(
-        pa.int32(), 24, 150, 0xFF, 1e19, (6, 7, 8), 6, 6, (-6, -5, 6, 7, 8, 9)
-    ),
+    pa.float32(): FloatFormat(pa.int32(), 24, 1e19, (6, 7, 8), 6, 6, (-6, -5, 6, 7, 8, 9)),
 }
 
 
@@ -54,55 +49,31 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
     numbers: one in five at 2 ** 54, one in a hundred at 1e18, fewer beyond, none below 2 ** 53.
     """
     size = pc.abs(values)
-    bits = pc.cast(values.view(layout.integer), pa.int64())
-    in_range = pc.and_(
-        pc.and_(
-            pc.greater_equal(size, pa.scalar(2.0**layout.precision, size.type)),
-            pc.less(size, pa.scalar(layout.midpoints_end, size.type)),
-        ),
-        pc.equal(pc.bit_wise_and(bits, 1), 0),  # ties go to even significands only
-    )
+    lowest = pa.scalar(2.0**layout.precision, size.type)
+    end = pa.scalar(layout.midpoints_end, size.type)
+    # Ties go to even significands only.
+    is_even = pc.equal(pc.bit_wise_and(values.view(layout.integer), 1), 0)
+    in_range = pc.and_(pc.and_(pc.greater_equal(size, lowest), pc.less(size, end)), is_even)
     if not pc.any(in_range).as_py():
         return text
-    hit = _text_is_midpoint(bits.filter(in_range), text.filter(in_range), layout)
+    numbers, candidates = values.filter(in_range), text.filter(in_range)
+    hit = _text_is_midpoint(numbers, candidates, layout)
     if not pc.any(hit).as_py():
         return text
-    candidates = text.filter(in_range)
-    numbers = values.filter(in_range).filter(hit).dictionary_encode()
+    numbers = numbers.filter(hit).dictionary_encode()
     strict = [_strict_text(number, layout) for number in numbers.dictionary.to_pylist()]
     corrected = pa.array(strict, pa.large_string()).take(numbers.indices)
     return pc.replace_with_mask(text, in_range, pc.replace_with_mask(candidates, hit, corrected))
 
 
-def _text_is_midpoint(bits: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
-    """Mask of the texts D * 10 ** q equal to (2 m +- 1) * 2 ** (e - 1), for numbers m * 2 ** e.
-
-    Divided by 2 ** q, both sides are whole numbers if they are equal at all: D * 5 ** q and
-    (2 m +- 1) * 2 ** shift. They are computed modulo 2 ** 64, as Arrow's integers wrap. That is
-    exact: a text is no further from its number than half a unit, so the two sides differ by
-    at most 2 * 2 ** shift, and as D < 10 ** 17 must be a multiple of 2 ** shift, shift <= 56.
-    """
-    hidden_bit = 1 << (layout.precision - 1)
-    significand = pc.bit_wise_or(pc.bit_wise_and(bits, hidden_bit - 1), hidden_bit)
-    stored_exponent = pc.bit_wise_and(
-        pc.shift_right(bits, layout.precision - 1), layout.exponent_mask
-    )
-    parts = pc.extract_regex(text, SCIENTIFIC)
-    first, rest, exponent = (pc.struct_field(parts, [index]) for index in range(3))
-    digits = pc.cast(concatenated(first, rest), pa.int64())
-    zeros = pc.subtract(pc.cast(exponent, pa.int64()), pc.cast(pc.binary_length(rest), pa.int64()))
-    shift = pc.subtract(pc.subtract(stored_exponent, layout.bias + 1), zeros)
-    possible = pc.and_(
-        pc.and_(pc.greater_equal(zeros, 0), pc.less(zeros, len(POWERS_OF_FIVE))),
-        pc.and_(pc.greater_equal(shift, 0), pc.less_equal(shift, 56)),
-    )
-    power = pc.take(pa.array(POWERS_OF_FIVE), pc.if_else(possible, zeros, 0))
-    decimal = pc.multiply(digits, power)
-    shift = pc.if_else(possible, shift, 0)
-    twice = pc.multiply(significand, 2)
-    above = pc.equal(decimal, pc.shift_left(pc.add(twice, 1), shift))
-    below = pc.equal(decimal, pc.shift_left(pc.subtract(twice, 1), shift))
-    return pc.and_(possible, pc.or_(above, below))
+def _text_is_midpoint(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
+    """Mask of the texts that are half the distance of two numbers away from their own."""
+    one = pa.scalar(1, layout.integer)
+    following = pc.add(values.view(layout.integer), one).view(values.type)  # away from zero
+    half = pc.divide(pc.abs(pc.subtract(following, values)), 2)
+    # All are whole numbers, and none of them is rounded.
+    off = pc.subtract(pc.cast(text, _WHOLE), pc.cast(values, _WHOLE))
+    return pc.equal(pc.abs(off), pc.cast(half, _WHOLE))
 
 
 def _strict_text(number: float, layout: FloatFormat) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.config.values import flag, names_or_all, text
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.csv.encode import EVERY_COLUMN, CsvEncoder
-from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile, CsvFile, Lines
+from dbt.adapters.mzs3.formats.csv.files import CompressedCsvFile, CsvFile, lines_of
 from dbt.adapters.mzs3.formats.csv.records import BLOCK_BYTES, RecordCounter
 from dbt.adapters.mzs3.formats.format import (
     ExportFormat,
@@ -19,7 +19,6 @@ from dbt.adapters.mzs3.formats.format import (
     LogicalType,
     OpenFile,
     Sink,
-    SlicingWriter,
     StoredAs,
 )
 
@@ -97,7 +96,7 @@ class CsvFormat(ExportFormat):
                 return CsvFile(sink, header, max_file_size)
             return CompressedCsvFile(sink, self.compression, header, max_file_size)
 
-        return SlicingWriter(lambda rows: Lines(encoder.encode(rows)), begin)
+        return FileWriter(lambda rows: lines_of(encoder.encode(rows)), begin)
 
     def count_rows(self, file: pa.NativeFile) -> int:
         """The newlines outside of quotes, less the header's."""

@@ -43,14 +43,10 @@ def nulls_as(values: pa.Array, text: str) -> pa.Array:
         # Mostly no bytes are stored for a NULL, and it is empty once nothing says that it is NULL.
         _, offsets, data = values.buffers()
         bare = pa.Array.from_buffers(values.type, len(values), [None, offsets, data])
-        if _size(bare) == _size(values):
+        stored, shown = (pc.sum(pc.binary_length(v), min_count=0) for v in (bare, values))
+        if stored == shown:
             return bare
     return pc.fill_null(values, text_scalar(text))
-
-
-def _size(values: pa.Array) -> int:
-    """The bytes of all values, without what is stored for NULLs."""
-    return int(pc.sum(pc.binary_length(values), min_count=0).as_py())
 
 
 def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:

@@ -26,18 +26,21 @@ class RecordCounter:
         self._others = bytes(byte for byte in range(256) if byte not in self._quote + b"\n")
         # Then an escape in front of a quote may be one that ends a field or a record.
         self._ambiguous = dialect.escape in (dialect.delimiter, "\n")
-        self._special = re.compile(b"[" + re.escape(self._quote + self._escape) + b"]")
+        quote, escape = re.escape(self._quote), re.escape(self._escape)
+        inner = b"[^%b%b]*" % (quote, escape)
+        # From a quote to what ends the stretch: a quote, or the text, which may cut an escape off.
+        self._stretch = re.compile(
+            b"%b%b(?:%b.%b)*(%b|%b?\\Z)" % (quote, inner, escape, inner, quote, escape), re.DOTALL
+        )
 
     def feed(self, text: bytes) -> None:
-        """Count the records that end in this piece."""
-        for start in range(0, len(text), BLOCK_BYTES):
-            block = text[start : start + BLOCK_BYTES]
-            if self._escape == self._quote:
-                self._count(block)
-            elif self._ambiguous:
-                self._walk(block)
-            else:
-                self._count(self._unescaped(block))
+        """Count the records that end in this piece, of BLOCK_BYTES at most."""
+        if self._escape == self._quote:
+            self._count(text)
+        elif self._ambiguous:
+            self._cut(text)
+        else:
+            self._count(self._unescaped(text))
 
     def _count(self, block: bytes) -> None:
         """The newlines of every second stretch between quotes."""
@@ -65,24 +68,10 @@ class RecordCounter:
             text = text[:-run]
         return text.replace(self._escape * 2, b"").replace(self._escape + self._quote, b"")
 
-    def _walk(self, block: bytes) -> None:
-        """From quote to quote and escape to escape, for dialects in which nothing less will do."""
-        text, at = self._held + block, 0
-        self._held = b""
-        while at < len(text):
-            if not self.is_inside:
-                end = text.find(self._quote, at)
-                end = len(text) if end < 0 else end
-                self.records += text.count(b"\n", at, end)
-                self.is_inside, at = end < len(text), end + 1
-                continue
-            found = self._special.search(text, at)
-            if found is None:
-                return
-            at = found.end()
-            if found.group() == self._quote:
-                self.is_inside = False
-            elif at == len(text):
-                self._held = self._escape
-            else:
-                at += 1
+    def _cut(self, block: bytes) -> None:
+        """The newlines between quoted stretches, for dialects in which nothing less will do."""
+        pieces = self._stretch.split(self._quote * self.is_inside + self._held + block)
+        self.records += b"".join(pieces[::2]).count(b"\n")
+        end = pieces[-2] if len(pieces) > 1 else self._quote
+        self.is_inside = end != self._quote
+        self._held = end if self.is_inside else b""

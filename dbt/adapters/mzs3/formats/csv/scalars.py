@@ -14,12 +14,7 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.floats import float_text
-from dbt.adapters.mzs3.formats.csv.quoting import (
-    TextBytes,
-    appended,
-    concatenated,
-    text_scalar,
-)
+from dbt.adapters.mzs3.formats.csv.quoting import TextBytes, appended, concatenated, text_scalar
 
 DAY = 86_400_000_000  # microseconds
 SECOND = 1_000_000
@@ -157,9 +152,9 @@ class Formatter:
     alphabet: str | None  # all characters that can occur; None: any
     nests: bool = False  # in braces, which need no quotes inside of other braces
 
-    def may_hold(self, character: str) -> bool:
-        """Whether the text of a value can contain the character."""
-        return self.alphabet is None or character in self.alphabet
+    def may_hold(self, characters: str) -> bool:
+        """Whether the text of a value can contain one of the characters."""
+        return self.alphabet is None or not set(characters).isdisjoint(self.alphabet)
 
     def may_be(self, text: str) -> bool:
         """Whether a value's text can be `text`; only text is ever empty."""
@@ -168,10 +163,7 @@ class Formatter:
 
 def scalar_formatter(data_type: pa.DataType) -> Formatter | None:
     """The formatter of a type that is not nested; None if it has no text."""
-    for matches, formatter in _FORMATTERS:
-        if matches(data_type):
-            return formatter
-    return None
+    return next((formatter for matches, formatter in _FORMATTERS if matches(data_type)), None)
 
 
 def _plain_text(values: pa.Array) -> pa.Array:
@@ -218,24 +210,16 @@ def _is_decimal(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_decimal128(data_type) and data_type.scale >= 0)
 
 
-def _is_float(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_float32(data_type) or pa.types.is_float64(data_type))
-
-
-def _is_timestamp(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(data_type) and data_type.unit == "us")
-
-
 _NUMBER = string.digits + "-"
 _DATE = _NUMBER + " BC"
 _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
     (is_string, Formatter(utf8_text, None)),
     (pa.types.is_signed_integer, Formatter(_plain_text, _NUMBER)),
     (_is_decimal, Formatter(_decimal_text, _NUMBER + ".")),
-    (_is_float, Formatter(float_text, _NUMBER + ".+eNaInfity")),
+    (pa.types.is_floating, Formatter(float_text, _NUMBER + ".+eNaInfity")),
     (pa.types.is_boolean, Formatter(_boolean_text, "tf")),
     (pa.types.is_date32, Formatter(date_text, _DATE)),
-    (_is_timestamp, Formatter(timestamp_text, _DATE + ":.+")),
+    (pa.types.is_timestamp, Formatter(timestamp_text, _DATE + ":.+")),
     (pa.types.is_time64, Formatter(time_text, string.digits + ":.")),
     (is_binary, Formatter(_binary_text, "\\x" + string.hexdigits)),
     (pa.types.is_null, Formatter(_plain_text, "")),

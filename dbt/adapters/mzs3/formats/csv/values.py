@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.formats.csv.scalars import (
     interval_text,
     scalar_formatter,
 )
-from dbt.adapters.mzs3.formats.format import PLAIN, Kind, LogicalType
+from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 # What makes PostgreSQL put quotes around an element, beside the empty text and the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
@@ -38,12 +38,11 @@ RECORD_SPECIAL = '(),"\\' + WHITESPACE
 def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
     """How values of a type that Spark sends are written, which mean what `logical_type` says.
 
-    None if it, or something nested in it, has no text, or is not of that shape.
+    None if it, or something nested in it, has no text.
     """
     kind = logical_type.kind
     if kind == "interval":
-        is_interval = _field_types(data_type) == [pa.int32(), pa.int32(), pa.int64()]
-        return Formatter(interval_text, INTERVAL_ALPHABET) if is_interval else None
+        return Formatter(interval_text, INTERVAL_ALPHABET)
     if kind in ("plain", "variant"):
         if is_list(data_type):
             kind = "list"
@@ -51,12 +50,10 @@ def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> F
             kind = "struct"
         else:
             return scalar_formatter(data_type)
-    types = _nested_types(kind, data_type)
-    children = logical_type.of_children(len(types or ()))
-    if types is None or len(types) != len(children):
-        return None
-    described = zip(types, children, strict=True)
-    found = [formatter_of(inner, child) for inner, child in described]
+    inner = data_type if kind == "struct" else data_type.value_type
+    types = [inner] if kind == "list" else [field.type for field in inner]
+    children = logical_type.of_children(len(types))
+    found = [formatter_of(*each) for each in zip(types, children, strict=True)]
     formatters = [formatter for formatter in found if formatter is not None]
     if len(formatters) < len(found):
         return None
@@ -70,20 +67,6 @@ def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
     if formatter is None:
         raise TypeError(f"no text for values of type {values.type}")
     return formatter.write(values)
-
-
-def _nested_types(kind: Kind, data_type: pa.DataType) -> list[pa.DataType] | None:
-    """The types of elements, of keys and values, or of fields; None for another kind of type."""
-    if kind == "struct":
-        return _field_types(data_type)
-    if not is_list(data_type):
-        return None
-    return [data_type.value_type] if kind == "list" else _field_types(data_type.value_type)
-
-
-def _field_types(data_type: pa.DataType) -> list[pa.DataType] | None:
-    """The types of a struct's fields; None for what is no struct."""
-    return [field.type for field in data_type] if pa.types.is_struct(data_type) else None
 
 
 def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:

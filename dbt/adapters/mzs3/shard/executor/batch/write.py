@@ -11,9 +11,9 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.columnar import RowBlock, row_ends
-from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pieces
-from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
+from dbt.adapters.mzs3.formats.columnar import row_ends
+from dbt.adapters.mzs3.formats.format import FileWriter, LogicalType, RowBlock
+from dbt.adapters.mzs3.formats.parquet import ParquetFormat, parquet_files
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (
@@ -49,11 +49,12 @@ class BatchSpec:
     layout: BatchLayout
     names: tuple[str, ...]
 
-    suffix, content_type = ParquetFormat.stored_as["none"]
+    stored = ParquetFormat.stored_as["none"]
 
-    def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> BatchFormat:
+    def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> FileWriter:
         """What writes the files."""
-        return BatchFormat(self.layout, self.names, max_file_size)
+        batch = BatchFormat(self.layout, self.names, max_file_size)
+        return FileWriter(batch.prepare, batch.open)
 
 
 class BatchFormat:
@@ -67,22 +68,17 @@ class BatchFormat:
         self._layout = layout
         self._names = tuple(names)
         self._schema = layout.file_schema()
-        self._limits = limits_of(self._schema, max_file_size)
+        self.open = parquet_files(self._schema, COMPRESSION, max_file_size, checksums=True)
 
-    def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
+    def prepare(self, rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
         """The rows, `t`, `d` and the columns, as files have them.
 
         Raises ExecutorError, which names the column of a wrong value.
         """
-        for piece in in_pieces(rows):
-            columns = self._file_columns(piece)
-            # In both encodings a row may be several times as large as it came.
-            ends = row_ends(pa.RecordBatch.from_arrays(columns, self._schema.names))
-            yield RowBlock(columns, ends)
-
-    def open(self, sink: Sink) -> OpenFile:
-        """Begin a file."""
-        return ParquetFile(sink, self._schema, COMPRESSION, self._limits, checksums=True)
+        columns = self._file_columns(rows)
+        # In both encodings a row may be several times as large as it came.
+        ends = row_ends(pa.RecordBatch.from_arrays(columns, self._schema.names))
+        return RowBlock(columns, ends)
 
     def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         values = self._of_each(rows.columns[2:], as_wire)
