@@ -224,7 +224,7 @@ class SimulatedRows:
         yield self.plan, IngestReport("lake.orders", len(self.plan), len(self.plan))
 
 
-def record_failure(this: Pass, rows: SimulatedRows, _: str) -> None:
+def record_failure(this: Pass, rows: SimulatedRows, *_: str | None) -> None:
     this.ledger.write_failed(rows.epoch, rows.plan, Anything())
 
 

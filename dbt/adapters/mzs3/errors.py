@@ -36,7 +36,14 @@ class CopyError(Mzs3Error):
 
 
 class SourceError(Mzs3Error):
-    """A source is in error; the text names the object, the line and the byte where known."""
+    """A source is in error; the text names the object, the line and the byte where known.
+
+    `s3_object` is the URI of the object that is wrong, if it is a single one.
+    """
+
+    def __init__(self, message: str, s3_object: str | None = None) -> None:
+        self.s3_object = s3_object
+        super().__init__(message)
 
 
 class ShardError(Mzs3Error):
@@ -50,16 +57,19 @@ class SparkJobError(Mzs3Error):
 class ExecutorError(Mzs3Error):
     """An error raised on an executor for a user to read on the driver.
 
-    Spark hands the driver a text with tracebacks in it, so the message travels as marked JSON;
-    `spark.failure.explain` finds it again. `cause` is a lower-case word for the driver only.
+    Spark hands the driver a text with tracebacks in it, so the error travels as a marked JSON
+    document, which `spark.failure.executor_error` finds again. For the driver alone, which shows
+    the message only: `cause`, why that is, and `s3_object`, the URI of the object it is about.
     """
 
-    def __init__(self, message: str, cause: str = "") -> None:
+    def __init__(self, message: str, cause: str = "", s3_object: str | None = None) -> None:
         self.message = message
         self.cause = cause
+        self.s3_object = s3_object
+        document = {"message": message, "cause": cause, "s3_object": s3_object}
         # Without a `<` of its own, a message that quotes an object can't end its mark early.
-        marked = json.dumps(message).replace("<", "\\u003c")
-        super().__init__(f"{MARK_BEGIN}{cause}{marked}{MARK_END}")
+        marked = json.dumps(document).replace("<", "\\u003c")
+        super().__init__(f"{MARK_BEGIN}{marked}{MARK_END}")
 
 
 MARK_BEGIN = "<mzs3-error>"

@@ -101,6 +101,19 @@ def test_what_was_skipped_is_not_taken_again(ingested):
     assert lake.ingest().objects == 0
 
 
+def test_the_object_that_failed_is_on_record_whatever_its_values_spell(lake):
+    lake.columns = [{"name": "id", "data_type": "int"}]
+    fine, wrong = (f"s3://{lake.bucket}/orders/{name}" for name in ("as-it-should-be.csv", "x.csv"))
+    lake.put("as-it-should-be.csv", "id\n1\n")
+    lake.put("x.csv", f"id\n{fine}\n")
+    with pytest.raises(SourceError) as raised:
+        lake.ingest()
+    error, _, way_out = str(raised.value).partition("; or go on without it after: ")
+    assert error.startswith(f"lake.orders: object {wrong}, line 2, byte 3: column id: '{fine}' is")
+    assert f'objects: ["{wrong}"]' in way_out
+    assert lake.states()["x.csv"] == ("failed", None, error)
+
+
 def test_more_rejects_than_max_rejects_commit_nothing(lake):
     lake.columns = [{"name": "id", "data_type": "int"}]
     lake.external = {"on_bad_row": "reject", "max_rejects": 1}

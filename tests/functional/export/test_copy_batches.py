@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, unmeasured_batches
 from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.spark.failure import executor_error
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
@@ -77,8 +78,11 @@ def test_a_wide_row_is_seen_before_any_row_reaches_python(
     narrow = in_parts(rows(4999), 1, assumed=NARROW)
     assert narrow.mapInArrow(note, "part int").count() == 4999
     seen.unlink()
-    with pytest.raises(PySparkException, match=WIDE_ROW):
+    with pytest.raises(PySparkException) as raised:
         in_parts(rows(5000), 1, assumed=NARROW).mapInArrow(note, "part int").collect()
+    error = executor_error(raised.value)
+    assert error is not None
+    assert error.cause == WIDE_ROW
     assert not seen.exists()
 
 

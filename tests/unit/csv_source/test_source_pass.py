@@ -94,17 +94,18 @@ def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeyp
 def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch):
     @contextmanager
     def too_many(*_):
-        raise SourceError("lake.orders: more than 1 records were rejected")
+        raise SourceError("lake.orders: more than 1 records were rejected", "s3://b/k")
         yield
 
     failed = []
     monkeypatch.setattr(EpochRows, "counted", too_many)
     monkeypatch.setattr(
-        Pass, "_record_failure", lambda _, rows, text: failed.append((rows.plan, text))
+        Pass, "_record_failure", lambda _, rows, *what: failed.append((rows.plan, *what))
     )
     with pytest.raises(SourceError, match="more than 1 records"):
         this._epoch(BATCH)
-    assert failed == [("the plan", "lake.orders: more than 1 records were rejected")]
+    text = "lake.orders: more than 1 records were rejected"
+    assert failed == [("the plan", text, "s3://b/k")]
     assert never_committed(this)
 
 
@@ -113,10 +114,10 @@ def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch)
 )
 def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, offered):
     def fail(*_):
-        raise PySparkException(str(ExecutorError("object s3://b/k: wrong", cause)))
+        raise PySparkException(str(ExecutorError("object s3://b/k: wrong", cause, "s3://b/k")))
 
     monkeypatch.setattr(EpochRows, "write", fail)
-    monkeypatch.setattr(Pass, "_record_failure", lambda *_: "s3://b/k")
+    monkeypatch.setattr(Pass, "_record_failure", lambda *_: None)
     with pytest.raises(SourceError) as raised:
         this._epoch(BATCH)
     text, _, way_out = str(raised.value).partition("; or go on without it after: ")

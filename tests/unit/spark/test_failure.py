@@ -28,14 +28,23 @@ def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
     assert str(failure) == message
 
 
-@given(st.text())
-def test_an_executors_cause_arrives_and_is_not_shown(message: str) -> None:
-    error = f"dbt.adapters.mzs3.errors.ExecutorError: {ExecutorError(message, 'gone')}"
-    failure = RuntimeError(WORKER_FAILED.format(error=error))
+@given(st.text(), st.text() | st.none(), st.booleans())
+@example("s3://b/</mzs3-error>", 's3://b/"</mzs3-error>"', True)
+def test_what_the_driver_alone_reads_arrives_and_is_not_shown(
+    message: str, s3_object: str | None, is_escaped: bool
+) -> None:
+    error = str(ExecutorError(message, "gone", s3_object))
+    said = error.replace('"', '\\"') if is_escaped else error
+    failure = RuntimeError(WORKER_FAILED.format(error=f"ExecutorError: {said}"))
     found = executor_error(failure)
     assert found is not None
-    assert (found.message, found.cause) == (message, "gone")
+    assert (found.message, found.cause, found.s3_object) == (message, "gone", s3_object)
     assert str(explain(failure)) == message
+
+
+@pytest.mark.parametrize("document", ["1", '{"other": 1}', "no JSON"])
+def test_what_is_marked_by_others_is_shown_as_it_is(document: str) -> None:
+    assert str(explain(RuntimeError(f"<mzs3-error>{document}</mzs3-error>"))) == document
 
 
 def test_our_own_errors_pass_through() -> None:

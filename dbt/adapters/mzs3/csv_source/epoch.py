@@ -122,13 +122,13 @@ class Pass:
             error = executor_error(exc)
             if error is None:
                 raise
-            text = error.message
-            named = self._record_failure(rows, text)
+            text, wrong = error.message, error.s3_object
+            self._record_failure(rows, text, wrong)
             # What is gone, or was replaced, the next run sees for itself.
-            if named is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
-                hint = objects_hint("skip_s3_objects", run.definition.name, [named])
+            if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
+                hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
                 text += f"; or go on without it after: {hint}"
-            raise SourceError(text) from exc
+            raise SourceError(text, wrong) from exc
         with run.step("commit"):
             return self._commit(rows, written)
 
@@ -153,7 +153,7 @@ class Pass:
             try:
                 counted, report = stack.enter_context(rows.counted(written))
             except SourceError as exc:
-                self._record_failure(rows, str(exc))
+                self._record_failure(rows, str(exc), exc.s3_object)
                 raise
             ledger.require_lock()
             run.cancellation.check()
@@ -163,19 +163,13 @@ class Pass:
         ledger.require_lock("its commit may not count, as s3_source_status shows")
         return report
 
-    def _record_failure(self, rows: EpochRows, message: str) -> str | None:
-        """Puts the failure on record; the name of its object, None if it is not of one."""
-        # The object whose name is in the message; of a.csv and a.csv.gz the longer one.
-        named = rows.plan.where(F.contains(F.lit(message), F.col("object")))
-        first = named.orderBy(F.length("object").desc()).first()
-        if first is None:
+    def _record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:
+        """Puts the failure on record, as one of this object, or of none if it was not planned."""
+        failed = rows.plan.where(F.col("object") == F.lit(s3_object))
+        if s3_object is None or failed.isEmpty():
             nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS]
-            failed, name = self.run.spark.range(1).select(*nothing), None
-        else:
-            name = str(first["object"])
-            failed = rows.plan.where(F.col("object") == name)
+            failed = self.run.spark.range(1).select(*nothing)
         self.ledger.write_failed(rows.epoch, failed, F.lit(message))
-        return name
 
     def _after_commit(self) -> None:
         run = self.run

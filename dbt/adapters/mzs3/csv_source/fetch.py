@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_rejects
-from dbt.adapters.mzs3.csv_source.executor.ranges import unclear_object
+from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
 from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows_in_ranges
@@ -92,11 +92,12 @@ class EpochRows:
                 ) from exc
             except SPARK_FAILURES as exc:
                 error = executor_error(exc)
-                key = None if error is None else unclear_object(error.message)
-                if key is None:
+                if error is None or error.cause != UNCLEAR:
                     raise
                 # After a second one, none is cut: each attempt fetches everything anew.
-                large = [] if again else [one for one in large if one.key != key]
+                bucket, unclear = self.spec.bucket, error.s3_object
+                large = [one for one in large if f"s3://{bucket}/{one.key}" != unclear]
+                large = [] if again else large
                 again = True
 
     @contextmanager
@@ -154,7 +155,8 @@ class EpochRows:
                 raise SourceError(
                     f"{self.spec.source}: object {wrong['object']} has {wrong['written']} rows "
                     f"where it should have {wrong['should']}; nothing of this run is committed. "
-                    "This is a defect, please report it"
+                    "This is a defect, please report it",
+                    wrong["object"],
                 )
             limit = self.spec.reading.max_rejects
             if limit is not None and totals["rejected"] > limit:
@@ -163,6 +165,6 @@ class EpochRows:
                 problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
                 where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
                 text = too_many_rejects(self.spec.source, limit, f"{where}: {problem['error']}")
-                raise SourceError(text)
+                raise SourceError(text, name)
             report = IngestReport(self.spec.source, **totals)
             yield per_object.fillna(0, ["rows", "rejects"]), report

@@ -15,10 +15,13 @@ from typing import Literal
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.spark.settings import settings
+from dbt.adapters.mzs3.spark.sql import quote_literal
 
 WIDEST = 16 * 1024  # bytes of a narrow row
-WIDE_ROW = f"dbt-mzs3: a row has more than {WIDEST} bytes; the export begins again, for wide rows"
+WIDE_ROW = "wide row"
+"""The cause of the ExecutorError that Spark raises for a row that is not narrow."""
 
 # So a batch of narrow rows has at most 64 MiB, as Spark's own bound has it.
 _MAX_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -33,14 +36,16 @@ _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 def only_if_narrow(value: str, schema: T.StructType) -> str:
-    """SQL that gives `value` for narrow rows, and fails the job with WIDE_ROW for others.
+    """SQL that gives `value` for narrow rows, and fails the job with an ExecutorError of WIDE_ROW for others.
 
     The columns have names that need no quotes.
     """
     texts = [field.name for field in schema.fields if isinstance(field.dataType, _VARIABLE)]
     widths = [f"{_COLUMN_BYTES * len(schema.fields)}L"]
     widths += [f"coalesce(octet_length({text}), 0)" for text in texts]
-    return f"if({' + '.join(widths)} > {WIDEST}, raise_error('{WIDE_ROW}'), {value})"
+    error = ExecutorError(f"a row has more than {WIDEST} bytes", WIDE_ROW)
+    raised = f"raise_error({quote_literal(str(error))})"
+    return f"if({' + '.join(widths)} > {WIDEST}, {raised}, {value})"
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.spark.interrupt import why_ended
 
 SPARK_FAILURES = (PySparkException, Py4JError)
 
-_MARKED = re.compile(re.escape(MARK_BEGIN) + r"([a-z]*)(.*?)" + re.escape(MARK_END), re.DOTALL)
+_MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|boto3|botocore)'")
 # Where Spark was called from: lines of Python or Java that are ours, not the user's.
@@ -41,12 +41,12 @@ def executor_error(exc: BaseException) -> ExecutorError | None:
     """The ExecutorError that an executor raised, found in a failure of Spark; else None."""
     if (marked := _MARKED.search(str(exc))) is None:
         return None
-    cause, message = marked.groups()
+    document = marked[1]
     # Spark may escape the text once more on its way through the JVM.
-    for candidate in (message, message.replace('\\"', '"')):
-        with suppress(ValueError):
-            return ExecutorError(str(json.loads(candidate)), cause)
-    return ExecutorError(message, cause)
+    for candidate in (document, document.replace('\\"', '"')):
+        with suppress(ValueError, TypeError):
+            return ExecutorError(**json.loads(candidate))
+    return ExecutorError(document)
 
 
 def explain(exc: Exception) -> Mzs3Error:

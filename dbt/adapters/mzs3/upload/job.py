@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.rows.batches import (
 )
 from dbt.adapters.mzs3.rows.columns import canonical_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.status import observed, status_tracker
@@ -124,7 +124,8 @@ def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions)
         with unmeasured_batches(session) if assumed.narrow_rows else nullcontext():
             found = reported(ordered, replace(spec, sorted_by_hash=assumed.distinct_hashes))
     except SPARK_FAILURES as exc:
-        if assumed.narrow_rows and WIDE_ROW in str(exc):
+        error = executor_error(exc)
+        if assumed.narrow_rows and error is not None and error.cause == WIDE_ROW:
             return Uploads([], "wide rows")
         raise
     if found.refuted is not None:
