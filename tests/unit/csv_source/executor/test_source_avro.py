@@ -17,7 +17,7 @@ from support.stored_objects import MemoryClient, problem_of, read_all, stored
 
 from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
+from dbt.adapters.mzs3.csv_source.executor.formats import avro
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE
@@ -149,7 +149,7 @@ def test_the_header_alone_is_read():
     reads = []
     FORM.fields(stored(data, client))
     body = client.get_object(IfMatch='"e1"')["Body"]
-    container.AvroContainer(lambda size: reads.append(size) or body.read(size))
+    avro.AvroContainer(lambda size: reads.append(size) or body.read(size))
     assert reads == [stream.RAW_READ_BYTES]
 
 

@@ -47,7 +47,7 @@ class ParquetFormat(TypedFormat):
                     RecordField(field.name, str(field.type), own_type(field.type))
                     for field in file.schema_arrow
                 ]
-                yield TypedFile(fields, partial(_batches, file, fields))
+                yield fields, partial(_batches, file, fields)
         except MemoryError:
             raise
         # Names in the schema may be no text.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -63,16 +63,12 @@ _OWN = {
 }
 
 
-@dataclass(frozen=True)
-class TypedFile:
-    """An object that is open to be read: the fields of its schema, and a reader of all records.
+TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
+"""An object that is open to be read: the fields of its schema, and a reader of all records.
 
-    `batches` takes positions of fields and gives the fields' values, some records at a time, in
-    their order. Raises ObjectError.
-    """
-
-    fields: Sequence[RecordField]
-    batches: Callable[[Sequence[int]], Iterator[list[pa.Array]]]
+The reader takes positions of fields and gives the fields' values, some records at a time, in
+their order. Raises ObjectError.
+"""
 
 
 @dataclass(frozen=True)
@@ -83,77 +79,66 @@ class TypedFormat(ABC):
 
     @abstractmethod
     def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
-        """The object, which is not empty. Raises ObjectError, also for what
-        is raised inside the context."""
+        """The object, not empty. Raises ObjectError, also for what the context raises."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the object's schema. Raises ObjectError."""
         if stored.size == 0:
             return None
-        with self.opened(stored) as file:
-            return tuple(file.fields)
+        with self.opened(stored) as (fields, _):
+            return tuple(fields)
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """See `ObjectFormat`; there is always a header."""
         assert header is not None
-        pinned = TypedColumns(header, tuple(columns), self.reading.header_match)
-        return partial(self._records, pinned)
+        return partial(self._records, header, columns)
 
     def _records(
-        self, columns: TypedColumns, stored: StoredObject
+        self, header: tuple[str, ...], columns: Sequence[Column], stored: StoredObject
     ) -> Generator[Records, None, None]:
         if stored.size == 0:
             return
-        with self.opened(stored) as file:
-            positions = columns.positions(file.fields)
-            fields = [file.fields[position] for position in positions]
+        with self.opened(stored) as (fields, batches):
+            positions = positions_of(fields, header, columns, self.reading.header_match)
+            own_types = [str(fields[position].own) for position in positions]
             done = 0
-            for values in file.batches(positions):
-                records = columns.records(values, fields, done)
+            for values in batches(positions):
+                records = typed_records(values, own_types, columns, done)
                 yield records
                 done += records.count
 
 
-@dataclass(frozen=True)
-class TypedColumns:
-    """A source's columns for objects whose fields have types; `match` is its header_match."""
+def positions_of(
+    fields: Sequence[RecordField], header: Sequence[str], columns: Sequence[Column], match: str
+) -> tuple[int, ...]:
+    """Where the columns are among an object's fields; `match` is the source's header_match.
 
-    header: tuple[str, ...]
-    columns: tuple[Column, ...]
-    match: str
+    Raises HeaderProblem for other names, and for types that can't be read as the columns.
+    """
+    positions = layout_of([field.name for field in fields], header, match).fields
+    found = misfits([fields[position] for position in positions], columns)
+    if found:
+        raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
+    return positions
 
-    def positions(self, fields: Sequence[RecordField]) -> tuple[int, ...]:
-        """Where the columns are among an object's fields.
 
-        Raises HeaderProblem for other names, and for types that can't be read as the columns.
-        """
-        positions = layout_of([field.name for field in fields], self.header, self.match).fields
-        found = misfits([fields[position] for position in positions], self.columns)
-        if found:
-            raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
-        return positions
+def typed_records(
+    values: Sequence[pa.Array], own_types: Sequence[str], columns: Sequence[Column], before: int
+) -> Records:
+    """The columns from their fields' values; the object has `before` records before these.
 
-    def records(
-        self, values: Sequence[pa.Array], fields: Sequence[RecordField], before: int
-    ) -> Records:
-        """The columns from their fields' values; the object has `before` records before these.
-
-        Raises ObjectError at the first record with a value that is not of its column's type.
-        """
-        types = [
-            (str(field.own), column.data_type)
-            for field, column in zip(fields, self.columns, strict=True)
-        ]
-        try:
-            arrays = [convert_typed(one, *how) for one, how in zip(values, types, strict=True)]
-        except ValueError:
-            first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
-            record, position = min((at, position) for position, at in enumerate(first_bad))
-            column, value = self.columns[position], _shown(values[position][record])
-            text = not_of_type(column.name, value, column.data_type)
-            raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
-        batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self.columns])
-        return Records(batch, batch.num_rows)
+    Raises ObjectError at the first record with a value that is not of its column's type.
+    """
+    pairs = list(zip(values, own_types, [c.data_type for c in columns], strict=True))
+    try:
+        arrays = [convert_typed(*pair) for pair in pairs]
+    except ValueError:
+        record, position = min((_first_bad(*one), place) for place, one in enumerate(pairs))
+        column, value = columns[position], _shown(values[position][record])
+        text = not_of_type(column.name, value, column.data_type)
+        raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
+    batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in columns])
+    return Records(batch, batch.num_rows)
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
@@ -187,11 +172,10 @@ def _first_bad(values: pa.Array, own: str, data_type: str) -> int:
     """The position of the first value that is not of the type; the end if all are."""
 
     def fails(position: int) -> bool:
-        try:
+        with suppress(ValueError):
             convert_typed(values.slice(0, position + 1), own, data_type)
-        except ValueError:
-            return True
-        return False
+            return False
+        return True
 
     return bisect_left(range(len(values)), True, key=fails)
 
