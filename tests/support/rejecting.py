@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from support.csv_source_helpers import DIALECT, columns, rows

@@ -23,8 +23,8 @@ import pyarrow as pa
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoded, Decoder
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client

@@ -1,22 +1,48 @@
-"""CSV as a format of objects: chunks of text, each record with its place."""
+"""CSV as a format of objects: chunks of text, decoded to Arrow batches; each record has a place.
+
+pyarrow reads, and what it lets pass is checked. Every pass is over whole columns; records are
+looked at one by one only where they are wrong, for what to say of them.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
-from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, Chunks, RecordTooLarge
-from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.csv_source.executor.chunks import (
+    BLOCK_BYTES,
+    Chunk,
+    Chunks,
+    RecordTooLarge,
+    is_plain,
+    parse,
+)
+from dbt.adapters.mzs3.csv_source.executor.columns import (
+    INTEGERS,
+    Column,
+    RecordLayout,
+    arrow_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good, is_special
+from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
+from dbt.adapters.mzs3.csv_source.executor.encoding import (
+    invalid_utf8,
+    readable_text,
+    utf8_reader,
+    width_in,
+)
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
     Reading,
     RecordField,
     Records,
+    Reject,
     StoredObject,
 )
 from dbt.adapters.mzs3.csv_source.executor.header import (
@@ -24,10 +50,29 @@ from dbt.adapters.mzs3.csv_source.executor.header import (
     split_header,
     without_header,
 )
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
+    FIX_OBJECT,
+    ObjectError,
+    not_of_type,
+    shown,
+)
+from dbt.adapters.mzs3.csv_source.executor.records import (
+    Cut,
+    MalformedRecord,
+    cut_records,
+    first_record,
+)
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.text import counted
 
 FIRST_READ_BYTES = 64 * 1024
+
+MAX_RAW_BYTES = 1024 * 1024
+"""How much of a rejected record is kept as its raw text."""
+
+# pyarrow's reader takes decimals out of range for other numbers, and does not know binary.
+_ALWAYS_AS_TEXT = ("binary", "decimal")
 
 
 @dataclass(frozen=True)
@@ -86,3 +131,210 @@ class CsvFormat:
                 if not self.reading.rejects:
                     raise
                 yield decoder.oversized(problem)
+
+
+@dataclass(frozen=True)
+class Decoded(Records):
+    """A chunk's records: those in its first `length` bytes; the rest is for the next chunk."""
+
+    length: int = field(kw_only=True)
+
+
+class Decoder:
+    """Decodes chunks of one source's objects to batches of its columns, in order.
+
+    A field that is the dialect's NULL text and not quoted is NULL; `""` is the empty string.
+    Keep one for all objects of a task: it learns which columns pyarrow's reader cannot read by
+    itself, and whether to expect records that are not right.
+    """
+
+    def __init__(self, columns: tuple[Column, ...], dialect: CsvDialect, reading: Reading) -> None:
+        self._columns = columns
+        self._dialect = dialect
+        self._reading = reading
+        self._all_text = [pa.string()] * len(columns)
+        # Columns read as text and converted by us.
+        self._as_text = frozenset(
+            i for i, c in enumerate(columns) if c.data_type.startswith(_ALWAYS_AS_TEXT)
+        )
+        self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in INTEGERS)
+        self._expects_rejects = False
+
+    def decode(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
+        """The chunk's records: the good ones converted, and the rejected ones.
+
+        Where bad records are not rejected, raises ObjectError for the first one. Where they are,
+        a record of which the end is not in the chunk is left, unless nothing follows the chunk.
+        """
+        if not self._expects_rejects:
+            batch = self._all_good(chunk.data, layout)
+            if batch is not None:
+                return Decoded(batch, batch.num_rows, length=len(chunk.data))
+        decoded = self._sift(chunk, layout)
+        # One chunk with bad records is seldom alone: the next is not tried in vain.
+        self._expects_rejects = bool(decoded.rejects)
+        return decoded
+
+    def oversized(self, problem: RecordTooLarge) -> Records:
+        """One reject for a record too large to be held, and all that follows it in its object."""
+        assert problem.line is not None and problem.byte is not None
+        raw = _raw_text(problem.start, self._reading.encoding)
+        error = f"{problem.problem} All that follows in the object is rejected with it"
+        no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self._columns)
+        reject = Reject(0, problem.line, problem.byte, raw, None, error)
+        return Records(no_rows, 1, rejects=(reject,))
+
+    def _all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
+        """The records if all of them are right, else None."""
+        if not is_plain(data, self._dialect, one_column=layout.width == 1):
+            return None
+        if len(layout.fields) < layout.width and invalid_utf8(data):
+            return None  # of the fields that are left out pyarrow would not see it
+        # pyarrow's reader takes 0xff for a number, PostgreSQL's COPY does not.
+        # Most data has no such letter, and one byte is found far faster than two.
+        perhaps_hex = any(x in data and b"0" + x in data for x in (b"x", b"X"))
+        as_text = (self._as_text | self._integers) if perhaps_hex else self._as_text
+        with contextlib.suppress(ValueError):
+            return self._read(data, layout, as_text)
+        return None
+
+    def _read(self, data: bytes, layout: RecordLayout, as_text: frozenset[int]) -> pa.RecordBatch:
+        types = [
+            pa.string() if i in as_text else arrow_type(column.data_type)
+            for i, column in enumerate(self._columns)
+        ]
+        arrays = parse(data, layout, types, self._dialect).columns
+        return self._batch(
+            convert(array, column.data_type) if index in as_text else _certain(array)
+            for index, (array, column) in enumerate(zip(arrays, self._columns, strict=True))
+        )
+
+    def _sift(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
+        """The chunk's records, of which some are perhaps not right."""
+        cut = cut_records(
+            chunk.data,
+            self._dialect,
+            last=chunk.last or not self._reading.rejects,
+            blank_is_wrong=layout.width > 1,
+        )
+        numbers = _without(range(len(cut.starts)), cut.malformed)
+        try:
+            text, rows = self._text_columns(cut.well_formed(), layout)
+            if len(text[0]) + len(rows) != len(numbers):
+                raise ValueError  # pyarrow's reader and ours disagree
+        except ValueError as exc:
+            problem = "the records from here on could not be read"
+            raise ObjectError(problem, FIX_OBJECT, line=chunk.line, byte=chunk.byte) from exc
+        ragged = {numbers[row] for row in rows}
+        numbers = _without(numbers, ragged)
+        arrays, values = self._convert(text, numbers)
+        bad = {**dict.fromkeys(cut.malformed | ragged), **values}
+        rejects = self._described(chunk, layout, cut, bad)
+        if not bad:
+            self._learn(text)
+        elif not self._reading.rejects:
+            raise next(rejects).problem()
+        return Decoded(
+            self._batch(arrays),
+            len(cut.starts),
+            pa.array(_without(numbers, values), pa.int64()),
+            tuple(rejects),
+            length=cut.end,
+        )
+
+    def _learn(self, text: Sequence[pa.Array]) -> None:
+        """Remember which columns pyarrow's reader does not read as they are to be."""
+        for index, (array, column) in enumerate(zip(text, self._columns, strict=True)):
+            try:
+                _certain(pc.cast(array, arrow_type(column.data_type)))
+            except ValueError:
+                self._as_text |= {index}
+
+    def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
+        """The columns as text, and the numbers of the records that have not as many fields."""
+        if not data:
+            return [pa.array([], kind) for kind in self._all_text], []
+        ragged: list[int] = []
+        return parse(data, layout, self._all_text, self._dialect, ragged=ragged).columns, ragged
+
+    def _convert(
+        self, text: Sequence[pa.Array], numbers: Sequence[int]
+    ) -> tuple[list[pa.Array], dict[int, tuple[Column, str]]]:
+        """The columns of the good rows; of each bad row the first bad column, and its text."""
+        arrays: list[pa.Array] = []
+        values: dict[int, tuple[Column, str]] = {}
+        any_bad: pa.Array | None = None
+        for column, texts in zip(self._columns, text, strict=True):
+            array, is_bad = convert_good(texts, column.data_type)
+            arrays.append(array)
+            if is_bad is None:
+                continue
+            any_bad = is_bad if any_bad is None else pc.or_(any_bad, is_bad)
+            rows = pc.indices_nonzero(is_bad)
+            for row, value in zip(rows.to_pylist(), texts.take(rows).to_pylist(), strict=True):
+                values.setdefault(numbers[row], (column, value))
+        if any_bad is not None:
+            good = pc.invert(any_bad)
+            arrays = [array.filter(good) for array in arrays]
+        return arrays, values
+
+    def _described(
+        self,
+        chunk: Chunk,
+        layout: RecordLayout,
+        cut: Cut,
+        bad: dict[int, tuple[Column, str] | None],
+    ) -> Iterator[Reject]:
+        """The bad records, in their order; `bad` has the value that is wrong where it is known."""
+        line, byte, reached = chunk.line, chunk.byte, 0
+        for number in sorted(bad):
+            start, value = cut.starts[number], bad[number]
+            line += chunk.data.count(b"\n", reached, start)
+            byte += chunk.width(chunk.data[reached:start])
+            reached = start
+            raw = chunk.data[start : cut.end_of(number)]
+            if value is None:
+                name, error = self._wrong(raw, layout)
+            else:
+                column, text = value
+                name = column.name
+                error = not_of_type(name, shown(text), column.data_type)
+            kept = _raw_text(raw, self._reading.encoding)
+            yield Reject(number, line, byte, kept, name, error, is_value=value is not None)
+
+    def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
+        """The column that is wrong, if it is one, and what is wrong."""
+        try:
+            fields, _ = first_record(raw, self._dialect, self._reading.encoding)
+        except MalformedRecord as malformed:
+            names = {i: c.name for i, c in zip(layout.fields, self._columns, strict=True)}
+            return names.get(malformed.number - 1), str(malformed)
+        if len(fields) != layout.width:
+            return None, f"expected {counted(layout.width, 'column')}, got {len(fields)}"
+        # It is right by itself: pyarrow's reader and this one disagree.
+        return None, "the record could not be read"
+
+    def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self._columns])
+
+
+def _certain(array: pa.Array) -> pa.Array:
+    """The array. Raises ValueError for what pyarrow also makes of text that PostgreSQL refuses."""
+    require_year(array)
+    if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
+        raise ValueError("a special value, perhaps from a number out of range")
+    return array
+
+
+def _raw_text(raw: bytes, encoding: str) -> str:
+    """A record's text without its line end, cut if it is very long."""
+    if len(raw) <= MAX_RAW_BYTES:
+        return readable_text(raw.removesuffix(b"\n").removesuffix(b"\r"), encoding)
+    end = MAX_RAW_BYTES
+    while raw[end] & 0xC0 == 0x80 and MAX_RAW_BYTES - end < 4:
+        end -= 1  # not inside a character
+    return readable_text(raw[:end], encoding)
+
+
+def _without(numbers: Sequence[int], left_out: Collection[int]) -> Sequence[int]:
+    return [n for n in numbers if n not in left_out] if left_out else numbers
