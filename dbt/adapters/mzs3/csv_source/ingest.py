@@ -160,10 +160,7 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
     """
     definition = run.definition
     form = open_format(
-        definition.format,
-        dialect=definition.dialect,
-        compression=definition.compression,
-        reading=definition.reading,
+        definition.format, definition.dialect, definition.compression, definition.reading
     )
     for stored in _stored_objects(run, inbox):
         run.cancellation.check()

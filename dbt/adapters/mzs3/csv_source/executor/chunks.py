@@ -153,10 +153,7 @@ def end_of_records(data: bytes, quote: bytes) -> int:
 def _fill(read: Read, held: bytes, wanted: int) -> bytes:
     parts = [held]
     missing = wanted - len(held)
-    while missing > 0:
-        data = read(missing)
-        if not data:
-            break
+    while missing > 0 and (data := read(missing)):
         parts.append(data)
         missing -= len(data)
     return b"".join(parts)

@@ -13,13 +13,7 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, Objec
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read, as_file
 
 BY_SUFFIX, NONE = "by_suffix", "none"
-_SUFFIXES = {
-    ".gz": "gzip",
-    ".gzip": "gzip",
-    ".zst": "zstd",
-    ".zstd": "zstd",
-    ".bz2": "bzip2",
-}
+_SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bzip2"}
 # None of these is the start of CSV: two are no UTF-8, and a bzip2 block has pi in it.
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -45,10 +39,8 @@ def plain_reader(read: Read, key: str, declared: str) -> Read:
     compressed though nothing says so.
     """
     kind = compression_of(key, declared)
-    return _uncompressed(read) if kind == NONE else _decompressed(read, kind)
-
-
-def _decompressed(read: Read, kind: str) -> Read:
+    if kind == NONE:
+        return _uncompressed(read)
     # The compressed bytes may be in several parts, one after the other. Zeros behind a part are
     # padding in gzip alone.
     decompress = _DECOMPRESSORS[kind](read)
@@ -80,10 +72,10 @@ def _bunzip2(read: Read) -> Read:
         while not data:
             if decoder is None or decoder.needs_input:
                 held = held or read(RAW_READ_BYTES)
-                if not held and decoder is None:
-                    return b""
-                if not held:
+                if not held and decoder is not None:
                     raise EOFError
+                if not held:
+                    return b""
             decoder = decoder or bz2.BZ2Decompressor()
             data = decoder.decompress(held, size)
             held = b""  # the decoder keeps what it has not read
@@ -103,24 +95,17 @@ _DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
 
 def _uncompressed(read: Read) -> Read:
     """Reads the bytes as they are, after a look at the first of them."""
-    held: bytes | None = None
+    start = b""
+    while len(start) < _LONGEST_MAGIC and (more := read(RAW_READ_BYTES)):
+        start += more
+    for magic, kind in _MAGIC.items():
+        if start.startswith(magic):
+            problem, advice = f"it is compressed by {kind}", f"Declare `compression: {kind}`"
+            raise ObjectError(problem, advice, line=1, byte=0)
 
-    def checked(size: int) -> bytes:
-        nonlocal held
-        if held is None:
-            start = b""
-            while len(start) < _LONGEST_MAGIC and (more := read(RAW_READ_BYTES)):
-                start += more
-            for magic, kind in _MAGIC.items():
-                if start.startswith(magic):
-                    raise ObjectError(
-                        f"it is compressed by {kind}",
-                        f"Declare `compression: {kind}`",
-                        line=1,
-                        byte=0,
-                    )
-            held = start
-        data, held = held[:size], held[size:]
+    def following(size: int) -> bytes:
+        nonlocal start
+        data, start = start[:size], start[size:]
         return data or read(size)
 
-    return checked
+    return following

@@ -75,18 +75,15 @@ class FetchSpec:
 
 def open_format(
     name: str,
-    *,
     dialect: CsvDialect,
     compression: str,
     reading: Reading,
     block_bytes: int = BLOCK_BYTES,
 ) -> ObjectFormat:
     """The format of that name; dialect, compression and the size of blocks are CSV's alone."""
-    if name == AVRO:
-        return AvroFormat(reading)
-    if name == PARQUET:
-        return ParquetFormat(reading)
-    return CsvFormat(dialect, compression, reading, block_bytes)
+    if name == CSV:
+        return CsvFormat(dialect, compression, reading, block_bytes)
+    return {AVRO: AvroFormat, PARQUET: ParquetFormat}[name](reading)
 
 
 def schema_ddl(columns: Sequence[Column]) -> str:
@@ -130,11 +127,7 @@ class _Task:
     def __init__(self, spec: FetchSpec) -> None:
         self._spec = spec
         form = open_format(
-            spec.format,
-            dialect=spec.dialect,
-            compression=spec.compression,
-            reading=spec.reading,
-            block_bytes=spec.block_bytes,
+            spec.format, spec.dialect, spec.compression, spec.reading, spec.block_bytes
         )
         self._decoder = form.decoder(spec.header, spec.columns)
         self._rejects = 0
@@ -206,13 +199,7 @@ class ObjectRows:
     def _rows(
         self, values: Sequence[pa.Array], numbers: pa.Array, problems: pa.Array
     ) -> pa.RecordBatch:
-        count = len(numbers)
-        arrays = [
-            *values,
-            pa.repeat(pa.scalar(self.uri), count),
-            numbers,
-            pa.repeat(self.modified, count),
-            problems,
-        ]
+        uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
+        arrays = [*values, uris, numbers, times, problems]
         names = [column.name for column in (*self.columns, *_METADATA_COLUMNS)]
         return pa.RecordBatch.from_arrays(arrays, names=names)

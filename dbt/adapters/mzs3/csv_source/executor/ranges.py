@@ -33,8 +33,6 @@ from dbt.adapters.mzs3.errors import ExecutorError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-NEWLINE = b"\n"
-
 SURVEY_BLOCK_BYTES = 2 * 1024 * 1024
 RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
 BLOCKS_DDL = "object int, `range` int, data binary, survey string"
@@ -81,7 +79,7 @@ class Survey:
         return Survey(
             size=self.size + len(data),
             quotes=self.quotes + len(pieces) - 1,
-            newlines=self.newlines + data.count(NEWLINE),
+            newlines=self.newlines + data.count(b"\n"),
             outside=self._extended(self.outside, data, pieces, begins_inside),
             inside=self._extended(self.inside, data, pieces, 1 - begins_inside),
         )
@@ -89,11 +87,11 @@ class Survey:
     def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
         """The ends and those in every second piece of the data, from the `first` on."""
         text = b"".join(pieces[first::2])
-        count = ends.count + text.count(NEWLINE)
+        count = ends.count + text.count(b"\n")
         if ends.first is not None or not count:
             return replace(ends, count=count)
-        behind = _offset(pieces, first, text.find(NEWLINE)) + 1
-        line = self.newlines + data.count(NEWLINE, 0, behind)
+        behind = _offset(pieces, first, text.find(b"\n")) + 1
+        line = self.newlines + data.count(b"\n", 0, behind)
         return Ends(count, self.size + behind, line)
 
 
@@ -127,8 +125,8 @@ def read_ranges(
 
 
 def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> Batches:
-    span = (one["start"], one["end"])
     survey = Survey()
+    span = (one["start"], one["end"])
     reader = ObjectReader(client, bucket, one["key"], one["etag"], span=span)
     with contextlib.closing(reader):
         while data := reader.read(SURVEY_BLOCK_BYTES):
@@ -140,9 +138,8 @@ def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> 
 def survey_of(text: str) -> Survey:
     """The survey in the last row of a range."""
     value = json.loads(text)
-    value["outside"] = Ends(**value["outside"])
-    value["inside"] = Ends(**value["inside"])
-    return Survey(**value)
+    ends = {case: Ends(**value[case]) for case in ("outside", "inside")}
+    return Survey(**{**value, **ends})
 
 
 @dataclass(frozen=True)
@@ -191,11 +188,9 @@ def unclear(key: str) -> ExecutorError:
     return ExecutorError(f"{_UNCLEAR}{key}")
 
 
-def unclear_object(message: str | None) -> str | None:
+def unclear_object(message: str) -> str | None:
     """The object of which a task's error says so; None for any other error."""
-    if message is None or not message.startswith(_UNCLEAR):
-        return None
-    return message.removeprefix(_UNCLEAR)
+    return message.removeprefix(_UNCLEAR) if message.startswith(_UNCLEAR) else None
 
 
 @dataclass(frozen=True)
@@ -250,37 +245,30 @@ class _RangeTask:
 
     def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
         """The rows of one range. Raises ObjectError, ExecutorError."""
-        uri = f"s3://{self._spec.bucket}/{one.key}"
+        spec, plan = self._spec, one.plan
         modified = pa.scalar(one.modified, arrow_type("timestamp"))
-        to_rows = ObjectRows(self._spec.columns, uri, modified)
-        header = self._spec.header if one.plan.start == 0 else None
-        done = one.plan.record
-        if self._spec.header is not None and one.plan.record:
-            done -= 1
-        for chunk in self._chunks(one, blocks):
-            if header is not None:
-                reading = self._spec.reading
-                _, chunk = without_header(chunk, header, self._spec.dialect, reading)
-                header = None
-                if not chunk.data:
-                    continue
-            decoded = self._decoder.decode(chunk, one.layout)
-            self._require_clear(one, chunk, decoded)
-            yield from to_rows.batches(decoded, done)
-            done += decoded.count
-
-    def _chunks(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Iterator[Chunk]:
-        plan = one.plan
+        to_rows = ObjectRows(spec.columns, f"s3://{spec.bucket}/{one.key}", modified)
+        header = spec.header if plan.start == 0 else None
+        done = plan.record - (1 if spec.header is not None and plan.record else 0)
         span = (plan.range_end, max(plan.range_end, plan.end))
-        reader = ObjectReader(self._client, self._spec.bucket, one.key, one.etag, span=span)
+        reader = ObjectReader(self._client, spec.bucket, one.key, one.etag, span=span)
         with contextlib.closing(reader):
-            yield from Chunks(
+            for chunk in Chunks(
                 joined(blocks, plan.start - one.offset, reader.read),
-                self._spec.dialect,
-                block_bytes=self._spec.block_bytes,
+                spec.dialect,
+                block_bytes=spec.block_bytes,
                 byte=plan.start,
                 line=plan.line + 1,
-            )
+            ):
+                if header is not None:
+                    _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
+                    header = None
+                    if not chunk.data:
+                        continue
+                decoded = self._decoder.decode(chunk, one.layout)
+                self._require_clear(one, chunk, decoded)
+                yield from to_rows.batches(decoded, done)
+                done += decoded.count
 
     def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
         """Raise the error of `unclear` for wrong quotes and for too many rejects.
@@ -310,9 +298,8 @@ def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
             following = next(blocks, None)
             if following is None:
                 return tail(size)
-            passed = min(skip, len(following))
-            skip -= passed
-            held = following[passed:]
+            held = following[skip:]
+            skip = max(0, skip - len(following))
         data, held = bytes(held[:size]), held[size:]
         return data
 
