@@ -44,6 +44,9 @@ class Chunk:
         )
 
 
+START = Chunk(b"", 0, 1)
+
+
 class RecordTooLarge(ObjectError):
     """A record that is too large to be held; `start` is its first bytes."""
 
@@ -58,31 +61,24 @@ class RecordTooLarge(ObjectError):
         )
 
 
+@dataclass(eq=False)
 class Chunks:
     """An iterator of chunks of about `block_bytes`, whole records each, without the BOM.
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
     a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. The stream begins at `byte` of the object, on its `line`. Raises
-    RecordTooLarge for a record of more than `max_record_bytes`.
+    them is given back. The stream begins where the empty chunk `start` is. Raises RecordTooLarge
+    for a record of more than `max_record_bytes`.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        dialect: CsvDialect,
-        *,
-        block_bytes: int = BLOCK_BYTES,
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        width: Width = len,
-        byte: int = 0,
-        line: int = 1,
-    ) -> None:
-        self._read = read
-        self._dialect = dialect
-        self._block_bytes = block_bytes
-        self._max_record_bytes = max_record_bytes
-        self._rest = Chunk(b"", byte, line, width=width)
+    read: Read
+    dialect: CsvDialect
+    start: Chunk = START
+    block_bytes: int = BLOCK_BYTES
+    max_record_bytes: int = MAX_RECORD_BYTES
+
+    def __post_init__(self) -> None:
+        self._rest = self.start
         self._more_needed = False
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -96,9 +92,9 @@ class Chunks:
                 self._rest = rest.after(found)
                 return replace(rest, data=rest.data[:found])
             # A record longer than a block: doubling keeps the work in proportion to its length.
-            most = max(self._max_record_bytes, len(rest.data)) + self._block_bytes
-            wanted = min(len(rest.data) + max(self._block_bytes, len(rest.data)), most)
-            grown = _fill(self._read, rest.data, max(wanted, len(BOM)))
+            most = max(self.max_record_bytes, len(rest.data)) + self.block_bytes
+            wanted = min(len(rest.data) + max(self.block_bytes, len(rest.data)), most)
+            grown = _fill(self.read, rest.data, max(wanted, len(BOM)))
             if len(grown) == len(rest.data):
                 break
             self._more_needed = False
@@ -120,13 +116,13 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """The length of what can be read now; 0 if more must be fetched first."""
-        end = 0 if self._more_needed else end_of_records(rest.data, self._dialect.quote.encode())
-        if end or len(rest.data) <= self._block_bytes:
+        end = 0 if self._more_needed else end_of_records(rest.data, self.dialect.quote.encode())
+        if end or len(rest.data) <= self.block_bytes:
             return end
-        if not self._more_needed and has_stray_quote(rest.data, self._dialect):
+        if not self._more_needed and has_stray_quote(rest.data, self.dialect):
             return len(rest.data)
-        if len(rest.data) > self._max_record_bytes:
-            raise RecordTooLarge(rest, self._max_record_bytes)
+        if len(rest.data) > self.max_record_bytes:
+            raise RecordTooLarge(rest, self.max_record_bytes)
         return 0
 
 

@@ -135,14 +135,11 @@ class RecordLayout:
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:
     """Why these names cannot be found by name in a header; empty if they can."""
-    problems = [
-        f"column {position} has an empty name"
-        for position, name in enumerate(pinned, 1)
-        if not name
+    numbered = list(enumerate(pinned, 1))
+    first = {name: number for number, name in reversed(numbered)}
+    empty = [f"column {number} has an empty name" for number, name in numbered if not name]
+    return empty + [
+        f"columns {first[name]} and {number} have the same name {name!r}"
+        for number, name in numbered
+        if name and first[name] != number
     ]
-    first_seen: dict[str, int] = {}
-    for position, name in enumerate(pinned, 1):
-        before = first_seen.setdefault(name, position)
-        if name and before != position:
-            problems.append(f"columns {before} and {position} have the same name {name!r}")
-    return problems

@@ -202,10 +202,8 @@ _CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
 
 def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
     """The column with NULL for values that are not of the type, and a mask of those, if any."""
-    try:
+    with contextlib.suppress(ValueError):
         return convert(text, data_type), None
-    except ValueError:
-        pass
     sure = pc.fill_null(pc.match_substring_regex(text, good_form(data_type)), True)
     unsure = pc.unique(pc.filter(text, pc.invert(sure)))
     possible = pc.match_substring_regex(unsure, possible_form(data_type))
@@ -236,15 +234,10 @@ def good_form(data_type: str) -> str:
 
 def _bad_ones(values: pa.Array, data_type: str) -> list[pa.Array]:
     """The values that do not convert, by halving: few are bad, or few are distinct."""
-    try:
+    with contextlib.suppress(ValueError):
         convert(values, data_type)
-    except ValueError:
-        if len(values) == 1:
-            return [values]
-    else:
         return []
+    if len(values) == 1:
+        return [values]
     half = len(values) // 2
-    return [
-        *_bad_ones(values.slice(0, half), data_type),
-        *_bad_ones(values.slice(half), data_type),
-    ]
+    return _bad_ones(values[:half], data_type) + _bad_ones(values[half:], data_type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read
 
@@ -32,7 +33,7 @@ UTF_8 = "utf-8"
 
 def canonical_encoding(name: str) -> str:
     """The canonical name of an encoding. Raises ValueError, whose text says what is possible."""
-    try:
+    with suppress(LookupError, ValueError):
         found = codecs.lookup(name).name
         if found == "utf-8-sig":
             return UTF_8  # a byte order mark is left out anyway
@@ -40,8 +41,6 @@ def canonical_encoding(name: str) -> str:
             probe.decode(found) == probe.decode("latin-1") for probe in _PROBES
         ):
             return found
-    except (LookupError, ValueError):
-        pass
     raise ValueError(
         f"{name!r} is not an encoding that a source can have: UTF-8, UTF-16, or one of Python's "
         "codecs that has ASCII's characters at ASCII's bytes, such as latin-1, cp1252 or shift_jis"
@@ -57,18 +56,20 @@ def utf8_reader(read: Read, encoding: str) -> Read:
     if encoding == UTF_8:
         return read
     codecs.register_error(_ESCAPING, _escape)
-    decoder: codecs.IncrementalDecoder | None = None
+    start = b""
+    if encoding == "utf-16":
+        while len(start) < len(codecs.BOM_UTF16) and (more := read(1)):
+            start += more
+        # Without a mark the lower byte is first.
+        encoding = "utf-16-be" if start == codecs.BOM_UTF16_BE else "utf-16-le"
+    decoder = codecs.getincrementaldecoder(encoding)(_ESCAPING)
     ended = False
     ascii_is_ascii = encoding not in UTF_16
 
     def decoded(size: int) -> bytes:
-        nonlocal decoder, ended
+        nonlocal start, ended
         while not ended:
-            raw = read(min(size, RAW_READ_BYTES))
-            if decoder is None:
-                while len(raw) == 1 and (more := read(1)):
-                    raw += more  # a byte order mark is seen whole
-                decoder = codecs.getincrementaldecoder(_byte_order(encoding, raw))(_ESCAPING)
+            raw, start = start or read(min(size, RAW_READ_BYTES)), b""
             ended = not raw
             if raw and ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
                 return raw
@@ -78,13 +79,6 @@ def utf8_reader(read: Read, encoding: str) -> Read:
         return b""
 
     return decoded
-
-
-def _byte_order(encoding: str, start: bytes) -> str:
-    """UTF-16's order of bytes, from the mark at its start; without one the lower byte is first."""
-    if encoding != "utf-16":
-        return encoding
-    return "utf-16-be" if start.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
@@ -115,10 +109,8 @@ def width_in(encoding: str) -> Callable[[bytes], int]:
 def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
     """The invalid byte of the object, where its transcoded text is not valid at `start`."""
     if encoding != UTF_8:
-        try:
+        with suppress(UnicodeDecodeError, TypeError):
             return ord(raw[start : start + 3].decode(UTF_8, "surrogatepass")) - _ESCAPE
-        except (UnicodeDecodeError, TypeError):
-            pass
     return raw[start]
 
 

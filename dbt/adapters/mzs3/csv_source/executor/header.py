@@ -91,18 +91,16 @@ def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str
     A subset's header may have others beside the pinned names, even twice.
     """
     counts = Counter(found)
-    missing = [name for name in pinned if name not in counts]
-    twice = [name for name in pinned if counts[name] > 1]
-    wanted = set(pinned)
-    extra = [] if match == SUBSET else [name for name in counts if name not in wanted]
-    told = [
-        *(f"{shown(name)} is missing" for name in missing[:1]),
-        *(f"{shown(name)} is there {counts[name]} times" for name in twice[:1]),
-        *(f"{shown(name)} is not one of them" for name in extra[:1]),
+    wanted = set(counts if match == SUBSET else pinned)
+    kinds = [
+        [f"{shown(name)} is missing" for name in pinned if name not in counts],
+        [f"{shown(name)} is there {counts[name]} times" for name in pinned if counts[name] > 1],
+        [f"{shown(name)} is not one of them" for name in counts if name not in wanted],
     ]
+    told = [kind[0] for kind in kinds if kind]
     if not told:
         return None
-    more = len(missing) + len(twice) + len(extra) - len(told)
+    more = sum(map(len, kinds)) - len(told)
     return (
         f"header is {_line(found)} but the names of the pinned header are {_line(pinned)}, in any "
         f"order: {', '.join(told)}" + (f" ({more} more)" if more else "")

@@ -253,13 +253,9 @@ class _RangeTask:
         span = (plan.range_end, max(plan.range_end, plan.end))
         reader = ObjectReader(self._client, spec.bucket, one.key, one.etag, span=span)
         with contextlib.closing(reader):
-            for chunk in Chunks(
-                joined(blocks, plan.start - one.offset, reader.read),
-                spec.dialect,
-                block_bytes=spec.block_bytes,
-                byte=plan.start,
-                line=plan.line + 1,
-            ):
+            data = joined(blocks, plan.start - one.offset, reader.read)
+            first = Chunk(b"", plan.start, plan.line + 1)
+            for chunk in Chunks(data, spec.dialect, first, spec.block_bytes):
                 if header is not None:
                     _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
                     header = None

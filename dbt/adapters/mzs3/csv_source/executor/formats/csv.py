@@ -101,7 +101,7 @@ class CsvFormat:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
         encoding = self.reading.encoding
         text = utf8_reader(plain_reader(read, key, self.compression), encoding)
-        return Chunks(text, self.dialect, block_bytes=block_bytes, width=width_in(encoding))
+        return Chunks(text, self.dialect, Chunk(b"", 0, 1, width=width_in(encoding)), block_bytes)
 
     def _records(
         self,
@@ -233,7 +233,10 @@ class Decoder:
         if not bad:
             self._learn(text)
         elif not self._reading.rejects:
-            raise next(rejects).problem()
+            first = next(rejects)
+            # Of other records no column's type is to blame.
+            advice = "; or declare the column as a string" if first.number in values else ""
+            raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         return Decoded(
             self._batch(arrays),
             len(cut.starts),
@@ -300,7 +303,7 @@ class Decoder:
                 name = column.name
                 error = not_of_type(name, shown(text), column.data_type)
             kept = _raw_text(raw, self._reading.encoding)
-            yield Reject(number, line, byte, kept, name, error, is_value=value is not None)
+            yield Reject(number, line, byte, kept, name, error)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
         """The column that is wrong, if it is one, and what is wrong."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
-from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -61,15 +61,13 @@ class StoredObject:
     etag: str
     size: int
 
-    def open(self) -> ObjectReader:
-        """The object from front to back; to be closed."""
-        return ObjectReader(self.client, self.bucket, self.key, self.etag)
+    def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
+        """The object, or a span of its bytes, from front to back; to be closed."""
+        return ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
 
     def part(self, start: int, end: int) -> bytes:
         """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
-        span = (start, end)
-        reader = ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
-        with contextlib.closing(reader):
+        with contextlib.closing(self.open((start, end))) as reader:
             return reader.rest()
 
 
@@ -96,14 +94,6 @@ class Reject:
     raw: str
     column: str | None
     error: str
-    is_value: bool = False
-
-    def problem(self) -> ObjectError:
-        """The error of a run that rejects no records."""
-        advice = (
-            f"{FIX_OBJECT}; or declare the column as a string" if self.is_value else FIX_OBJECT
-        )
-        return ObjectError(self.error, advice, line=self.line, byte=self.byte)
 
 
 @dataclass(frozen=True)
