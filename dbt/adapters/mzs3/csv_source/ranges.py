@@ -23,7 +23,6 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.ranges import (
     BLOCKS_DDL,
@@ -35,6 +34,7 @@ from dbt.adapters.mzs3.csv_source.executor.ranges import (
     read_ranges,
     survey_of,
 )
+from dbt.adapters.mzs3.csv_source.executor.records import layout_of
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 

@@ -242,13 +242,11 @@ def parse(
         csv.ParseOptions(
             delimiter=dialect.delimiter,
             quote_char=dialect.quote,
-            double_quote=True,
             newlines_in_values=True,
             ignore_empty_lines=False,
             invalid_row_handler=None if ragged is None else skip,
         ),
         csv.ConvertOptions(
-            check_utf8=True,
             column_types=dict(zip(wanted, types, strict=True)),
             null_values=[dialect.null],
             true_values=TRUE_VALUES,

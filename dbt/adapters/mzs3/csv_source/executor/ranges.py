@@ -10,12 +10,11 @@ pass reads the records of the ranges.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,9 +23,10 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
-from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoded, Decoder
-from dbt.adapters.mzs3.csv_source.executor.header import without_header
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.records import without_header
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 
@@ -86,21 +86,15 @@ class Survey:
 
     def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
         """The ends and those in every second piece of the data, from the `first` on."""
-        text = b"".join(pieces[first::2])
-        count = ends.count + text.count(b"\n")
+        count = ends.count + b"".join(pieces[first::2]).count(b"\n")
         if ends.first is not None or not count:
             return replace(ends, count=count)
-        behind = _offset(pieces, first, text.find(b"\n")) + 1
+        # A quote is between any two pieces; `index` is that of the piece with the newline.
+        newlines = map(bytes.count, pieces[first::2], itertools.repeat(b"\n"))
+        index = next(itertools.compress(itertools.count(first, 2), newlines))
+        behind = sum(map(len, pieces[:index])) + index + pieces[index].index(b"\n") + 1
         line = self.newlines + data.count(b"\n", 0, behind)
         return Ends(count, self.size + behind, line)
-
-
-def _offset(pieces: list[bytes], first: int, position: int) -> int:
-    """Where in all pieces, with a quote between any two, a position in every second one is."""
-    lengths = list(accumulate(map(len, pieces[first::2]), initial=0))
-    index = bisect_right(lengths, position) - 1
-    piece = first + 2 * index
-    return sum(map(len, pieces[:piece])) + piece + position - lengths[index]
 
 
 def read_ranges(
@@ -216,7 +210,7 @@ def range_rows(
 
     def read(batches: Batches) -> Batches:
         task = _RangeTask(spec, task_client(spec.connection, spec.source))
-        for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
+        for place, blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
             one = ranges[place]
             try:
                 yield from task.rows(one, (data for _, data in blocks))
@@ -266,7 +260,7 @@ class _RangeTask:
                 yield from to_rows.batches(decoded, done)
                 done += decoded.count
 
-    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
+    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Records) -> None:
         """Raise the error of `unclear` for wrong quotes and for too many rejects.
 
         Else records are the same however an object is cut. Where quotes are wrong, what is a

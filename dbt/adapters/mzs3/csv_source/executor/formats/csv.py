@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -29,8 +29,12 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     arrow_type,
 )
 from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
-from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good, is_special
-from dbt.adapters.mzs3.csv_source.executor.datetimes import require_year
+from dbt.adapters.mzs3.csv_source.executor.convert import (
+    convert,
+    convert_good,
+    is_special,
+    require_year,
+)
 from dbt.adapters.mzs3.csv_source.executor.encoding import (
     invalid_utf8,
     readable_text,
@@ -45,11 +49,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Reject,
     StoredObject,
 )
-from dbt.adapters.mzs3.csv_source.executor.header import (
-    malformed_header,
-    split_header,
-    without_header,
-)
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     ObjectError,
@@ -61,6 +60,9 @@ from dbt.adapters.mzs3.csv_source.executor.records import (
     MalformedRecord,
     cut_records,
     first_record,
+    malformed_header,
+    split_header,
+    without_header,
 )
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
@@ -95,7 +97,7 @@ class CsvFormat:
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """Without a header, objects have records only, with a field for each column."""
         decoder = Decoder(tuple(columns), self.dialect, self.reading)
-        return partial(self._records, header, columns, decoder)
+        return partial(self._records, header, decoder)
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
@@ -104,13 +106,9 @@ class CsvFormat:
         return Chunks(text, self.dialect, Chunk(b"", 0, 1, width=width_in(encoding)), block_bytes)
 
     def _records(
-        self,
-        header: tuple[str, ...] | None,
-        columns: Sequence[Column],
-        decoder: Decoder,
-        stored: StoredObject,
+        self, header: tuple[str, ...] | None, decoder: Decoder, stored: StoredObject
     ) -> Generator[Records, None, None]:
-        layout = RecordLayout.in_order(len(columns)) if header is None else None
+        layout = RecordLayout.in_order(len(decoder.columns)) if header is None else None
         with contextlib.closing(stored.open()) as reader:
             found = self.chunks(reader.read, stored.key, self.block_bytes)
             try:
@@ -133,13 +131,6 @@ class CsvFormat:
                 yield decoder.oversized(problem)
 
 
-@dataclass(frozen=True)
-class Decoded(Records):
-    """A chunk's records: those in its first `length` bytes; the rest is for the next chunk."""
-
-    length: int = field(kw_only=True)
-
-
 class Decoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
@@ -149,7 +140,7 @@ class Decoder:
     """
 
     def __init__(self, columns: tuple[Column, ...], dialect: CsvDialect, reading: Reading) -> None:
-        self._columns = columns
+        self.columns = columns
         self._dialect = dialect
         self._reading = reading
         self._all_text = [pa.string()] * len(columns)
@@ -160,8 +151,8 @@ class Decoder:
         self._integers = frozenset(i for i, c in enumerate(columns) if c.data_type in INTEGERS)
         self._expects_rejects = False
 
-    def decode(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
-        """The chunk's records: the good ones converted, and the rejected ones.
+    def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
+        """The chunk's records: the good ones converted, and the rejected ones; and their length.
 
         Where bad records are not rejected, raises ObjectError for the first one. Where they are,
         a record of which the end is not in the chunk is left, unless nothing follows the chunk.
@@ -169,7 +160,7 @@ class Decoder:
         if not self._expects_rejects:
             batch = self._all_good(chunk.data, layout)
             if batch is not None:
-                return Decoded(batch, batch.num_rows, length=len(chunk.data))
+                return Records(batch, batch.num_rows, length=len(chunk.data))
         decoded = self._sift(chunk, layout)
         # One chunk with bad records is seldom alone: the next is not tried in vain.
         self._expects_rejects = bool(decoded.rejects)
@@ -180,7 +171,7 @@ class Decoder:
         assert problem.line is not None and problem.byte is not None
         raw = _raw_text(problem.start, self._reading.encoding)
         error = f"{problem.problem} All that follows in the object is rejected with it"
-        no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self._columns)
+        no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self.columns)
         reject = Reject(0, problem.line, problem.byte, raw, None, error)
         return Records(no_rows, 1, rejects=(reject,))
 
@@ -194,22 +185,19 @@ class Decoder:
         # Most data has no such letter, and one byte is found far faster than two.
         perhaps_hex = any(x in data and b"0" + x in data for x in (b"x", b"X"))
         as_text = (self._as_text | self._integers) if perhaps_hex else self._as_text
-        with contextlib.suppress(ValueError):
-            return self._read(data, layout, as_text)
-        return None
-
-    def _read(self, data: bytes, layout: RecordLayout, as_text: frozenset[int]) -> pa.RecordBatch:
         types = [
             pa.string() if i in as_text else arrow_type(column.data_type)
-            for i, column in enumerate(self._columns)
+            for i, column in enumerate(self.columns)
         ]
-        arrays = parse(data, layout, types, self._dialect).columns
-        return self._batch(
-            convert(array, column.data_type) if index in as_text else _certain(array)
-            for index, (array, column) in enumerate(zip(arrays, self._columns, strict=True))
-        )
+        with contextlib.suppress(ValueError):
+            arrays = parse(data, layout, types, self._dialect).columns
+            return self._batch(
+                convert(array, column.data_type) if index in as_text else _certain(array)
+                for index, (array, column) in enumerate(zip(arrays, self.columns, strict=True))
+            )
+        return None
 
-    def _sift(self, chunk: Chunk, layout: RecordLayout) -> Decoded:
+    def _sift(self, chunk: Chunk, layout: RecordLayout) -> Records:
         """The chunk's records, of which some are perhaps not right."""
         cut = cut_records(
             chunk.data,
@@ -237,7 +225,7 @@ class Decoder:
             # Of other records no column's type is to blame.
             advice = "; or declare the column as a string" if first.number in values else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
-        return Decoded(
+        return Records(
             self._batch(arrays),
             len(cut.starts),
             pa.array(_without(numbers, values), pa.int64()),
@@ -247,7 +235,7 @@ class Decoder:
 
     def _learn(self, text: Sequence[pa.Array]) -> None:
         """Remember which columns pyarrow's reader does not read as they are to be."""
-        for index, (array, column) in enumerate(zip(text, self._columns, strict=True)):
+        for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
             try:
                 _certain(pc.cast(array, arrow_type(column.data_type)))
             except ValueError:
@@ -267,7 +255,7 @@ class Decoder:
         arrays: list[pa.Array] = []
         values: dict[int, tuple[Column, str]] = {}
         any_bad: pa.Array | None = None
-        for column, texts in zip(self._columns, text, strict=True):
+        for column, texts in zip(self.columns, text, strict=True):
             array, is_bad = convert_good(texts, column.data_type)
             arrays.append(array)
             if is_bad is None:
@@ -310,7 +298,7 @@ class Decoder:
         try:
             fields, _ = first_record(raw, self._dialect, self._reading.encoding)
         except MalformedRecord as malformed:
-            names = {i: c.name for i, c in zip(layout.fields, self._columns, strict=True)}
+            names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=True)}
             return names.get(malformed.number - 1), str(malformed)
         if len(fields) != layout.width:
             return None, f"expected {counted(layout.width, 'column')}, got {len(fields)}"
@@ -318,7 +306,7 @@ class Decoder:
         return None, "the record could not be read"
 
     def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self._columns])
+        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
 
 
 def _certain(array: pa.Array) -> pa.Array:

@@ -101,12 +101,14 @@ class Records:
     """The next `count` records of an object: good ones as rows of `batch`, and rejects.
 
     `numbers` are those of the good ones among all of these, from 0; None if all are good.
+    `length` is that of a chunk of CSV to the end of these; the rest is for the next chunk.
     """
 
     batch: pa.RecordBatch
     count: int
     numbers: pa.Array | None = None
     rejects: tuple[Reject, ...] = ()
+    length: int = 0
 
 
 ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]

@@ -28,7 +28,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Records,
     StoredObject,
 )
-from dbt.adapters.mzs3.csv_source.executor.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
@@ -36,6 +35,7 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
     not_of_type,
     shown,
 )
+from dbt.adapters.mzs3.csv_source.executor.records import FIX_HEADER, layout_of
 
 VOID = "void"
 FIX_FILE = (
@@ -185,14 +185,11 @@ def _shown(value: pa.Scalar) -> str:
     if isinstance(value, pa.DictionaryScalar | pa.ExtensionScalar):
         value = value.value
     kind = value.type
-    if isinstance(value, pa.StringScalar | pa.LargeStringScalar):
+    if isinstance(value, pa.BinaryScalar):  # so are all texts
         raw: bytes = value.as_buffer().to_pybytes()
-        try:
-            return shown(raw.decode())
-        except UnicodeDecodeError:
-            return shown(raw)
-    if isinstance(value, pa.BinaryScalar | pa.LargeBinaryScalar | pa.FixedSizeBinaryScalar):
-        return shown(value.as_py())
+        with suppress(UnicodeDecodeError):
+            return shown(raw.decode() if own_type(kind) == "string" else raw)
+        return shown(raw)
     if pa.types.is_date64(kind):
         value = pc.cast(value, pa.timestamp("ms"))  # shows a time of day, if that's what is wrong
     if pa.types.is_timestamp(kind) and kind.tz is not None:
