@@ -28,9 +28,9 @@ from dbt.adapters.mzs3.csv_source.config.intake import (
     read_listing,
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
-from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reading
-from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
+from dbt.adapters.mzs3.csv_source.executor.listing import Pattern
+from dbt.adapters.mzs3.csv_source.executor.stream import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect

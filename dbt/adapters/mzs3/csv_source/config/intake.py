@@ -7,7 +7,6 @@ from enum import Enum
 
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
 from dbt.adapters.mzs3.csv_source.config.discovery import SCAN, Discovery
-from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     CSV,
     FAIL,
@@ -18,6 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     REJECT,
     Reading,
 )
+from dbt.adapters.mzs3.csv_source.executor.stream import UTF_8, canonical_encoding
 
 CSV_KEYS = (
     "column_count",

@@ -13,9 +13,9 @@ from itertools import zip_longest
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_byte, invalid_utf8
 from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT, SUBSET, Reading
 from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, HeaderProblem, shown
+from dbt.adapters.mzs3.csv_source.executor.stream import invalid_byte, invalid_utf8
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 FIX_HEADER = (
