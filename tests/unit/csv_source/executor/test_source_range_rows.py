@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from support.csv_source_helpers import DIALECT
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor import stream
+from dbt.adapters.mzs3.csv_source.executor import ranges, stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.formats import csv as formats_csv
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.ranges import (
     RangeOfObject,
@@ -55,7 +56,7 @@ class OneObject:
 
 
 def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
-    known: dict[str, Any] = {"compression": "by_suffix", "block_bytes": 50, **changes}
+    known: dict[str, Any] = {"compression": "by_suffix", **changes}
     return FetchSpec(
         connection=AwsConnection(),
         bucket="b",
@@ -70,6 +71,8 @@ def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats_csv, "BLOCK_BYTES", 50)
+        patch.setattr(ranges, "BLOCK_BYTES", 50)
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
@@ -86,7 +89,7 @@ def at_once(spec: FetchSpec) -> list[dict[str, Any]]:
 
 def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, Any]]:
     starts = range(0, size, range_bytes)
-    ranges = [
+    cut = [
         {
             "object": 0,
             "key": "k.csv",
@@ -98,7 +101,7 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         for index, start in enumerate(starts)
     ]
     read = read_ranges(spec.connection, spec.source, spec.bucket, b'"')
-    blocks = list(read(iter([pa.RecordBatch.from_pylist(ranges)])))
+    blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)])))
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
     plans = plan_ranges([survey_of(text) for text in texts])
     known = {

@@ -45,10 +45,7 @@ _SYNONYMS = {
 
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 
-SUPPORTED_TYPES = (
-    "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, "
-    "timestamp, timestamp_ntz, binary"
-)
+SUPPORTED_TYPES = ", ".join(ARROW_TYPES).replace("double", "double, decimal(p,s)")
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,10 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     `NaN` and `Infinity`, which no decimal of Spark's holds.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
-    if not _may_have_exponents(text):
+    buffer = text.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()
+    # Perhaps there is one only beside this slice of the texts.
+    if b"e" not in data and b"E" not in data:
         # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
         # integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
@@ -113,13 +116,6 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
             return through_wide(text, kind)
     cast = partial(through_wide, kind=kind)
     return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_decimal, kind)
-
-
-def _may_have_exponents(text: pa.Array) -> bool:
-    """Whether there is an `e` in the texts; True too if there is one only beside the slice."""
-    buffer = text.buffers()[2]
-    data = b"" if buffer is None else buffer.to_pybytes()
-    return b"e" in data or b"E" in data
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -323,12 +319,10 @@ def _require(holds: pa.Array) -> None:
 _CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
     "boolean": _to_boolean,
     **dict.fromkeys(INTEGERS, _to_integer),
-    "float": to_float,
-    "double": to_float,
+    **dict.fromkeys(("float", "double"), to_float),
     "decimal": to_decimal,
     "date": to_date,
-    "timestamp": to_timestamp,
-    "timestamp_ntz": to_timestamp,
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), to_timestamp),
     "binary": _to_binary,
 }
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import (
     PROBLEM_COLUMN,
     Column,
@@ -69,20 +68,15 @@ class FetchSpec:
     dialect: CsvDialect
     compression: str
     reading: Reading = field(default_factory=Reading)
-    block_bytes: int = BLOCK_BYTES
     format: str = CSV
 
 
 def open_format(
-    name: str,
-    dialect: CsvDialect,
-    compression: str,
-    reading: Reading,
-    block_bytes: int = BLOCK_BYTES,
+    name: str, dialect: CsvDialect, compression: str, reading: Reading
 ) -> ObjectFormat:
-    """The format of that name; dialect, compression and the size of blocks are CSV's alone."""
+    """The format of that name; dialect and compression are CSV's alone."""
     if name == CSV:
-        return CsvFormat(dialect, compression, reading, block_bytes)
+        return CsvFormat(dialect, compression, reading)
     return {AVRO: AvroFormat, PARQUET: ParquetFormat}[name](reading)
 
 
@@ -126,9 +120,7 @@ class _Task:
 
     def __init__(self, spec: FetchSpec) -> None:
         self._spec = spec
-        form = open_format(
-            spec.format, spec.dialect, spec.compression, spec.reading, spec.block_bytes
-        )
+        form = open_format(spec.format, spec.dialect, spec.compression, spec.reading)
         self._decoder = form.decoder(spec.header, spec.columns)
         self._rejects = 0
         self._first_reject = ""

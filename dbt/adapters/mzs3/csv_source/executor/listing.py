@@ -192,8 +192,7 @@ def _matching(
 
 def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    rows = [{name: getattr(one, name) for name in LISTING_SCHEMA.names} for one in page]
-    return pa.RecordBatch.from_pylist(rows, LISTING_SCHEMA)
+    return pa.RecordBatch.from_pylist([vars(one) for one in page], LISTING_SCHEMA)
 
 
 class Pattern:

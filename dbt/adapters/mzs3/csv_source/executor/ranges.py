@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
+from dbt.adapters.mzs3.csv_source.executor.chunks import (
+    BLOCK_BYTES,
+    Chunk,
+    Chunks,
+    has_stray_quote,
+)
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
@@ -249,7 +254,7 @@ class _RangeTask:
         with contextlib.closing(reader):
             data = joined(blocks, plan.start - one.offset, reader.read)
             first = Chunk(b"", plan.start, plan.line + 1)
-            for chunk in Chunks(data, spec.dialect, first, spec.block_bytes):
+            for chunk in Chunks(data, spec.dialect, first, BLOCK_BYTES):
                 if header is not None:
                     _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
                     header = None

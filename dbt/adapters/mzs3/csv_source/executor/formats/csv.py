@@ -84,7 +84,6 @@ class CsvFormat:
     dialect: CsvDialect
     compression: str
     reading: Reading
-    block_bytes: int = BLOCK_BYTES
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The names in the first record; None if the object is empty. Raises ObjectError."""
@@ -110,7 +109,7 @@ class CsvFormat:
     ) -> Generator[Records, None, None]:
         layout = RecordLayout.in_order(len(decoder.columns)) if header is None else None
         with contextlib.closing(stored.open()) as reader:
-            found = self.chunks(reader.read, stored.key, self.block_bytes)
+            found = self.chunks(reader.read, stored.key, BLOCK_BYTES)
             try:
                 for chunk in found:
                     if layout is None:
