@@ -52,13 +52,8 @@ class RecordTooLarge(ObjectError):
 
     def __init__(self, rest: Chunk, limit: int) -> None:
         self.start = rest.data
-        super().__init__(
-            f"the record is larger than {limit // (1024 * 1024)} MB; is a quoted field not "
-            "closed?",
-            FIX_OBJECT,
-            line=rest.line,
-            byte=rest.byte,
-        )
+        problem = f"the record is larger than {limit // 2**20} MB; is a quoted field not closed?"
+        super().__init__(problem, FIX_OBJECT, line=rest.line, byte=rest.byte)
 
 
 @dataclass(eq=False)
@@ -169,11 +164,9 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     outside = data
     if quote in data:
         pieces = data.split(quote)
-        if len(pieces) % 2 == 0:
-            return False
         # Every second piece is inside quotes.
         outside = quote.join(pieces[::2])
-        if _has_stray_quote(outside, dialect):
+        if len(pieces) % 2 == 0 or _has_stray_quote(outside, dialect):
             return False
     if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
         return False

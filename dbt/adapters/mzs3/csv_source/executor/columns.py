@@ -101,13 +101,11 @@ def name_problems(names: Sequence[str]) -> list[str]:
         if not name:
             problems.append(f"column {place + 1} has an empty name")
         elif folded(name).startswith(RESERVED_PREFIX):
-            problems.append(
-                f"column {place + 1} is named {name!r}: names that start with "
-                f"{RESERVED_PREFIX} are reserved"
-            )
+            reserved = f"names that start with {RESERVED_PREFIX} are reserved"
+            problems.append(f"column {place + 1} is named {name!r}: {reserved}")
         elif place in earlier:
-            first = names[earlier[place]]
-            problems.append(f"columns {earlier[place] + 1} and {place + 1} {_same(first, name)}")
+            first = earlier[place]
+            problems.append(f"columns {first + 1} and {place + 1} {_same(names[first], name)}")
     return problems
 
 

@@ -115,7 +115,7 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
         if longest <= WIDE_DIGITS - kind.scale:
             return through_wide(text, kind)
     cast = partial(through_wide, kind=kind)
-    return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_decimal, kind)
+    return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, kind)
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -178,7 +178,7 @@ def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
     _refuse_year_zero(text)
     with contextlib.suppress(pa.ArrowInvalid):
         return pc.cast(text, kind)
-    return cast_by_form(text, _DATE_REGEX, lambda usual: pc.cast(usual, kind), _read_time, kind)
+    return cast_by_form(text, _DATE_REGEX, lambda usual: pc.cast(usual, kind), kind)
 
 
 def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -194,14 +194,14 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     with contextlib.suppress(pa.ArrowInvalid):
         return cast_local(text)
     if kind.tz is None:
-        return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, _read_time, kind)
+        return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, kind)
     with contextlib.suppress(pa.ArrowInvalid):
         return pc.cast(text, kind)
     no_text = pa.scalar(None, pa.string())
     zoned = pc.match_substring_regex(text, _ZONED_REGEX)
     with_zone = pc.cast(pc.if_else(zoned, text, no_text), kind)
     others = pc.if_else(zoned, no_text, text)
-    without = cast_by_form(others, _TIMESTAMP_REGEX, cast_local, _read_time, kind)
+    without = cast_by_form(others, _TIMESTAMP_REGEX, cast_local, kind)
     return pc.coalesce(with_zone, without)
 
 
@@ -212,17 +212,15 @@ def _refuse_year_zero(text: pa.Array) -> None:
 
 
 def cast_by_form(
-    text: pa.Array,
-    usual_regex: str,
-    cast: Callable[[pa.Array], pa.Array],
-    read_rare: Callable[[str, pa.DataType], Any],
-    kind: pa.DataType,
+    text: pa.Array, usual_regex: str, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType
 ) -> pa.Array:
     """The texts as values of `kind`; NULL stays NULL.
 
-    `cast` is called for those of the usual form, `read_rare` once for each other distinct one;
-    it returns the value, or the number that stands for a date or timestamp. Raises ValueError.
+    `cast` is called for those of the usual form; each other distinct one is read once, by Python.
+    Raises ValueError.
     """
+    # It returns the value, or the number that stands for a date or timestamp.
+    read_rare = _read_decimal if pa.types.is_decimal(kind) else _read_time
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
     rare = pc.unique(pc.filter(text, pc.invert(usual)))
@@ -334,11 +332,9 @@ def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | N
     sure = pc.fill_null(pc.match_substring_regex(text, good_form(data_type)), True)
     unsure = pc.unique(pc.filter(text, pc.invert(sure)))
     possible = pc.match_substring_regex(unsure, possible_form(data_type))
-    bad = [
-        pc.filter(unsure, pc.invert(possible)),
-        *_bad_ones(pc.filter(unsure, possible), data_type),
-    ]
-    is_bad = pc.is_in(text, value_set=pa.concat_arrays(bad))
+    tried = _bad_ones(pc.filter(unsure, possible), data_type)
+    bad = pa.concat_arrays([pc.filter(unsure, pc.invert(possible)), *tried])
+    is_bad = pc.is_in(text, value_set=bad)
     good = pc.if_else(is_bad, pa.scalar(None, pa.string()), text)
     return convert(good, data_type), is_bad
 

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     Column,
     arrow_type,
 )
-from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     AVRO,
@@ -28,7 +28,8 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     StoredObject,
     too_many_rejects,
 )
-from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import task_client
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -51,6 +52,9 @@ _METADATA_COLUMNS = (
     Column("_mz_last_modified", "timestamp"),
     Column(PROBLEM_COLUMN, _PROBLEM_DDL),
 )
+
+
+Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def open_format(
     """The format of that name; dialect and compression are CSV's alone."""
     if name == CSV:
         return CsvFormat(dialect, compression, reading)
-    return {AVRO: AvroFormat, PARQUET: ParquetFormat}[name](reading)
+    return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
 
 
 def schema_ddl(columns: Sequence[Column]) -> str:
@@ -87,9 +91,7 @@ def schema_ddl(columns: Sequence[Column]) -> str:
     return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
 
 
-def fetch_objects(
-    spec: FetchSpec,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
     An object that is no longer the one listed is an error. `_mz_record` counts an object's data
@@ -98,18 +100,17 @@ def fetch_objects(
     one part of one object, of CSV a chunk: each object is one GET, which is streamed.
     """
 
-    def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def fetch(listed: Batches) -> Batches:
         task, client = _Task(spec), task_client(spec.connection, spec.source)
         for batch in listed:
-            names = ("key", "etag", "size")
-            objects = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+            objects = batch.select(["key", "etag", "size"]).to_pylist()
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
-            for row, (key, etag, size) in enumerate(objects):
-                stored = StoredObject(client, spec.bucket, key, etag, size)
+            for row, one in enumerate(objects):
+                stored = StoredObject(client, spec.bucket, **one)
                 try:
                     yield from task.rows(stored, modified[row])
                 except ObjectError as problem:
-                    text = problem.text(spec.bucket, key, spec.source)
+                    text = problem.text(spec.bucket, stored.key, spec.source)
                     raise ExecutorError(text, problem.cause) from problem
 
     return fetch
@@ -125,7 +126,7 @@ class _Task:
         self._rejects = 0
         self._first_reject = ""
 
-    def rows(self, stored: StoredObject, modified: pa.Scalar) -> Iterator[pa.RecordBatch]:
+    def rows(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""
         uri = f"s3://{stored.bucket}/{stored.key}"
         to_rows = ObjectRows(self._spec.columns, uri, modified)
@@ -165,7 +166,7 @@ class ObjectRows:
     uri: str
     modified: pa.Scalar
 
-    def batches(self, records: Records, before: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, records: Records, before: int) -> Batches:
         """The rows of records before which the object has `before` others."""
         batch = records.batch
         if batch.num_rows:

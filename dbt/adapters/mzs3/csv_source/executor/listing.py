@@ -145,11 +145,10 @@ def list_objects(
     def list_them(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         client = None
         for batch in rows:
-            afters, lasts = (batch.column(name).to_pylist() for name in ("after", "last"))
-            for bounds in zip(afters, lasts, strict=True):
+            for bounds in batch.select(["after", "last"]).to_pylist():
                 try:
                     client = client or s3_client(connection)
-                    for page in iter_pages(client, location, pattern, KeyRange(*bounds)):
+                    for page in iter_pages(client, location, pattern, KeyRange(**bounds)):
                         yield as_batch(page)
                 except S3Error as exc:
                     raise ExecutorError(str(exc)) from exc
@@ -207,7 +206,6 @@ class Pattern:
     """
 
     def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
         if not pattern:
             raise ValueError("is empty; leave it out to take every object")
         if pattern.startswith("/"):
@@ -232,10 +230,10 @@ class Pattern:
 # A token is one literal character, or longer: then it is one of these, or a regular expression.
 _STARS = "**"
 _OPEN, _COMMA, _CLOSE = "{{", "{,}", "}}"
-_ONE = "[^/]"
 _RUN = "[^/]*"
 _FOLDERS = "(?:.*/)?"
 _REST = ".*"
+_WILDCARDS = {"?": "[^/]", "**": _STARS}
 
 # A run of stars, a set, or one character. A ] that comes first in a set is a member, as in every
 # glob.
@@ -249,10 +247,8 @@ def _tokens(pattern: str) -> Iterator[str]:
         char, place = piece[0], piece.start() + 1
         if piece["members"]:
             yield _char_set(piece["members"], piece["negation"], place)
-        elif char.startswith("*"):
-            yield _STARS if char == "**" else _RUN
-        elif char == "?":
-            yield _ONE
+        elif char[0] in "*?":
+            yield _WILDCARDS.get(char, _RUN)
         elif char == "{":
             opened.append(place)
             yield _OPEN

@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     has_stray_quote,
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.fetch import Batches, FetchSpec, ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
@@ -43,7 +43,6 @@ RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `e
 BLOCKS_DDL = "object int, `range` int, data binary, survey string"
 _BLOCKS = arrow_schema(BLOCKS_DDL)
 
-Batches = Iterator[pa.RecordBatch]
 RangeNumber = tuple[int, int]
 """The number of an object, and of a range of it."""
 

@@ -219,26 +219,22 @@ def without_header(
     Raises HeaderProblem, also for a malformed one.
     """
     found, rest = split_header(chunk, dialect, reading.encoding)
-    return layout_of(found, pinned, reading.header_match, line=chunk.line, byte=chunk.byte), rest
+    return layout_of(found, pinned, reading.header_match, chunk), rest
 
 
 def layout_of(
-    found: Sequence[str],
-    pinned: Sequence[str],
-    match: str,
-    *,
-    line: int | None = None,
-    byte: int | None = None,
+    found: Sequence[str], pinned: Sequence[str], match: str, chunk: Chunk | None = None
 ) -> RecordLayout:
     """Where the columns are in records with this header: one field for each pinned name.
 
-    Case and spaces count. Raises HeaderProblem, at that place, for a header that does not match.
+    Case and spaces count. Raises HeaderProblem, where the chunk is, for a header that does not match.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)
     else:
         difference = any_order_difference(found, pinned, match)
     if difference is not None:
+        line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
         raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte)
     if match == EXACT:
         return RecordLayout.in_order(len(pinned))

@@ -111,11 +111,9 @@ class ObjectReader(ObjectStream):
 def read_problem(exc: Exception, stream: ObjectStream) -> ObjectError:
     """What is wrong with an object that could not be read further, and what to do."""
     if isinstance(exc, ReplacedError) or error_code(exc) in ("PreconditionFailed", "412"):
-        return ObjectError(
-            f"it was replaced after it was listed: its ETag is no longer {stream.etag}",
-            "Do not overwrite objects while they are ingested; run again to list it anew",
-            cause=GONE,
-        )
+        problem = f"it was replaced after it was listed: its ETag is no longer {stream.etag}"
+        advice = "Do not overwrite objects while they are ingested; run again to list it anew"
+        return ObjectError(problem, advice, cause=GONE)
     if isinstance(exc, WrongPartError):
         return ObjectError(
             str(exc),
@@ -124,21 +122,13 @@ def read_problem(exc: Exception, stream: ObjectStream) -> ObjectError:
             cause=NOT_READ,
         )
     if is_missing(exc):
-        return ObjectError(
-            "it was removed after it was listed",
-            "Put it back, or run again without it",
-            cause=GONE,
-        )
+        problem = "it was removed after it was listed"
+        return ObjectError(problem, "Put it back, or run again without it", cause=GONE)
     if error_code(exc) == "InvalidObjectState":
-        return ObjectError(
-            f"it is archived, so that it can't be read ({reason_of(exc)})",
-            "Restore it, then run again",
-        )
-    return ObjectError(
-        describe(exc, f"reading it from byte {stream.position}", "s3:GetObject"),
-        "Nothing of it was kept; run again",
-        cause=NOT_READ,
-    )
+        problem = f"it is archived, so that it can't be read ({reason_of(exc)})"
+        return ObjectError(problem, "Restore it, then run again")
+    problem = describe(exc, f"reading it from byte {stream.position}", "s3:GetObject")
+    return ObjectError(problem, "Nothing of it was kept; run again", cause=NOT_READ)
 
 
 def compression_of(key: str, declared: str) -> str:
@@ -261,14 +251,13 @@ def utf8_reader(read: Read, encoding: str) -> Read:
         encoding = "utf-16-be" if start == codecs.BOM_UTF16_BE else "utf-16-le"
     decoder = codecs.getincrementaldecoder(encoding)(_ESCAPING)
     ended = False
-    ascii_is_ascii = encoding not in UTF_16
 
     def decoded(size: int) -> bytes:
         nonlocal start, ended
         while not ended:
             raw, start = start or read(min(size, RAW_READ_BYTES)), b""
             ended = not raw
-            if raw and ascii_is_ascii and raw.isascii() and not decoder.getstate()[0]:
+            if raw and encoding not in UTF_16 and raw.isascii() and not decoder.getstate()[0]:
                 return raw
             text = decoder.decode(raw, final=ended)
             if text:

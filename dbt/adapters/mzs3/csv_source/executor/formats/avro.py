@@ -16,12 +16,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION
 from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
-    FIX_FILE,
-    TypedFile,
-    TypedFormat,
-    own_type,
-)
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError, shown
 from dbt.adapters.mzs3.csv_source.executor.stream import Read, as_file
 
@@ -69,26 +64,24 @@ _NAMED = frozenset({"record", "error", "enum", "fixed"})
 _WORDS = frozenset({*_ARROW_TYPES, *_NAMED, "array", "map"})
 
 
-class AvroFormat(TypedFormat):
-    """Avro files of records with fields that are not nested; to read the records needs `fastavro`.
+@contextlib.contextmanager
+def avro_file(stored: StoredObject) -> Iterator[TypedFile]:
+    """An Avro file of records with fields that are not nested; to read them needs `fastavro`.
 
-    Slower than the other formats, as each record is an object of Python's for a while.
+    Slower than the other formats, as each record is an object of Python's for a while. Holds one
+    block of the file beside the records.
     """
+    with contextlib.closing(stored.open()) as reader:
+        container = AvroContainer(reader.read)
+        fields, schema = read_schema(container.schema)
 
-    @contextlib.contextmanager
-    def opened(self, stored: StoredObject) -> Iterator[TypedFile]:
-        """The object as an Avro file; holds one block of it beside the records."""
-        with contextlib.closing(stored.open()) as reader:
-            container = AvroContainer(reader.read)
-            fields, schema = read_schema(container.schema)
+        def batches(positions: Sequence[int]) -> Iterator[list[pa.Array]]:
+            done = 0
+            for batch in _records(container, schema):
+                yield [_values(batch, fields[position], done) for position in positions]
+                done += len(batch)
 
-            def batches(positions: Sequence[int]) -> Iterator[list[pa.Array]]:
-                done = 0
-                for batch in _records(container, schema):
-                    yield [_values(batch, fields[position], done) for position in positions]
-                    done += len(batch)
-
-            yield fields, batches
+        yield fields, batches
 
 
 def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, Any]]]:
@@ -273,10 +266,8 @@ class AvroContainer:
         metadata = self._header()
         codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
         if codec not in _CODECS:
-            raise ObjectError(
-                f"its codec is {shown(codec)}, which is not one of {', '.join(_CODECS)}",
-                "Have the objects written with one of those",
-            )
+            problem = f"its codec is {shown(codec)}, which is not one of {', '.join(_CODECS)}"
+            raise ObjectError(problem, "Have the objects written with one of those")
         self._decompress = _CODECS[codec]
         try:
             self.schema: Any = json.loads(metadata["avro.schema"])

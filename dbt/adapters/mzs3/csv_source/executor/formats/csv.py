@@ -123,8 +123,9 @@ class CsvFormat:
                     yield decoded
             except RecordTooLarge as problem:
                 if layout is None:
-                    where = problem.line, problem.byte
-                    raise malformed_header(problem.problem, *where) from problem
+                    raise malformed_header(
+                        problem.problem, problem.line, problem.byte
+                    ) from problem
                 if not self.reading.rejects:
                     raise
                 yield decoder.oversized(problem)
@@ -198,12 +199,8 @@ class Decoder:
 
     def _sift(self, chunk: Chunk, layout: RecordLayout) -> Records:
         """The chunk's records, of which some are perhaps not right."""
-        cut = cut_records(
-            chunk.data,
-            self._dialect,
-            last=chunk.last or not self._reading.rejects,
-            blank_is_wrong=layout.width > 1,
-        )
+        last = chunk.last or not self._reading.rejects
+        cut = cut_records(chunk.data, self._dialect, last=last, blank_is_wrong=layout.width > 1)
         numbers = _without(range(len(cut.starts)), cut.malformed)
         try:
             text, rows = self._text_columns(cut.well_formed(), layout)
@@ -224,13 +221,8 @@ class Decoder:
             # Of other records no column's type is to blame.
             advice = "; or declare the column as a string" if first.number in values else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
-        return Records(
-            self._batch(arrays),
-            len(cut.starts),
-            pa.array(_without(numbers, values), pa.int64()),
-            tuple(rejects),
-            length=cut.end,
-        )
+        good = pa.array(_without(numbers, values), pa.int64())
+        return Records(self._batch(arrays), len(cut.starts), good, tuple(rejects), cut.end)
 
     def _learn(self, text: Sequence[pa.Array]) -> None:
         """Remember which columns pyarrow's reader does not read as they are to be."""
@@ -249,10 +241,10 @@ class Decoder:
 
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
-    ) -> tuple[list[pa.Array], dict[int, tuple[Column, str]]]:
-        """The columns of the good rows; of each bad row the first bad column, and its text."""
+    ) -> tuple[list[pa.Array], dict[int, tuple[str, str]]]:
+        """The columns of the good rows; of each bad row the first bad column, and its error."""
         arrays: list[pa.Array] = []
-        values: dict[int, tuple[Column, str]] = {}
+        values: dict[int, tuple[str, str]] = {}
         any_bad: pa.Array | None = None
         for column, texts in zip(self.columns, text, strict=True):
             array, is_bad = convert_good(texts, column.data_type)
@@ -262,33 +254,26 @@ class Decoder:
             any_bad = is_bad if any_bad is None else pc.or_(any_bad, is_bad)
             rows = pc.indices_nonzero(is_bad)
             for row, value in zip(rows.to_pylist(), texts.take(rows).to_pylist(), strict=True):
-                values.setdefault(numbers[row], (column, value))
+                if numbers[row] not in values:
+                    error = not_of_type(column.name, shown(value), column.data_type)
+                    values[numbers[row]] = column.name, error
         if any_bad is not None:
             good = pc.invert(any_bad)
             arrays = [array.filter(good) for array in arrays]
         return arrays, values
 
     def _described(
-        self,
-        chunk: Chunk,
-        layout: RecordLayout,
-        cut: Cut,
-        bad: dict[int, tuple[Column, str] | None],
+        self, chunk: Chunk, layout: RecordLayout, cut: Cut, bad: dict[int, tuple[str, str] | None]
     ) -> Iterator[Reject]:
-        """The bad records, in their order; `bad` has the value that is wrong where it is known."""
+        """The bad records, in their order; `bad` has the column and the error where known."""
         line, byte, reached = chunk.line, chunk.byte, 0
         for number in sorted(bad):
-            start, value = cut.starts[number], bad[number]
+            start = cut.starts[number]
             line += chunk.data.count(b"\n", reached, start)
             byte += chunk.width(chunk.data[reached:start])
             reached = start
             raw = chunk.data[start : cut.end_of(number)]
-            if value is None:
-                name, error = self._wrong(raw, layout)
-            else:
-                column, text = value
-                name = column.name
-                error = not_of_type(name, shown(text), column.data_type)
+            name, error = bad[number] or self._wrong(raw, layout)
             kept = _raw_text(raw, self._reading.encoding)
             yield Reject(number, line, byte, kept, name, error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -72,14 +71,14 @@ their order. Raises ObjectError.
 
 
 @dataclass(frozen=True)
-class TypedFormat(ABC):
-    """A format of objects whose header is a schema; an empty object has neither."""
+class TypedFormat:
+    """A format of objects whose header is a schema; an empty object has neither.
+
+    `opened` opens an object that is not empty. It raises ObjectError, also in its context.
+    """
 
     reading: Reading
-
-    @abstractmethod
-    def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
-        """The object, not empty. Raises ObjectError, also for what the context raises."""
+    opened: Callable[[StoredObject], AbstractContextManager[TypedFile]]
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the object's schema. Raises ObjectError."""
