@@ -21,19 +21,19 @@ BLOCK_BYTES = 4 * 1024 * 1024
 MAX_RECORD_BYTES = 128 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
-Width = Callable[[bytes], int]
-"""The length of a piece of UTF-8 text in the object's own encoding, in bytes."""
-
 
 @dataclass(frozen=True)
 class Chunk:
-    """Records, and the byte and line of their object where they start; `last` if none follow."""
+    """Records, and the byte and line of their object where they start; `last` if none follow.
+
+    `width` gives the length of a piece of UTF-8 text in the object's own encoding, in bytes.
+    """
 
     data: bytes
     byte: int
     line: int
     last: bool = False
-    width: Width = len
+    width: Callable[[bytes], int] = len
 
     def after(self, length: int) -> Chunk:
         """The chunk without its first `length` bytes, which end where a record does."""

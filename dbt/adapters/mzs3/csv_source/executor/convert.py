@@ -162,12 +162,9 @@ def require_year(array: pa.Array) -> None:
     There is none in PostgreSQL. An instant within a day of it is refused too, as its zone may
     have brought it there or away: the text shows, to `to_timestamp`.
     """
-    if pa.types.is_date32(array.type):
-        limit = _FIRST_DAY
-    elif pa.types.is_timestamp(array.type):
-        limit = (_FIRST_DAY + 1) * _DAY_US
-    else:
+    if not pa.types.is_temporal(array.type):
         return
+    limit = _FIRST_DAY if pa.types.is_date32(array.type) else (_FIRST_DAY + 1) * _DAY_US
     earliest = pc.min(array).value
     if earliest is not None and earliest < limit:
         raise ValueError("perhaps a year 0")

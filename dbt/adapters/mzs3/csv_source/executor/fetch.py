@@ -10,11 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor.columns import (
-    PROBLEM_COLUMN,
-    Column,
-    arrow_type,
-)
+from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN, Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
@@ -145,12 +141,9 @@ class _Task:
 
     def _count(self, rejects: Sequence[Reject], uri: str) -> None:
         """Raise ExecutorError once there are more rejects than one run may have."""
-        if not rejects:
-            return
-        first = rejects[0]
-        self._first_reject = self._first_reject or (
-            f"object {uri}, line {first.line}, byte {first.byte}: {first.error}"
-        )
+        if rejects and not self._first_reject:
+            one = rejects[0]
+            self._first_reject = f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
         self._rejects += len(rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._rejects > limit:
@@ -175,23 +168,21 @@ class ObjectRows:
                 numbers = pc.cumulative_sum(ones, start=before)
             else:
                 numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
-            yield self._rows(batch.columns, numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE))
+            yield self._rows(numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE), batch.columns)
         if rejects := records.rejects:
             problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
             numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
-            yield self._rows(self._no_values(len(rejects)), numbers, problems)
+            yield self._rows(numbers, problems)
 
     def skipped(self, error: str) -> pa.RecordBatch:
         """The one row of an object that is left out."""
         problem = pa.array([{"error": error}], _PROBLEM_TYPE)
-        return self._rows(self._no_values(1), pa.nulls(1, pa.int64()), problem)
-
-    def _no_values(self, count: int) -> list[pa.Array]:
-        return [pa.nulls(count, arrow_type(column.data_type)) for column in self.columns]
+        return self._rows(pa.nulls(1, pa.int64()), problem)
 
     def _rows(
-        self, values: Sequence[pa.Array], numbers: pa.Array, problems: pa.Array
+        self, numbers: pa.Array, problems: pa.Array, values: Sequence[pa.Array] = ()
     ) -> pa.RecordBatch:
+        values = values or [pa.nulls(len(numbers), arrow_type(c.data_type)) for c in self.columns]
         uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
         arrays = [*values, uris, numbers, times, problems]
         names = [column.name for column in (*self.columns, *_METADATA_COLUMNS)]

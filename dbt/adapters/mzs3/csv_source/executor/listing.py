@@ -64,8 +64,7 @@ def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[KeyR
     count = max(1, min(count, len(inside) + 1))
     # Between two cuts lie as many marks, but for rounding.
     ends = [inside[(number * (len(inside) + 1)) // count - 1] for number in range(1, count)]
-    bounds = [after, *ends, None]
-    return [KeyRange(low, high) for low, high in pairwise(bounds)]
+    return [KeyRange(low, high) for low, high in pairwise([after, *ends, None])]
 
 
 @dataclass(frozen=True)

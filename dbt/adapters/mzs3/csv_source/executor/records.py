@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
@@ -227,7 +226,7 @@ def layout_of(
 ) -> RecordLayout:
     """Where the columns are in records with this header: one field for each pinned name.
 
-    Case and spaces count. Raises HeaderProblem, where the chunk is, for a header that does not match.
+    Case and spaces count. Raises HeaderProblem, for where the chunk is, if they do not match.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)
@@ -249,7 +248,7 @@ def malformed_header(problem: str, line: int | None, byte: int | None) -> Header
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
     """How a header differs from the pinned one, and first where; None if it does not."""
-    for number, names in enumerate(zip_longest(found, pinned), 1):
+    for number, names in enumerate(itertools.zip_longest(found, pinned), 1):
         if names[0] != names[1]:
             here, there = ("nothing" if name is None else shown(name) for name in names)
             return (

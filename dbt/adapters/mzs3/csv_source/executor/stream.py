@@ -45,7 +45,6 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "zstd",
     **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
 }
-_LONGEST_MAGIC = max(map(len, _MAGIC))
 COMPRESSIONS = (BY_SUFFIX, NONE, "gzip", "zstd", "bzip2")
 
 UTF_16 = ("utf-16", "utf-16-le", "utf-16-be")
@@ -203,7 +202,7 @@ _DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
 def _uncompressed(read: Read) -> Read:
     """Reads the bytes as they are, after a look at the first of them."""
     start = b""
-    while len(start) < _LONGEST_MAGIC and (more := read(RAW_READ_BYTES)):
+    while len(start) < max(map(len, _MAGIC)) and (more := read(RAW_READ_BYTES)):
         start += more
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):

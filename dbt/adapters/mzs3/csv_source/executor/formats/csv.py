@@ -121,14 +121,12 @@ class CsvFormat:
                     if decoded.length < len(chunk.data):
                         found.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
                     yield decoded
-            except RecordTooLarge as problem:
+            except RecordTooLarge as large:
                 if layout is None:
-                    raise malformed_header(
-                        problem.problem, problem.line, problem.byte
-                    ) from problem
+                    raise malformed_header(large.problem, large.line, large.byte) from large
                 if not self.reading.rejects:
                     raise
-                yield decoder.oversized(problem)
+                yield decoder.oversized(large)
 
 
 class Decoder:

@@ -218,12 +218,8 @@ def own_type(kind: pa.DataType) -> str | None:
 
 def can_be_read_as(own: str | None, data_type: str) -> bool:
     """Whether fields of type `own` may be read as a column type, every value unchanged."""
-    if own is None:
-        return False
-    if own in (data_type, VOID, "string"):
-        return True
-    family, wanted = (text.partition("(")[0] for text in (own, data_type))
-    return wanted in _OTHERS.get(family, ())
+    family, wanted = (text.partition("(")[0] for text in (own or "", data_type))
+    return own in (data_type, VOID, "string") or wanted in _OTHERS.get(family, ())
 
 
 def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
