@@ -41,10 +41,8 @@ _ARROW_TYPES = {
     "long": pa.int64(),
     "float": pa.float32(),
     "double": pa.float64(),
-    "bytes": pa.binary(),
-    "fixed": pa.binary(),
-    "string": pa.string(),
-    "enum": pa.string(),
+    **dict.fromkeys(("bytes", "fixed"), pa.binary()),
+    **dict.fromkeys(("string", "enum"), pa.string()),
 }
 # By the type they stand on; of others the specification says to ignore the logical type.
 _LOGICAL = {

@@ -193,6 +193,8 @@ class Decoder:
                 convert(array, column.data_type) if index in as_text else _certain(array)
                 for index, (array, column) in enumerate(zip(arrays, self.columns, strict=True))
             )
+        with contextlib.suppress(ValueError):
+            return self._learn(data, layout)
         return None
 
     def _sift(self, chunk: Chunk, layout: RecordLayout) -> Records:
@@ -212,9 +214,7 @@ class Decoder:
         arrays, values = self._convert(text, numbers)
         bad = {**dict.fromkeys(cut.malformed | ragged), **values}
         rejects = self._described(chunk, layout, cut, bad)
-        if not bad:
-            self._learn(text)
-        elif not self._reading.rejects:
+        if bad and not self._reading.rejects:
             first = next(rejects)
             # Of other records no column's type is to blame.
             advice = "; or declare the column as a string" if first.number in values else ""
@@ -222,13 +222,16 @@ class Decoder:
         good = pa.array(_without(numbers, values), pa.int64())
         return Records(self._batch(arrays), len(cut.starts), good, tuple(rejects), cut.end)
 
-    def _learn(self, text: Sequence[pa.Array]) -> None:
-        """Remember which columns pyarrow's reader does not read as they are to be."""
+    def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
+        """The records, by converting each column from text; remembers which need that."""
+        text = parse(data, layout, self._all_text, self._dialect).columns
+        batch = self._batch(map(convert, text, [column.data_type for column in self.columns]))
         for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
             try:
                 _certain(pc.cast(array, arrow_type(column.data_type)))
             except ValueError:
                 self._as_text |= {index}
+        return batch
 
     def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
         """The columns as text, and the numbers of the records that have not as many fields."""
