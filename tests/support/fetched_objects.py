@@ -5,8 +5,10 @@ import pytest
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.formats import csv
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, StoredObject, read_fields
 from dbt.adapters.mzs3.csv_source.executor.listing import list_objects
@@ -45,13 +47,19 @@ def listed(pattern="**"):
     return list(list_objects(CONNECTION, LOCATION, pattern)(iter([EVERYTHING])))
 
 
+def written(block_bytes=BLOCK_BYTES, **changes):
+    """Every row that is written, as a dictionary, of objects read in blocks of that size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv, "BLOCK_BYTES", block_bytes)
+        batches = fetch_objects(spec(**changes))(iter(listed()))
+        return [row for batch in batches for row in batch.to_pylist()]
+
+
 def fetch(**changes):
     """The rows of all objects, without the object's name and time."""
-    batches = fetch_objects(spec(**changes))(iter(listed()))
-    table = [row for batch in batches for row in batch.to_pylist()]
     return [
         (*(row[c.name] for c in changes.get("columns", COLUMNS)), row["_mz_record"])
-        for row in table
+        for row in written(**changes)
     ]
 
 

@@ -4,11 +4,16 @@ import csv
 import io
 from collections.abc import Iterator
 
-from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import (
+    BLOCK_BYTES,
+    MAX_RECORD_BYTES,
+    Chunk,
+    Chunks,
+)
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoder
-from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
+from dbt.adapters.mzs3.csv_source.executor.stream import utf8_reader, width_in
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from support.csv_source_helpers import DIALECT, columns, rows
 
@@ -28,9 +33,9 @@ def read_all(
     stream = Chunks(
         read,
         dialect,
+        Chunk(b"", 0, 1, width=width_in(encoding)),
         block_bytes=block_bytes,
         max_record_bytes=max_record_bytes,
-        width=width_in(encoding),
     )
     good: dict[int, tuple] = {}
     bad: dict[int, Reject] = {}

@@ -103,7 +103,8 @@ def test_what_was_skipped_is_not_taken_again(ingested):
 
 def test_the_object_that_failed_is_on_record_whatever_its_values_spell(lake):
     lake.columns = [{"name": "id", "data_type": "int"}]
-    fine, wrong = (f"s3://{lake.bucket}/orders/{name}" for name in ("as-it-should-be.csv", "x.csv"))
+    folder = f"s3://{lake.bucket}/orders"
+    fine, wrong = f"{folder}/as-it-should-be.csv", f"{folder}/x.csv"
     lake.put("as-it-should-be.csv", "id\n1\n")
     lake.put("x.csv", f"id\n{fine}\n")
     with pytest.raises(SourceError) as raised:

@@ -13,12 +13,11 @@ from support.csv_source_helpers import purify_names as purify
 from support.documented_errors import entries, is_read, page_text, texts_in_code
 from support.rejecting import read_all
 
-from dbt.adapters.mzs3.csv_source.executor import decode
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
-from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
+from dbt.adapters.mzs3.csv_source.executor.formats import csv
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, too_many_rejects
-from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
+from dbt.adapters.mzs3.csv_source.executor.records import without_header
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, plain_reader
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, purify_now
 from dbt.adapters.mzs3.csv_source.purify import contradictions
 from dbt.adapters.mzs3.csv_source.tables import refused_name
@@ -105,19 +104,15 @@ def answered(etag: str) -> str:
 
 def unread_one() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decode, "convert_good", lambda text, kind: (text, None))
-        patch.setattr(
-            decode.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [0])
-        )
+        patch.setattr(csv, "convert_good", lambda text, kind: (text, None))
+        patch.setattr(csv.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [0]))
         _, bad = read_all(b"a\n", "int")
     return bad[1].error
 
 
 def unread_many() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            decode.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [])
-        )
+        patch.setattr(csv.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], []))
         return text_of(lambda: read_all(b"a\n", "int"))
 
 

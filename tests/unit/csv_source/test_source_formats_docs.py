@@ -12,14 +12,18 @@ from support.stored_objects import problem_of
 
 from dbt.adapters.mzs3.csv_source.config import CSV_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
-from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, Reading, RecordField
-from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import can_be_read_as, own_type
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
+    TypedFormat,
+    can_be_read_as,
+    own_type,
+)
 from dbt.adapters.mzs3.csv_source.purify import contradictions, purify
 
 PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"
-AVRO = AvroFormat(Reading())
+AVRO = TypedFormat(Reading(), avro_file)
 ID = RecordField("id", "int64", "bigint")
 
 
@@ -42,7 +46,9 @@ PROBLEMS = {
         0
     ],
     "fields": lambda: avro(file_of(record("double"), []), f0="date"),
-    "parquet": lambda: problem_of(ParquetFormat(Reading()), b"id\n", {"id": "int"}).problem,
+    "parquet": lambda: (
+        problem_of(TypedFormat(Reading(), parquet_file), b"id\n", {"id": "int"}).problem
+    ),
     "avro": lambda: avro(BAD_FILES["no file"]),
     "early": lambda: avro(file_of(record("string"), [{"f0": "a"}])[:-1]),
     "codec": lambda: avro(file_of(record("string"), [], "xz")),

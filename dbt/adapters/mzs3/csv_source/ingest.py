@@ -154,10 +154,7 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
     """The header of the first object that has one, listed objects before announced ones."""
     definition = run.definition
     form = open_format(
-        definition.format,
-        dialect=definition.dialect,
-        compression=definition.compression,
-        reading=definition.reading,
+        definition.format, definition.dialect, definition.compression, definition.reading
     )
     for stored in _stored_objects(run, inbox):
         run.cancellation.check()

@@ -36,7 +36,7 @@ _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 def only_if_narrow(value: str, schema: T.StructType) -> str:
-    """SQL that gives `value` for narrow rows, and fails the job with an ExecutorError of WIDE_ROW for others.
+    """SQL that gives `value` for narrow rows; others fail the job with an ExecutorError, WIDE_ROW.
 
     The columns have names that need no quotes.
     """

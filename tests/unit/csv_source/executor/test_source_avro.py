@@ -17,13 +17,13 @@ from support.stored_objects import MemoryClient, problem_of, read_all, stored
 
 from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.formats import avro, container
-from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.formats import avro
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
-FORM = AvroFormat(Reading())
+FORM = TypedFormat(Reading(), avro_file)
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
 VALUES = {
     "null": st.none(),
@@ -149,7 +149,7 @@ def test_the_header_alone_is_read():
     reads = []
     FORM.fields(stored(data, client))
     body = client.get_object(IfMatch='"e1"')["Body"]
-    container.AvroContainer(lambda size: reads.append(size) or body.read(size))
+    avro.AvroContainer(lambda size: reads.append(size) or body.read(size))
     assert reads == [stream.RAW_READ_BYTES]
 
 
@@ -168,7 +168,7 @@ def test_types_that_are_given_by_name():
     own = [field.own for field in fields]
     assert own == ["string", "string", "string", None, "string"]
     rows = [{"f0": "A", "f1": "B", "f2": None, "f3": {"x": "A"}, "f4": "B"}]
-    subset = AvroFormat(Reading(header_match="subset"))
+    subset = TypedFormat(Reading(header_match="subset"), avro_file)
     columns = {"f2": "string", "f1": "string", "f4": "string"}
     assert read_all(subset, file_of(schema, rows), columns) == [(None, "B", "B")]
 

@@ -3,7 +3,7 @@
 import bz2
 
 import pytest
-from support.fetched_objects import failure, header_of, listed, put, spec
+from support.fetched_objects import failure, header_of, listed, put, spec, written
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
 from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects
@@ -16,8 +16,7 @@ SKIP = Reading(on_header_mismatch="skip_object")
 
 def table(**changes):
     """Every row that is written, as dictionaries without the object's time."""
-    batches = fetch_objects(spec(**changes))(iter(listed()))
-    rows = [row for batch in batches for row in batch.to_pylist()]
+    rows = written(**changes)
     for row in rows:
         del row["_mz_last_modified"]
         row["_mz_object"] = row["_mz_object"].rpartition("/")[2]

@@ -16,11 +16,12 @@ from dbt.adapters.mzs3.arrow import parquet as arrow_parquet
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import parquet as formats_parquet
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
-from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
-FORM = ParquetFormat(Reading())
-SUBSET = ParquetFormat(Reading(header_match="subset"))
+FORM = TypedFormat(Reading(), parquet_file)
+SUBSET = TypedFormat(Reading(header_match="subset"), parquet_file)
 TABLE = pa.table({"id": [1, 2, None], "note": ["a", None, ""]})
 WAY_OUT = (
     "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
@@ -125,7 +126,7 @@ def test_a_field_that_is_not_pinned_is_not_fetched():
 
 
 def test_fields_in_another_order():
-    form = ParquetFormat(Reading(header_match="reorder"))
+    form = TypedFormat(Reading(header_match="reorder"), parquet_file)
     rows = read_all(form, file_of(TABLE), {"n": "string", "i": "smallint"}, ("note", "id"))
     assert rows == [("a", 1), (None, 2), ("", None)]
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from support.csv_source_helpers import problem_of, read, write
 from support.rejecting import longest_record, model, read_all
 
-from dbt.adapters.mzs3.csv_source.executor import decode, records
+from dbt.adapters.mzs3.csv_source.executor import records
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
+from dbt.adapters.mzs3.csv_source.executor.formats import csv
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 S = "string"
@@ -206,13 +207,13 @@ def test_many_records_with_few_that_are_bad():
 
 def test_good_chunks_after_a_bad_one_are_read_fast_again(monkeypatch):
     asked = []
-    original = decode.Decoder._sift
+    original = csv.Decoder._sift
 
     def counted(self, chunk, *args, **more):
         asked.append(chunk.byte)
         return original(self, chunk, *args, **more)
 
-    monkeypatch.setattr(decode.Decoder, "_sift", counted)
+    monkeypatch.setattr(csv.Decoder, "_sift", counted)
     data = b"x,1\n" + b"1,1\n" * 20
     good, _ = read_all(data, "int", S, block_bytes=8)
     assert len(good) == 20
@@ -220,7 +221,7 @@ def test_good_chunks_after_a_bad_one_are_read_fast_again(monkeypatch):
 
 
 def test_a_very_long_raw_text_is_cut_between_characters(monkeypatch):
-    monkeypatch.setattr(decode, "MAX_RAW_BYTES", 6)
+    monkeypatch.setattr(csv, "MAX_RAW_BYTES", 6)
     _, bad = read_all("12345é,é\n".encode(), S)
     assert bad[1].raw == "12345"
 

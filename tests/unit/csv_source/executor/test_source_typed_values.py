@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
-    TypedColumns,
     can_be_read_as,
     convert_typed,
     misfits,
     own_type,
+    positions_of,
+    typed_records,
 )
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
 
@@ -168,11 +169,9 @@ def test_values_stay_what_they_are(values, wanted, read):
     ],
 )  # fmt: skip
 def test_a_value_that_would_not_be_the_same_is_an_error(value, kind, wanted, says):
-    columns = TypedColumns(("a",), (Column("b", wanted),), "exact")
     values = pa.array([None, value, None, value], kind)
-    field = RecordField("a", str(kind), own_type(kind))
     with pytest.raises(ObjectError) as raised:
-        columns.records([values], [field], 10)
+        typed_records([values], [str(own_type(kind))], [Column("b", wanted)], 10)
     assert raised.value.record == 12
     assert raised.value.problem.startswith("column b: ")
     assert raised.value.problem.endswith(says)
@@ -184,8 +183,7 @@ def test_a_value_that_would_not_be_the_same_is_an_error(value, kind, wanted, say
 )
 def test_the_first_record_with_such_a_value_is_named(first, second):
     length = min(len(first), len(second))
-    columns = TypedColumns(("a", "b"), (Column("a", "tinyint"), Column("b", "tinyint")), "exact")
-    field = RecordField("a", "int64", "bigint")
+    columns = (Column("a", "tinyint"), Column("b", "tinyint"))
     values = [pa.array(one[:length], pa.int64()) for one in (first, second)]
     bad = [
         (record, name)
@@ -194,7 +192,7 @@ def test_the_first_record_with_such_a_value_is_named(first, second):
         if not -128 <= one[record] <= 127
     ]
     try:
-        read = columns.records(values, [field, field], 0)
+        read = typed_records(values, ["bigint", "bigint"], columns, 0)
     except ObjectError as problem:
         record, name = bad[0]
         assert problem.record == record + 1
@@ -213,9 +211,8 @@ def test_a_file_that_lies_about_its_strings_and_decimals():
     decimal = pa.Array.from_buffers(pa.decimal128(3, 2), 1, [None, number])
     with pytest.raises(ValueError):
         convert_typed(decimal, "decimal(3,2)", "decimal(3,2)")
-    columns = TypedColumns(("a",), (Column("a", "string"),), "exact")
     with pytest.raises(ObjectError) as raised:
-        columns.records([text], [RecordField("a", "string", "string")], 0)
+        typed_records([text], ["string"], [Column("a", "string")], 0)
     assert raised.value.problem == r"column a: b'a\xff' is not a string"
 
 
@@ -228,12 +225,12 @@ FIELDS = (
 
 def test_fields_go_to_columns_by_the_header_match():
     one = (Column("a", "int"),)
-    assert TypedColumns(("id",), one, "subset").positions(FIELDS) == (0,)
+    assert positions_of(FIELDS, ("id",), one, "subset") == (0,)
     two = (Column("a", "boolean"), Column("b", "int"))
     found = (FIELDS[0], FIELDS[2])
-    assert TypedColumns(("n", "id"), two, "reorder").positions(found) == (1, 0)
+    assert positions_of(found, ("n", "id"), two, "reorder") == (1, 0)
     with pytest.raises(HeaderProblem) as raised:
-        TypedColumns(("n", "id"), two, "exact").positions(found)
+        positions_of(found, ("n", "id"), two, "exact")
     assert raised.value.problem == (
         "header is id,n but the pinned header is n,id: first difference at column 1, 'id' "
         "instead of 'n'"
@@ -248,5 +245,5 @@ def test_fields_of_other_types_are_a_header_mismatch_all_named():
     ]
     assert misfits(FIELDS, columns) == expected
     with pytest.raises(HeaderProblem) as raised:
-        TypedColumns(("id", "tags", "n"), columns, "exact").positions(FIELDS)
+        positions_of(FIELDS, ("id", "tags", "n"), columns, "exact")
     assert raised.value.problem == f"its fields are not as declared: {'; '.join(expected)}"

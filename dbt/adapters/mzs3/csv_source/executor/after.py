@@ -119,11 +119,8 @@ def _act(
         # S3 has no condition for tags: what overwrites the object in this moment is tagged too.
         before = client.get_object_tagging(Bucket=spec.bucket, Key=key)["TagSet"]
         tags = {one["Key"]: one["Value"] for one in before} | dict(spec.tags)
-        client.put_object_tagging(
-            Bucket=spec.bucket,
-            Key=key,
-            Tagging={"TagSet": [{"Key": name, "Value": value} for name, value in tags.items()]},
-        )
+        tag_set: Any = [{"Key": name, "Value": value} for name, value in tags.items()]
+        client.put_object_tagging(Bucket=spec.bucket, Key=key, Tagging={"TagSet": tag_set})
         return "tagged", None
     if spec.action == "move" and (obstacle := _copy(spec, client, key, etag, head)):
         return LEFT, obstacle

@@ -21,19 +21,19 @@ BLOCK_BYTES = 4 * 1024 * 1024
 MAX_RECORD_BYTES = 128 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
-Width = Callable[[bytes], int]
-"""The length of a piece of UTF-8 text in the object's own encoding, in bytes."""
-
 
 @dataclass(frozen=True)
 class Chunk:
-    """Records, and the byte and line of their object where they start; `last` if none follow."""
+    """Records, and the byte and line of their object where they start; `last` if none follow.
+
+    `width` gives the length of a piece of UTF-8 text in the object's own encoding, in bytes.
+    """
 
     data: bytes
     byte: int
     line: int
     last: bool = False
-    width: Width = len
+    width: Callable[[bytes], int] = len
 
     def after(self, length: int) -> Chunk:
         """The chunk without its first `length` bytes, which end where a record does."""
@@ -44,45 +44,36 @@ class Chunk:
         )
 
 
+START = Chunk(b"", 0, 1)
+
+
 class RecordTooLarge(ObjectError):
     """A record that is too large to be held; `start` is its first bytes."""
 
     def __init__(self, rest: Chunk, limit: int) -> None:
         self.start = rest.data
-        super().__init__(
-            f"the record is larger than {limit // (1024 * 1024)} MB; is a quoted field not "
-            "closed?",
-            FIX_OBJECT,
-            line=rest.line,
-            byte=rest.byte,
-        )
+        problem = f"the record is larger than {limit // 2**20} MB; is a quoted field not closed?"
+        super().__init__(problem, FIX_OBJECT, line=rest.line, byte=rest.byte)
 
 
+@dataclass(eq=False)
 class Chunks:
     """An iterator of chunks of about `block_bytes`, whole records each, without the BOM.
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
     a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. The stream begins at `byte` of the object, on its `line`. Raises
-    RecordTooLarge for a record of more than `max_record_bytes`.
+    them is given back. The stream begins where the empty chunk `start` is. Raises RecordTooLarge
+    for a record of more than `max_record_bytes`.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        dialect: CsvDialect,
-        *,
-        block_bytes: int = BLOCK_BYTES,
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        width: Width = len,
-        byte: int = 0,
-        line: int = 1,
-    ) -> None:
-        self._read = read
-        self._dialect = dialect
-        self._block_bytes = block_bytes
-        self._max_record_bytes = max_record_bytes
-        self._rest = Chunk(b"", byte, line, width=width)
+    read: Read
+    dialect: CsvDialect
+    start: Chunk = START
+    block_bytes: int = BLOCK_BYTES
+    max_record_bytes: int = MAX_RECORD_BYTES
+
+    def __post_init__(self) -> None:
+        self._rest = self.start
         self._more_needed = False
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -96,9 +87,9 @@ class Chunks:
                 self._rest = rest.after(found)
                 return replace(rest, data=rest.data[:found])
             # A record longer than a block: doubling keeps the work in proportion to its length.
-            most = max(self._max_record_bytes, len(rest.data)) + self._block_bytes
-            wanted = min(len(rest.data) + max(self._block_bytes, len(rest.data)), most)
-            grown = _fill(self._read, rest.data, max(wanted, len(BOM)))
+            most = max(self.max_record_bytes, len(rest.data)) + self.block_bytes
+            wanted = min(len(rest.data) + max(self.block_bytes, len(rest.data)), most)
+            grown = _fill(self.read, rest.data, max(wanted, len(BOM)))
             if len(grown) == len(rest.data):
                 break
             self._more_needed = False
@@ -120,13 +111,13 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """The length of what can be read now; 0 if more must be fetched first."""
-        end = 0 if self._more_needed else end_of_records(rest.data, self._dialect.quote.encode())
-        if end or len(rest.data) <= self._block_bytes:
+        end = 0 if self._more_needed else end_of_records(rest.data, self.dialect.quote.encode())
+        if end or len(rest.data) <= self.block_bytes:
             return end
-        if not self._more_needed and has_stray_quote(rest.data, self._dialect):
+        if not self._more_needed and has_stray_quote(rest.data, self.dialect):
             return len(rest.data)
-        if len(rest.data) > self._max_record_bytes:
-            raise RecordTooLarge(rest, self._max_record_bytes)
+        if len(rest.data) > self.max_record_bytes:
+            raise RecordTooLarge(rest, self.max_record_bytes)
         return 0
 
 
@@ -153,10 +144,7 @@ def end_of_records(data: bytes, quote: bytes) -> int:
 def _fill(read: Read, held: bytes, wanted: int) -> bytes:
     parts = [held]
     missing = wanted - len(held)
-    while missing > 0:
-        data = read(missing)
-        if not data:
-            break
+    while missing > 0 and (data := read(missing)):
         parts.append(data)
         missing -= len(data)
     return b"".join(parts)
@@ -176,11 +164,9 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     outside = data
     if quote in data:
         pieces = data.split(quote)
-        if len(pieces) % 2 == 0:
-            return False
         # Every second piece is inside quotes.
         outside = quote.join(pieces[::2])
-        if _has_stray_quote(outside, dialect):
+        if len(pieces) % 2 == 0 or _has_stray_quote(outside, dialect):
             return False
     if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
         return False
@@ -249,13 +235,11 @@ def parse(
         csv.ParseOptions(
             delimiter=dialect.delimiter,
             quote_char=dialect.quote,
-            double_quote=True,
             newlines_in_values=True,
             ignore_empty_lines=False,
             invalid_row_handler=None if ragged is None else skip,
         ),
         csv.ConvertOptions(
-            check_utf8=True,
             column_types=dict(zip(wanted, types, strict=True)),
             null_values=[dialect.null],
             true_values=TRUE_VALUES,

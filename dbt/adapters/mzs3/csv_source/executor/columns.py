@@ -45,10 +45,7 @@ _SYNONYMS = {
 
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 
-SUPPORTED_TYPES = (
-    "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, "
-    "timestamp, timestamp_ntz, binary"
-)
+SUPPORTED_TYPES = ", ".join(ARROW_TYPES).replace("double", "double, decimal(p,s)")
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,11 @@ def name_problems(names: Sequence[str]) -> list[str]:
         if not name:
             problems.append(f"column {place + 1} has an empty name")
         elif folded(name).startswith(RESERVED_PREFIX):
-            problems.append(
-                f"column {place + 1} is named {name!r}: names that start with "
-                f"{RESERVED_PREFIX} are reserved"
-            )
+            reserved = f"names that start with {RESERVED_PREFIX} are reserved"
+            problems.append(f"column {place + 1} is named {name!r}: {reserved}")
         elif place in earlier:
-            first = names[earlier[place]]
-            problems.append(f"columns {earlier[place] + 1} and {place + 1} {_same(first, name)}")
+            first = earlier[place]
+            problems.append(f"columns {first + 1} and {place + 1} {_same(names[first], name)}")
     return problems
 
 
@@ -135,14 +130,11 @@ class RecordLayout:
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:
     """Why these names cannot be found by name in a header; empty if they can."""
-    problems = [
-        f"column {position} has an empty name"
-        for position, name in enumerate(pinned, 1)
-        if not name
+    numbered = list(enumerate(pinned, 1))
+    first = {name: number for number, name in reversed(numbered)}
+    empty = [f"column {number} has an empty name" for number, name in numbered if not name]
+    return empty + [
+        f"columns {first[name]} and {number} have the same name {name!r}"
+        for number, name in numbered
+        if name and first[name] != number
     ]
-    first_seen: dict[str, int] = {}
-    for position, name in enumerate(pinned, 1):
-        before = first_seen.setdefault(name, position)
-        if name and before != position:
-            problems.append(f"columns {before} and {position} have the same name {name!r}")
-    return problems

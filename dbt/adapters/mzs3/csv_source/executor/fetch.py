@@ -10,13 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.csv_source.executor.columns import (
-    PROBLEM_COLUMN,
-    Column,
-    arrow_type,
-)
-from dbt.adapters.mzs3.csv_source.executor.formats.avro import AvroFormat
+from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN, Column, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     AVRO,
@@ -29,7 +24,8 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     StoredObject,
     too_many_rejects,
 )
-from dbt.adapters.mzs3.csv_source.executor.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import task_client
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -54,6 +50,9 @@ _METADATA_COLUMNS = (
 )
 
 
+Batches = Iterator[pa.RecordBatch]
+
+
 @dataclass(frozen=True)
 class FetchSpec:
     """What a task needs to fetch a source's objects; it travels to the executors.
@@ -69,24 +68,16 @@ class FetchSpec:
     dialect: CsvDialect
     compression: str
     reading: Reading = field(default_factory=Reading)
-    block_bytes: int = BLOCK_BYTES
     format: str = CSV
 
 
 def open_format(
-    name: str,
-    *,
-    dialect: CsvDialect,
-    compression: str,
-    reading: Reading,
-    block_bytes: int = BLOCK_BYTES,
+    name: str, dialect: CsvDialect, compression: str, reading: Reading
 ) -> ObjectFormat:
-    """The format of that name; dialect, compression and the size of blocks are CSV's alone."""
-    if name == AVRO:
-        return AvroFormat(reading)
-    if name == PARQUET:
-        return ParquetFormat(reading)
-    return CsvFormat(dialect, compression, reading, block_bytes)
+    """The format of that name; dialect and compression are CSV's alone."""
+    if name == CSV:
+        return CsvFormat(dialect, compression, reading)
+    return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
 
 
 def schema_ddl(columns: Sequence[Column]) -> str:
@@ -96,9 +87,7 @@ def schema_ddl(columns: Sequence[Column]) -> str:
     return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
 
 
-def fetch_objects(
-    spec: FetchSpec,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
     An object that is no longer the one listed is an error. `_mz_record` counts an object's data
@@ -107,19 +96,19 @@ def fetch_objects(
     one part of one object, of CSV a chunk: each object is one GET, which is streamed.
     """
 
-    def fetch(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def fetch(listed: Batches) -> Batches:
         task, client = _Task(spec), task_client(spec.connection, spec.source)
         for batch in listed:
-            names = ("key", "etag", "size")
-            objects = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+            objects = batch.select(["key", "etag", "size"]).to_pylist()
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
-            for row, (key, etag, size) in enumerate(objects):
-                stored = StoredObject(client, spec.bucket, key, etag, size)
+            for row, one in enumerate(objects):
+                stored = StoredObject(client, spec.bucket, **one)
                 try:
                     yield from task.rows(stored, modified[row])
                 except ObjectError as problem:
-                    text = problem.text(spec.bucket, key, spec.source)
-                    raise ExecutorError(text, problem.cause) from problem
+                    text = problem.text(spec.bucket, stored.key, spec.source)
+                    uri = f"s3://{spec.bucket}/{stored.key}"
+                    raise ExecutorError(text, problem.cause, uri) from problem
 
     return fetch
 
@@ -129,18 +118,12 @@ class _Task:
 
     def __init__(self, spec: FetchSpec) -> None:
         self._spec = spec
-        form = open_format(
-            spec.format,
-            dialect=spec.dialect,
-            compression=spec.compression,
-            reading=spec.reading,
-            block_bytes=spec.block_bytes,
-        )
+        form = open_format(spec.format, spec.dialect, spec.compression, spec.reading)
         self._decoder = form.decoder(spec.header, spec.columns)
         self._rejects = 0
-        self._first_reject = ""
+        self._first_reject = ("", "")  # of which object, and what is wrong with it
 
-    def rows(self, stored: StoredObject, modified: pa.Scalar) -> Iterator[pa.RecordBatch]:
+    def rows(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""
         uri = f"s3://{stored.bucket}/{stored.key}"
         to_rows = ObjectRows(self._spec.columns, uri, modified)
@@ -159,17 +142,16 @@ class _Task:
 
     def _count(self, rejects: Sequence[Reject], uri: str) -> None:
         """Raise ExecutorError once there are more rejects than one run may have."""
-        if not rejects:
-            return
-        first = rejects[0]
-        self._first_reject = self._first_reject or (
-            f"object {uri}, line {first.line}, byte {first.byte}: {first.error}"
-        )
+        if rejects and not self._rejects:
+            one = rejects[0]
+            problem = f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
+            self._first_reject = uri, problem
         self._rejects += len(rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._rejects > limit:
-            text = too_many_rejects(self._spec.source, limit, self._first_reject)
-            raise ExecutorError(text, OF_RUN)
+            uri, problem = self._first_reject
+            text = too_many_rejects(self._spec.source, limit, problem)
+            raise ExecutorError(text, OF_RUN, uri)
 
 
 @dataclass(frozen=True)
@@ -180,7 +162,7 @@ class ObjectRows:
     uri: str
     modified: pa.Scalar
 
-    def batches(self, records: Records, before: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, records: Records, before: int) -> Batches:
         """The rows of records before which the object has `before` others."""
         batch = records.batch
         if batch.num_rows:
@@ -189,30 +171,22 @@ class ObjectRows:
                 numbers = pc.cumulative_sum(ones, start=before)
             else:
                 numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
-            yield self._rows(batch.columns, numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE))
+            yield self._rows(numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE), batch.columns)
         if rejects := records.rejects:
             problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
             numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
-            yield self._rows(self._no_values(len(rejects)), numbers, problems)
+            yield self._rows(numbers, problems)
 
     def skipped(self, error: str) -> pa.RecordBatch:
         """The one row of an object that is left out."""
         problem = pa.array([{"error": error}], _PROBLEM_TYPE)
-        return self._rows(self._no_values(1), pa.nulls(1, pa.int64()), problem)
-
-    def _no_values(self, count: int) -> list[pa.Array]:
-        return [pa.nulls(count, arrow_type(column.data_type)) for column in self.columns]
+        return self._rows(pa.nulls(1, pa.int64()), problem)
 
     def _rows(
-        self, values: Sequence[pa.Array], numbers: pa.Array, problems: pa.Array
+        self, numbers: pa.Array, problems: pa.Array, values: Sequence[pa.Array] = ()
     ) -> pa.RecordBatch:
-        count = len(numbers)
-        arrays = [
-            *values,
-            pa.repeat(pa.scalar(self.uri), count),
-            numbers,
-            pa.repeat(self.modified, count),
-            problems,
-        ]
+        values = values or [pa.nulls(len(numbers), arrow_type(c.data_type)) for c in self.columns]
+        uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
+        arrays = [*values, uris, numbers, times, problems]
         names = [column.name for column in (*self.columns, *_METADATA_COLUMNS)]
         return pa.RecordBatch.from_arrays(arrays, names=names)

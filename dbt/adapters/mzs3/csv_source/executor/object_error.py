@@ -12,6 +12,8 @@ GONE = "gone"
 """The version that was listed is no longer there."""
 OF_RUN = "run"
 """No single object is wrong, but all of a run together, as with too many rejects."""
+UNCLEAR = "unclear"
+"""A range of the object can't be read by itself: a task that reads the whole object can tell."""
 
 
 @dataclass(eq=False, repr=False)

@@ -10,41 +10,41 @@ pass reads the records of the ranges.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, Chunks, has_stray_quote
+from dbt.adapters.mzs3.csv_source.executor.chunks import (
+    BLOCK_BYTES,
+    Chunk,
+    Chunks,
+    has_stray_quote,
+)
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.decode import Decoded, Decoder
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
-from dbt.adapters.mzs3.csv_source.executor.header import without_header
-from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.fetch import Batches, FetchSpec, ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
+from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR, ObjectError
+from dbt.adapters.mzs3.csv_source.executor.records import without_header
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-NEWLINE = b"\n"
-
 SURVEY_BLOCK_BYTES = 2 * 1024 * 1024
 RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
 BLOCKS_DDL = "object int, `range` int, data binary, survey string"
 _BLOCKS = arrow_schema(BLOCKS_DDL)
 
-Batches = Iterator[pa.RecordBatch]
 RangeNumber = tuple[int, int]
 """The number of an object, and of a range of it."""
-
-_UNCLEAR = "dbt-mzs3: this object can't be read in ranges and is read again by one task: "
 
 
 @dataclass(frozen=True)
@@ -81,28 +81,22 @@ class Survey:
         return Survey(
             size=self.size + len(data),
             quotes=self.quotes + len(pieces) - 1,
-            newlines=self.newlines + data.count(NEWLINE),
+            newlines=self.newlines + data.count(b"\n"),
             outside=self._extended(self.outside, data, pieces, begins_inside),
             inside=self._extended(self.inside, data, pieces, 1 - begins_inside),
         )
 
     def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
         """The ends and those in every second piece of the data, from the `first` on."""
-        text = b"".join(pieces[first::2])
-        count = ends.count + text.count(NEWLINE)
+        count = ends.count + b"".join(pieces[first::2]).count(b"\n")
         if ends.first is not None or not count:
             return replace(ends, count=count)
-        behind = _offset(pieces, first, text.find(NEWLINE)) + 1
-        line = self.newlines + data.count(NEWLINE, 0, behind)
+        # A quote is between any two pieces; `index` is that of the piece with the newline.
+        newlines = map(bytes.count, pieces[first::2], itertools.repeat(b"\n"))
+        index = next(itertools.compress(itertools.count(first, 2), newlines))
+        behind = sum(map(len, pieces[:index])) + index + pieces[index].index(b"\n") + 1
+        line = self.newlines + data.count(b"\n", 0, behind)
         return Ends(count, self.size + behind, line)
-
-
-def _offset(pieces: list[bytes], first: int, position: int) -> int:
-    """Where in all pieces, with a quote between any two, a position in every second one is."""
-    lengths = list(accumulate(map(len, pieces[first::2]), initial=0))
-    index = bisect_right(lengths, position) - 1
-    piece = first + 2 * index
-    return sum(map(len, pieces[:piece])) + piece + position - lengths[index]
 
 
 def read_ranges(
@@ -111,7 +105,7 @@ def read_ranges(
     """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
 
     The rows are of `BLOCKS_DDL`. One GET for each range; holds one block. Raises ExecutorError,
-    that of `unclear` for what a task that reads the whole object must tell of.
+    UNCLEAR for what a task that reads the whole object must tell of.
     """
 
     def read(ranges: Batches) -> Batches:
@@ -121,14 +115,14 @@ def read_ranges(
                 try:
                     yield from _range(client, bucket, quote, one)
                 except ObjectError as problem:
-                    raise unclear(one["key"]) from problem
+                    raise unclear(f"s3://{bucket}/{one['key']}") from problem
 
     return read
 
 
 def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> Batches:
-    span = (one["start"], one["end"])
     survey = Survey()
+    span = (one["start"], one["end"])
     reader = ObjectReader(client, bucket, one["key"], one["etag"], span=span)
     with contextlib.closing(reader):
         while data := reader.read(SURVEY_BLOCK_BYTES):
@@ -140,9 +134,8 @@ def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> 
 def survey_of(text: str) -> Survey:
     """The survey in the last row of a range."""
     value = json.loads(text)
-    value["outside"] = Ends(**value["outside"])
-    value["inside"] = Ends(**value["inside"])
-    return Survey(**value)
+    ends = {case: Ends(**value[case]) for case in ("outside", "inside")}
+    return Survey(**{**value, **ends})
 
 
 @dataclass(frozen=True)
@@ -186,16 +179,9 @@ def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
     return plans
 
 
-def unclear(key: str) -> ExecutorError:
+def unclear(uri: str) -> ExecutorError:
     """The error of a task that can't read a range of the object."""
-    return ExecutorError(f"{_UNCLEAR}{key}")
-
-
-def unclear_object(message: str | None) -> str | None:
-    """The object of which a task's error says so; None for any other error."""
-    if message is None or not message.startswith(_UNCLEAR):
-        return None
-    return message.removeprefix(_UNCLEAR)
+    return ExecutorError(f"{uri} can't be read in ranges", UNCLEAR, uri)
 
 
 @dataclass(frozen=True)
@@ -216,17 +202,17 @@ def range_rows(
     """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
 
     The end of a range's last record, which is in the next range, is fetched again. Raises
-    ExecutorError, that of `unclear` for what a task that reads the whole object must judge.
+    ExecutorError, UNCLEAR for what a task that reads the whole object must judge.
     """
 
     def read(batches: Batches) -> Batches:
         task = _RangeTask(spec, task_client(spec.connection, spec.source))
-        for place, blocks in groupby(_blocks(batches), lambda block: block[0]):
+        for place, blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
             one = ranges[place]
             try:
                 yield from task.rows(one, (data for _, data in blocks))
             except ObjectError as problem:
-                raise unclear(one.key) from problem
+                raise unclear(f"s3://{spec.bucket}/{one.key}") from problem
 
     return read
 
@@ -250,40 +236,29 @@ class _RangeTask:
 
     def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
         """The rows of one range. Raises ObjectError, ExecutorError."""
-        uri = f"s3://{self._spec.bucket}/{one.key}"
+        spec, plan = self._spec, one.plan
         modified = pa.scalar(one.modified, arrow_type("timestamp"))
-        to_rows = ObjectRows(self._spec.columns, uri, modified)
-        header = self._spec.header if one.plan.start == 0 else None
-        done = one.plan.record
-        if self._spec.header is not None and one.plan.record:
-            done -= 1
-        for chunk in self._chunks(one, blocks):
-            if header is not None:
-                reading = self._spec.reading
-                _, chunk = without_header(chunk, header, self._spec.dialect, reading)
-                header = None
-                if not chunk.data:
-                    continue
-            decoded = self._decoder.decode(chunk, one.layout)
-            self._require_clear(one, chunk, decoded)
-            yield from to_rows.batches(decoded, done)
-            done += decoded.count
-
-    def _chunks(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Iterator[Chunk]:
-        plan = one.plan
+        to_rows = ObjectRows(spec.columns, f"s3://{spec.bucket}/{one.key}", modified)
+        header = spec.header if plan.start == 0 else None
+        done = plan.record - (1 if spec.header is not None and plan.record else 0)
         span = (plan.range_end, max(plan.range_end, plan.end))
-        reader = ObjectReader(self._client, self._spec.bucket, one.key, one.etag, span=span)
+        reader = ObjectReader(self._client, spec.bucket, one.key, one.etag, span=span)
         with contextlib.closing(reader):
-            yield from Chunks(
-                joined(blocks, plan.start - one.offset, reader.read),
-                self._spec.dialect,
-                block_bytes=self._spec.block_bytes,
-                byte=plan.start,
-                line=plan.line + 1,
-            )
+            data = joined(blocks, plan.start - one.offset, reader.read)
+            first = Chunk(b"", plan.start, plan.line + 1)
+            for chunk in Chunks(data, spec.dialect, first, BLOCK_BYTES):
+                if header is not None:
+                    _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
+                    header = None
+                    if not chunk.data:
+                        continue
+                decoded = self._decoder.decode(chunk, one.layout)
+                self._require_clear(one, chunk, decoded)
+                yield from to_rows.batches(decoded, done)
+                done += decoded.count
 
-    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Decoded) -> None:
-        """Raise the error of `unclear` for wrong quotes and for too many rejects.
+    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Records) -> None:
+        """Raise ExecutorError of UNCLEAR for wrong quotes and for too many rejects.
 
         Else records are the same however an object is cut. Where quotes are wrong, what is a
         record depends on all that is before it. Of too many rejects the task tells that reads
@@ -297,7 +272,7 @@ class _RangeTask:
         limit = self._spec.reading.max_rejects
         too_many = limit is not None and self._rejects > limit
         if too_many or not_closed or has_stray_quote(chunk.data, dialect):
-            raise unclear(one.key)
+            raise unclear(f"s3://{self._spec.bucket}/{one.key}")
 
 
 def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
@@ -310,9 +285,8 @@ def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
             following = next(blocks, None)
             if following is None:
                 return tail(size)
-            passed = min(skip, len(following))
-            skip -= passed
-            held = following[passed:]
+            held = following[skip:]
+            skip = max(0, skip - len(following))
         data, held = bytes(held[:size]), held[size:]
         return data
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,19 +15,24 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION
 from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS
-from dbt.adapters.mzs3.csv_source.executor.formats.container import AvroContainer, invalid
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
-    FIX_FILE,
-    TypedFile,
-    TypedFormat,
-    own_type,
-)
-from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError, shown
+from dbt.adapters.mzs3.csv_source.executor.stream import Read, as_file
 
 # A batch ends with whichever of these is reached first.
 BATCH_RECORDS = 4096
 BATCH_BYTES = 8 * 1024 * 1024
+
+MAGIC = b"Obj\x01"
+SYNC_BYTES = 16
+# Of a block, as it is in the file and decompressed, and of a value in the header.
+MAX_BLOCK_BYTES = 128 * 1024 * 1024
+# Of records in which all fields are NULL, and so without a byte.
+_MOST_EMPTY_RECORDS = 1 << 20
+_LONGEST_NUMBER = 10
+# Of a count that is wrong, a list may be made for which no memory is enough.
+_UNREADABLE = (EOFError, LookupError, ValueError, TypeError, OverflowError, MemoryError)
 
 _ARROW_TYPES = {
     "null": pa.null(),
@@ -34,10 +41,8 @@ _ARROW_TYPES = {
     "long": pa.int64(),
     "float": pa.float32(),
     "double": pa.float64(),
-    "bytes": pa.binary(),
-    "fixed": pa.binary(),
-    "string": pa.string(),
-    "enum": pa.string(),
+    **dict.fromkeys(("bytes", "fixed"), pa.binary()),
+    **dict.fromkeys(("string", "enum"), pa.string()),
 }
 # By the type they stand on; of others the specification says to ignore the logical type.
 _LOGICAL = {
@@ -57,26 +62,24 @@ _NAMED = frozenset({"record", "error", "enum", "fixed"})
 _WORDS = frozenset({*_ARROW_TYPES, *_NAMED, "array", "map"})
 
 
-class AvroFormat(TypedFormat):
-    """Avro files of records with fields that are not nested; to read the records needs `fastavro`.
+@contextlib.contextmanager
+def avro_file(stored: StoredObject) -> Iterator[TypedFile]:
+    """An Avro file of records with fields that are not nested; to read them needs `fastavro`.
 
-    Slower than the other formats, as each record is an object of Python's for a while.
+    Slower than the other formats, as each record is an object of Python's for a while. Holds one
+    block of the file beside the records.
     """
+    with contextlib.closing(stored.open()) as reader:
+        container = AvroContainer(reader.read)
+        fields, schema = read_schema(container.schema)
 
-    @contextlib.contextmanager
-    def opened(self, stored: StoredObject) -> Iterator[TypedFile]:
-        """The object as an Avro file; holds one block of it beside the records."""
-        with contextlib.closing(stored.open()) as reader:
-            container = AvroContainer(reader.read)
-            fields, schema = read_schema(container.schema)
+        def batches(positions: Sequence[int]) -> Iterator[list[pa.Array]]:
+            done = 0
+            for batch in _records(container, schema):
+                yield [_values(batch, fields[position], done) for position in positions]
+                done += len(batch)
 
-            def batches(positions: Sequence[int]) -> Iterator[list[pa.Array]]:
-                done = 0
-                for batch in _records(container, schema):
-                    yield [_values(batch, fields[position], done) for position in positions]
-                    done += len(batch)
-
-            yield TypedFile(fields, batches)
+        yield fields, batches
 
 
 def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, Any]]]:
@@ -91,15 +94,7 @@ def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, A
             start = block.tell()
             try:
                 batch.append(read_record(block))
-            # Of a count that is wrong, a list may be made for which no memory is enough.
-            except (
-                EOFError,
-                LookupError,
-                ValueError,
-                TypeError,
-                OverflowError,
-                MemoryError,
-            ) as exc:
+            except _UNREADABLE as exc:
                 problem = f"the record is not valid Avro ({exc})"
                 raise ObjectError(problem, FIX_FILE, record=number) from exc
             held += block.tell() - start
@@ -200,10 +195,9 @@ class _Types:
             self._named[full] = schema
             namespace = full.rpartition(".")[0]
             inside = (*inside, full)
-        for inner in ("type", "items", "values"):
-            self._learn(schema.get(inner), namespace, inside)
-        for one in schema.get("fields", ()):
-            self._learn(one["type"], namespace, inside)
+        parts = [schema.get(inner) for inner in ("type", "items", "values")]
+        parts += [one["type"] for one in schema.get("fields", ())]
+        self._learn(parts, namespace, inside)
 
     def resolve(self, kind: Any) -> dict[str, Any]:
         """The type with its attributes, without the NULL of a union of it and NULL."""
@@ -230,10 +224,8 @@ def _field(name: str, kind: dict[str, Any]) -> AvroField:
     base, logical = str(kind["type"]), str(kind.get("logicalType"))
     if logical == "decimal" and base in ("bytes", "fixed"):
         return _decimal_field(name, base, kind.get("precision"), kind.get("scale", 0))
-    if (base, logical) in _LOGICAL:
-        words, arrow = f"{base} ({logical})", _LOGICAL[base, logical]
-    else:
-        words, arrow = base, _ARROW_TYPES.get(base)
+    words = f"{base} ({logical})" if (base, logical) in _LOGICAL else base
+    arrow = _LOGICAL.get((base, logical), _ARROW_TYPES.get(base))
     return AvroField(name, words, None if arrow is None else own_type(arrow), arrow)
 
 
@@ -257,3 +249,117 @@ def _physical(schema: Any) -> Any:
         return schema
     left_out = ("logicalType", "default", "doc", "aliases")
     return {key: _physical(value) for key, value in schema.items() if key not in left_out}
+
+
+class AvroContainer:
+    """One container file, read from front to back; `schema` is the JSON in its header.
+
+    (Apache Avro's specification, section Object Container Files.) Read here rather than by a
+    library, so that a file that was cut off anywhere but between two blocks is an error. Holds
+    one block. Raises ObjectError for what is not such a file.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._input = as_file(read)
+        metadata = self._header()
+        codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+        if codec not in _CODECS:
+            problem = f"its codec is {shown(codec)}, which is not one of {', '.join(_CODECS)}"
+            raise ObjectError(problem, "Have the objects written with one of those")
+        self._decompress = _CODECS[codec]
+        try:
+            self.schema: Any = json.loads(metadata["avro.schema"])
+        except (KeyError, ValueError, RecursionError) as exc:
+            raise invalid("its header has no schema") from exc
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Each block's number of records, and their bytes."""
+        while self._input.peek(1):
+            count, size = self._number(), self._size()
+            if count < 0:
+                raise invalid("a block of less than no records")
+            raw = self._take(size)
+            if self._take(SYNC_BYTES) != self._sync:
+                raise invalid("a block does not end in the file's sync marker")
+            data = self._decompress(raw)
+            if count > max(len(data), _MOST_EMPTY_RECORDS):
+                raise invalid(f"a block of {count} records in {len(data)} bytes")
+            yield count, data
+
+    def _header(self) -> dict[str, bytes]:
+        if self._take(len(MAGIC)) != MAGIC:
+            raise invalid("it does not begin as an object container file")
+        metadata = {}
+        while count := self._number():
+            if count < 0:
+                self._number()  # how many bytes these are
+            for _ in range(abs(count)):
+                key = self._take(self._size()).decode("utf-8", "replace")
+                metadata[key] = self._take(self._size())
+        self._sync = self._take(SYNC_BYTES)
+        return metadata
+
+    def _size(self) -> int:
+        size = self._number()
+        if not 0 <= size <= MAX_BLOCK_BYTES:
+            raise invalid(f"a length of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+        return size
+
+    def _number(self) -> int:
+        """A number in as many bytes as it needs, the lowest seven bits first, zigzag."""
+        value = 0
+        for position in range(_LONGEST_NUMBER):
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << 7 * position
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise invalid("a number of more than 64 bits")
+
+    def _take(self, size: int) -> bytes:
+        data = self._input.read(size)
+        if len(data) < size:
+            raise ObjectError("its Avro file ends early", FIX_FILE)
+        return data
+
+
+def invalid(what: object) -> ObjectError:
+    """The problem of an object that is not an Avro file as the specification has it."""
+    return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
+
+
+def _inflate(raw: bytes) -> bytes:
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        data = stream.decompress(raw, MAX_BLOCK_BYTES)
+    except zlib.error as exc:
+        raise invalid(exc) from exc
+    # Some writers leave a part of zlib's checksum behind the end.
+    if not stream.eof:
+        raise invalid("a block that does not decompress as a whole")
+    return data
+
+
+def _unsnap(raw: bytes) -> bytes:
+    """Snappy, and behind it the checksum of what it decompresses to."""
+    size = 0
+    for position, byte in enumerate(raw[:5]):
+        size |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            break
+    if size > MAX_BLOCK_BYTES:
+        raise invalid(f"a block of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+    try:
+        body, crc = raw[:-4], raw[-4:]
+        data: bytes = pa.decompress(body, size, codec="snappy", asbytes=True)
+    except (pa.ArrowException, OSError) as exc:
+        raise invalid(exc) from exc
+    if zlib.crc32(data) != int.from_bytes(crc, "big"):
+        raise invalid("a block whose checksum is another")
+    return data
+
+
+_CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "null": lambda raw: raw,
+    "deflate": _inflate,
+    "snappy": _unsnap,
+}

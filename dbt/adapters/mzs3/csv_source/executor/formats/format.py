@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
-from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
+from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.stream import UTF_8, ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:
@@ -61,15 +60,13 @@ class StoredObject:
     etag: str
     size: int
 
-    def open(self) -> ObjectReader:
-        """The object from front to back; to be closed."""
-        return ObjectReader(self.client, self.bucket, self.key, self.etag)
+    def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
+        """The object, or a span of its bytes, from front to back; to be closed."""
+        return ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
 
     def part(self, start: int, end: int) -> bytes:
         """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
-        span = (start, end)
-        reader = ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
-        with contextlib.closing(reader):
+        with contextlib.closing(self.open((start, end))) as reader:
             return reader.rest()
 
 
@@ -96,14 +93,6 @@ class Reject:
     raw: str
     column: str | None
     error: str
-    is_value: bool = False
-
-    def problem(self) -> ObjectError:
-        """The error of a run that rejects no records."""
-        advice = (
-            f"{FIX_OBJECT}; or declare the column as a string" if self.is_value else FIX_OBJECT
-        )
-        return ObjectError(self.error, advice, line=self.line, byte=self.byte)
 
 
 @dataclass(frozen=True)
@@ -111,12 +100,14 @@ class Records:
     """The next `count` records of an object: good ones as rows of `batch`, and rejects.
 
     `numbers` are those of the good ones among all of these, from 0; None if all are good.
+    `length` is that of a chunk of CSV to the end of these; the rest is for the next chunk.
     """
 
     batch: pa.RecordBatch
     count: int
     numbers: pa.Array | None = None
     rejects: tuple[Reject, ...] = ()
+    length: int = 0
 
 
 ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]

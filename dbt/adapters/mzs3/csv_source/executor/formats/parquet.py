@@ -11,12 +11,7 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
-    FIX_FILE,
-    TypedFile,
-    TypedFormat,
-    own_type,
-)
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile
 
@@ -27,32 +22,29 @@ COLUMN_BYTES = 1024 * 1024
 WINDOW_BYTES = 1024 * 1024
 
 
-class ParquetFormat(TypedFormat):
-    """Parquet files with columns that are not nested."""
-
-    @contextlib.contextmanager
-    def opened(self, stored: StoredObject) -> Iterator[TypedFile]:
-        """The object as a Parquet file; what pyarrow can't make of it is an ObjectError."""
-        source = RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)
-        try:
-            with pq.ParquetFile(
-                source,
-                buffer_size=COLUMN_BYTES,
-                pre_buffer=False,
-                # In nanoseconds, as it would be, years before 1677 come out as others.
-                coerce_int96_timestamp_unit="us",
-                page_checksum_verification=True,
-            ) as file:
-                fields = [
-                    RecordField(field.name, str(field.type), own_type(field.type))
-                    for field in file.schema_arrow
-                ]
-                yield TypedFile(fields, partial(_batches, file, fields))
-        except MemoryError:
-            raise
-        # Names in the schema may be no text.
-        except (pa.ArrowException, OSError, UnicodeError) as exc:
-            raise source.failure or _invalid(exc) from exc
+@contextlib.contextmanager
+def parquet_file(stored: StoredObject) -> Iterator[TypedFile]:
+    """A Parquet file with columns that are not nested; ObjectError where pyarrow refuses it."""
+    source = RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)
+    try:
+        with pq.ParquetFile(
+            source,
+            buffer_size=COLUMN_BYTES,
+            pre_buffer=False,
+            # In nanoseconds, as it would be, years before 1677 come out as others.
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        ) as file:
+            fields = [
+                RecordField(field.name, str(field.type), own_type(field.type))
+                for field in file.schema_arrow
+            ]
+            yield fields, partial(_batches, file, fields)
+    except MemoryError:
+        raise
+    # Names in the schema may be no text.
+    except (pa.ArrowException, OSError, UnicodeError) as exc:
+        raise source.failure or _invalid(exc) from exc
 
 
 def _batches(

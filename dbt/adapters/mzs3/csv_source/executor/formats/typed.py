@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +27,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Records,
     StoredObject,
 )
-from dbt.adapters.mzs3.csv_source.executor.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
@@ -36,6 +34,7 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
     not_of_type,
     shown,
 )
+from dbt.adapters.mzs3.csv_source.executor.records import FIX_HEADER, layout_of
 
 VOID = "void"
 FIX_FILE = (
@@ -63,97 +62,82 @@ _OWN = {
 }
 
 
-@dataclass(frozen=True)
-class TypedFile:
-    """An object that is open to be read: the fields of its schema, and a reader of all records.
+TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
+"""An object that is open to be read: the fields of its schema, and a reader of all records.
 
-    `batches` takes positions of fields and gives the fields' values, some records at a time, in
-    their order. Raises ObjectError.
+The reader takes positions of fields and gives the fields' values, some records at a time, in
+their order. Raises ObjectError.
+"""
+
+
+@dataclass(frozen=True)
+class TypedFormat:
+    """A format of objects whose header is a schema; an empty object has neither.
+
+    `opened` opens an object that is not empty. It raises ObjectError, also in its context.
     """
 
-    fields: Sequence[RecordField]
-    batches: Callable[[Sequence[int]], Iterator[list[pa.Array]]]
-
-
-@dataclass(frozen=True)
-class TypedFormat(ABC):
-    """A format of objects whose header is a schema; an empty object has neither."""
-
     reading: Reading
-
-    @abstractmethod
-    def opened(self, stored: StoredObject) -> AbstractContextManager[TypedFile]:
-        """The object, which is not empty. Raises ObjectError, also for what
-        is raised inside the context."""
+    opened: Callable[[StoredObject], AbstractContextManager[TypedFile]]
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the object's schema. Raises ObjectError."""
         if stored.size == 0:
             return None
-        with self.opened(stored) as file:
-            return tuple(file.fields)
+        with self.opened(stored) as (fields, _):
+            return tuple(fields)
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """See `ObjectFormat`; there is always a header."""
         assert header is not None
-        pinned = TypedColumns(header, tuple(columns), self.reading.header_match)
-        return partial(self._records, pinned)
+        return partial(self._records, header, columns)
 
     def _records(
-        self, columns: TypedColumns, stored: StoredObject
+        self, header: tuple[str, ...], columns: Sequence[Column], stored: StoredObject
     ) -> Generator[Records, None, None]:
         if stored.size == 0:
             return
-        with self.opened(stored) as file:
-            positions = columns.positions(file.fields)
-            fields = [file.fields[position] for position in positions]
+        with self.opened(stored) as (fields, batches):
+            positions = positions_of(fields, header, columns, self.reading.header_match)
+            own_types = [str(fields[position].own) for position in positions]
             done = 0
-            for values in file.batches(positions):
-                records = columns.records(values, fields, done)
+            for values in batches(positions):
+                records = typed_records(values, own_types, columns, done)
                 yield records
                 done += records.count
 
 
-@dataclass(frozen=True)
-class TypedColumns:
-    """A source's columns for objects whose fields have types; `match` is its header_match."""
+def positions_of(
+    fields: Sequence[RecordField], header: Sequence[str], columns: Sequence[Column], match: str
+) -> tuple[int, ...]:
+    """Where the columns are among an object's fields; `match` is the source's header_match.
 
-    header: tuple[str, ...]
-    columns: tuple[Column, ...]
-    match: str
+    Raises HeaderProblem for other names, and for types that can't be read as the columns.
+    """
+    positions = layout_of([field.name for field in fields], header, match).fields
+    found = misfits([fields[position] for position in positions], columns)
+    if found:
+        raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
+    return positions
 
-    def positions(self, fields: Sequence[RecordField]) -> tuple[int, ...]:
-        """Where the columns are among an object's fields.
 
-        Raises HeaderProblem for other names, and for types that can't be read as the columns.
-        """
-        positions = layout_of([field.name for field in fields], self.header, self.match).fields
-        found = misfits([fields[position] for position in positions], self.columns)
-        if found:
-            raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
-        return positions
+def typed_records(
+    values: Sequence[pa.Array], own_types: Sequence[str], columns: Sequence[Column], before: int
+) -> Records:
+    """The columns from their fields' values; the object has `before` records before these.
 
-    def records(
-        self, values: Sequence[pa.Array], fields: Sequence[RecordField], before: int
-    ) -> Records:
-        """The columns from their fields' values; the object has `before` records before these.
-
-        Raises ObjectError at the first record with a value that is not of its column's type.
-        """
-        types = [
-            (str(field.own), column.data_type)
-            for field, column in zip(fields, self.columns, strict=True)
-        ]
-        try:
-            arrays = [convert_typed(one, *how) for one, how in zip(values, types, strict=True)]
-        except ValueError:
-            first_bad = [_first_bad(one, *how) for one, how in zip(values, types, strict=True)]
-            record, position = min((at, position) for position, at in enumerate(first_bad))
-            column, value = self.columns[position], _shown(values[position][record])
-            text = not_of_type(column.name, value, column.data_type)
-            raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
-        batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self.columns])
-        return Records(batch, batch.num_rows)
+    Raises ObjectError at the first record with a value that is not of its column's type.
+    """
+    pairs = list(zip(values, own_types, [c.data_type for c in columns], strict=True))
+    try:
+        arrays = [convert_typed(*pair) for pair in pairs]
+    except ValueError:
+        record, position = min((_first_bad(*one), place) for place, one in enumerate(pairs))
+        column, value = columns[position], _shown(values[position][record])
+        text = not_of_type(column.name, value, column.data_type)
+        raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
+    batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in columns])
+    return Records(batch, batch.num_rows)
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
@@ -187,11 +171,10 @@ def _first_bad(values: pa.Array, own: str, data_type: str) -> int:
     """The position of the first value that is not of the type; the end if all are."""
 
     def fails(position: int) -> bool:
-        try:
+        with suppress(ValueError):
             convert_typed(values.slice(0, position + 1), own, data_type)
-        except ValueError:
-            return True
-        return False
+            return False
+        return True
 
     return bisect_left(range(len(values)), True, key=fails)
 
@@ -201,14 +184,11 @@ def _shown(value: pa.Scalar) -> str:
     if isinstance(value, pa.DictionaryScalar | pa.ExtensionScalar):
         value = value.value
     kind = value.type
-    if isinstance(value, pa.StringScalar | pa.LargeStringScalar):
+    if isinstance(value, pa.BinaryScalar):  # so are all texts
         raw: bytes = value.as_buffer().to_pybytes()
-        try:
-            return shown(raw.decode())
-        except UnicodeDecodeError:
-            return shown(raw)
-    if isinstance(value, pa.BinaryScalar | pa.LargeBinaryScalar | pa.FixedSizeBinaryScalar):
-        return shown(value.as_py())
+        with suppress(UnicodeDecodeError):
+            return shown(raw.decode() if own_type(kind) == "string" else raw)
+        return shown(raw)
     if pa.types.is_date64(kind):
         value = pc.cast(value, pa.timestamp("ms"))  # shows a time of day, if that's what is wrong
     if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -238,12 +218,8 @@ def own_type(kind: pa.DataType) -> str | None:
 
 def can_be_read_as(own: str | None, data_type: str) -> bool:
     """Whether fields of type `own` may be read as a column type, every value unchanged."""
-    if own is None:
-        return False
-    if own in (data_type, VOID, "string"):
-        return True
-    family, wanted = (text.partition("(")[0] for text in (own, data_type))
-    return wanted in _OTHERS.get(family, ())
+    family, wanted = (text.partition("(")[0] for text in (own or "", data_type))
+    return own in (data_type, VOID, "string") or wanted in _OTHERS.get(family, ())
 
 
 def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
