@@ -181,8 +181,7 @@ class Cursor:
         for place in range(1, _MOST_BYTES):
             if not pc.any(more).as_py():
                 break
-            byte = pc.if_else(more, self._peek(more), 0)
-            self._at = pc.add(self._at, more.cast(pa.int32()))
+            byte = pc.if_else(more, self._byte(more), 0)
             part = pc.shift_left(pc.bit_wise_and(byte, 0x7F), pa.scalar(7 * place, pa.int64()))
             number = pc.bit_wise_or(number, part)
             more = pc.greater_equal(byte, _MORE)
@@ -215,21 +214,15 @@ class Cursor:
         if not self._at.equals(self._ends):
             raise DamagedError("a message is longer than its fields")
 
-    def _byte(self) -> pa.Array:
-        """The next byte of each value, `int64`."""
-        byte = self._peek(None)
-        self._at = pc.add(self._at, pa.scalar(1, pa.int32()))
-        return byte
-
-    def _peek(self, where: pa.Array | None) -> pa.Array:
-        """The byte at each position, `int64`; where `where` is false, any byte."""
+    def _byte(self, where: pa.Array | None = None) -> pa.Array:
+        """Pass the next byte and return it, `int64`; any byte where `where` is false."""
         inside = pc.less(self._at, self._ends)
         needed = inside if where is None else pc.or_(inside, pc.invert(where))
         if not pc.all(needed, min_count=0).as_py():
             raise DamagedError("a message ends within a field")
-        if not self._bytes:
-            return pa.array([], pa.int64())
         at = self._at if where is None else pc.if_else(where, self._at, 0)
+        step = pa.scalar(1, pa.int32()) if where is None else where.cast(pa.int32())
+        self._at = pc.add(self._at, step)
         return self._bytes.take(at).cast(pa.int64())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
 
-_VARINT, _FIXED_64, _DELIMITED, _FIXED_32 = 0, 1, 2, 5
-
 
 def varint(number: int) -> bytes:
     """A number that is not negative, 7 bits to the byte, the lowest first."""
@@ -33,46 +31,51 @@ class WireField:
     width: int | None = None
 
 
-def _key(number: int, wire: int) -> bytes:
-    return varint(number << 3 | wire)
+# By width, as a key names it.
+_WIRE_TYPES = {1: 0, 8: 1, None: 2, 4: 5}
 
 
-def _field(number: int, wire: int, width: int | None = None) -> WireField:
-    return WireField(_key(number, wire), width)
+def _key(number: int, width: int | None = None) -> bytes:
+    return varint(number << 3 | _WIRE_TYPES[width])
 
 
-_FIELDS: Mapping[str, WireField] = {
-    "bool": _field(1, _VARINT, 1),
-    "int32": _field(2, _FIXED_32, 4),
-    "int64": _field(3, _FIXED_64, 8),
-    "uint64": _field(4, _FIXED_64, 8),
-    "float": _field(5, _FIXED_32, 4),
-    "double": _field(6, _FIXED_64, 8),
-    "string": _field(7, _DELIMITED),
-    "bytes": _field(8, _DELIMITED),
-    "numeric": _field(9, _DELIMITED),
-    "date": _field(10, _FIXED_32, 4),
-    "time": _field(11, _FIXED_64, 8),
-    "timestamp": _field(12, _FIXED_64, 8),
-    "interval": _field(13, _DELIMITED),
-    "json": _field(14, _DELIMITED),
-    "list": _field(15, _DELIMITED),
-    "record": _field(16, _DELIMITED),
-    "map": _field(17, _DELIMITED),
+# The widths of the fields of `Datum`, which have the numbers from 1 on.
+_WIDTHS: Mapping[str, int | None] = {
+    "bool": 1,
+    "int32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float": 4,
+    "double": 8,
+    "string": None,
+    "bytes": None,
+    "numeric": None,
+    "date": 4,
+    "time": 8,
+    "timestamp": 8,
+    "interval": None,
+    "json": None,
+    "list": None,
+    "record": None,
+    "map": None,
+}
+_FIELDS = {
+    name: WireField(_key(number, width), width)
+    for number, (name, width) in enumerate(_WIDTHS.items(), 1)
 }
 
 # What fields of fixed width hold, where that is not the wire form of their types.
 NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 
-ROW_DATUM = _key(1, _DELIMITED)
-LIST_SIZES, LIST_DATUM = _key(1, _DELIMITED), _key(2, _DELIMITED)
-MAP_KEYS, MAP_VALUES = _key(1, _DELIMITED), _key(2, _DELIMITED)
-INTERVAL_PARTS = (_key(1, _FIXED_32), _key(2, _FIXED_32), _key(3, _FIXED_64))
+ROW_DATUM = _key(1)
+LIST_SIZES, LIST_DATUM = _key(1), _key(2)
+MAP_KEYS, MAP_VALUES = _key(1), _key(2)
+INTERVAL_PARTS = (_key(1, 4), _key(2, 4), _key(3, 8))
 
 
 def numeric_start(scale: int) -> bytes:
     """A message `Numeric` up to the 16 bytes of its unscaled value, which are last."""
-    return _key(1, _VARINT) + varint(scale) + _key(2, _DELIMITED) + varint(16)
+    return _key(1, 1) + varint(scale) + _key(2) + varint(16)
 
 
 def field_of(kind: Type) -> WireField:
