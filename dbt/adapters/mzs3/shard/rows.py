@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, o
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.executor.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
-from dbt.adapters.mzs3.shard.types import LARGEST, TIME, Type, record_of, wire_type
+from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -214,9 +214,8 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
     if kind.name == "uuid":
         return _uuid_bytes(column, name) if isinstance(data_type, T.StringType) else column
     if isinstance(data_type, T.ArrayType):
-        inside = record_of(*kind.children) if kind.name == "map" else kind.children[0]
         element = data_type.elementType
-        return F.transform(column, lambda item: in_wire_type(item, element, inside, name))
+        return F.transform(column, lambda item: in_wire_type(item, element, kind.element, name))
     if not isinstance(data_type, T.StructType):
         return column.cast(wire_spark_type(kind))
     parts = [
@@ -245,7 +244,7 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
     kinds = [column.kind for column in columns]
     if any(kind.holds(("time",)) for kind in kinds):
         # Spark's own functions make times only where `spark.sql.timeType.enabled` is set.
-        types = [wire_type(kind, TIME) for kind in kinds]
+        types = [wire_type(kind, TIMES) for kind in kinds]
         timed = pa.schema(list(zip(names, types, strict=True)))
         schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
         rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
@@ -259,11 +258,11 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
 def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
     if isinstance(data_type, T.MapType):
         entry = T.StructType().add("key", data_type.keyType).add("value", data_type.valueType)
-        record = record_of(*kind.children)
-        return F.map_from_entries(F.transform(column, lambda item: _restored(item, entry, record)))
+        entries = F.transform(column, lambda item: _restored(item, entry, kind.element))
+        return F.map_from_entries(entries)
     if isinstance(data_type, T.ArrayType):
         element = data_type.elementType
-        return F.transform(column, lambda item: _restored(item, element, kind.children[0]))
+        return F.transform(column, lambda item: _restored(item, element, kind.element))
     if isinstance(data_type, T.StructType):
         fields = [
             _restored(column.getField(str(place)), field.dataType, child).alias(field.name)

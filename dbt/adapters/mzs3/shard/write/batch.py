@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.format import ExportedColumn
 from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec, TaggedColumn
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
@@ -54,14 +54,14 @@ def write_batch(
     `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, whose
     text begins with `doing`. Then nothing is left in the batch's folder, or the text says what is.
     """
-    tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
+    kinds = {column.tag: column.kind for column in columns}
     names = tuple(column.name for column in columns)
     spec = WriteSpec(
         connection=shard.connection,
         bucket=shard.location.bucket,
         prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
-        format=BatchSpec(BatchLayout(tagged, batch.encoding), names),
+        format=BatchSpec(BatchLayout(kinds, batch.encoding), names),
         max_file_size=max_file_size,
         part_size=part_size,
         max_bytes_in_memory=max_bytes_in_memory,

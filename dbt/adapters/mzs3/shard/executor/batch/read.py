@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile, ReplacedError, read_range
-from dbt.adapters.mzs3.shard.executor.batch.write import layout_of
+from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
@@ -80,12 +80,13 @@ class _Reader:
         with _opened(source) as file:
             self._metadata, schema = file.metadata, file.schema_arrow
         self._layout = layout = layout_of(schema.metadata)
-        compares = validate and layout.is_trusted and layout.has_codec
+        is_trusted = layout.has_structure and layout.version in TRUSTED
+        compares = validate and is_trusted and layout.has_codec
         tags = {want.tag for want in wanted}
-        self._columns = [c for c in layout.columns if compares or c.tag in tags]
-        self._structure = layout.is_trusted and all(
-            _is_known(schema.field("k_s").type.field(str(column.tag)), column.kind)
-            for column in self._columns
+        self._columns = {t: kind for t, kind in layout.columns.items() if compares or t in tags}
+        self._structure = is_trusted and all(
+            _is_known(schema.field("k_s").type.field(str(tag)), kind)
+            for tag, kind in self._columns.items()
         )
         if not self._structure and not layout.has_codec:
             raise BatchError(
@@ -103,7 +104,7 @@ class _Reader:
         if self._codec:
             names.append("k")
         if self._structure:
-            names += [f"k_s.{column.tag}" for column in self._columns]
+            names += [f"k_s.{tag}" for tag in self._columns]
         tags = [str(want.tag) for want in self._wanted]
         if self._count is not None:
             tags.append(COMPARED)
@@ -127,26 +128,25 @@ class _Reader:
         """The columns that are in the file, by tag, in the types that they have there."""
         structured, messages = [], []
         if self._structure:
-            for column in self._columns:
-                with self._errors_of(column.tag):
-                    values = pc.struct_field(batch.column("k_s"), [str(column.tag)])
-                    structured.append(unstored(values, column.kind))
+            for tag, kind in self._columns.items():
+                with self._errors_of(tag):
+                    values = pc.struct_field(batch.column("k_s"), [str(tag)])
+                    structured.append(unstored(values, kind))
         if self._codec:
             columns = self._layout.columns
-            places = {place for place, column in enumerate(columns) if column in self._columns}
-            kinds = [column.kind for column in columns]
-            messages = decoded_rows(batch.column("k"), kinds, places)
+            places = {place for place, tag in enumerate(columns) if tag in self._columns}
+            messages = decoded_rows(batch.column("k"), list(columns.values()), places)
         if self._structure and self._codec:
             self._compare(structured, messages)
         found = structured if self._structure else messages
-        return dict(zip((column.tag for column in self._columns), found, strict=True))
+        return dict(zip(self._columns, found, strict=True))
 
     def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
-        for column, one, other in zip(self._columns, structured, messages, strict=True):
+        for tag, one, other in zip(self._columns, structured, messages, strict=True):
             # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
             if not float_bits(one).equals(float_bits(other)):
                 raise BatchError(
-                    f"its two encodings differ in {self._shown(column.tag)}. One of the two is "
+                    f"its two encodings differ in {self._shown(tag)}. One of the two is "
                     "wrong: if the object is what was written, report it with the versions of "
                     "dbt-mzs3 and pyarrow; without `validate`, its structured columns are read"
                 )

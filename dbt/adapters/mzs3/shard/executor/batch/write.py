@@ -18,11 +18,9 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (
     LARGEST,
-    LISTS,
     SCALARS,
-    TIME,
+    TIMES,
     Type,
-    record_of,
     storage_field,
     type_from_json,
     wire_type,
@@ -40,6 +38,7 @@ VERSION = 1
 TRUSTED = frozenset({1})
 
 _METADATA_KEY = b"dbt-mzs3.batch"
+_UNSIGNED = {name: SCALARS[name].storage for name in LARGEST}
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class BatchFormat:
         values = self._of_each(rows.columns[2:], as_wire)
         columns = [numbers.cast(pa.int64()) for numbers in rows.columns[:2]]
         if self._layout.has_codec:
-            kinds = [column.kind for column in self._layout.columns]
+            kinds = list(self._layout.columns.values())
             with _errors_of(", ".join(self._names)):
                 keys = encoded_rows(values, kinds, rows.num_rows)
             columns = [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows.num_rows), *columns]
@@ -102,9 +101,10 @@ class BatchFormat:
         self, columns: Sequence[pa.Array], convert: Callable[[pa.Array, Type], pa.Array]
     ) -> list[pa.Array]:
         converted = []
-        for values, column, name in zip(columns, self._layout.columns, self._names, strict=True):
+        kinds = self._layout.columns.values()
+        for values, kind, name in zip(columns, kinds, self._names, strict=True):
             with _errors_of(name):
-                converted.append(convert(values, column.kind))
+                converted.append(convert(values, kind))
         return converted
 
 
@@ -114,7 +114,10 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     if values.type != target:
         values = values.view(_by_place(values.type, kind)).cast(target)
     values.validate(full=True)  # Spark does not check that its texts are UTF-8
-    _require_range(values, kind)
+    if kind.holds(LARGEST):
+        # The encodings would refuse different numbers that an unsigned type has in its wire form
+        # only, and the shard's encoding could not be changed.
+        values.cast(wire_type(kind, _UNSIGNED))
     return values
 
 
@@ -126,27 +129,10 @@ def with_times(
     def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = zip(batch.columns, kinds, strict=True)
-            arrays = [
-                as_wire(values, kind).view(wire_type(kind, TIME)) for values, kind in columns
-            ]
+            arrays = [as_wire(found, kind).view(wire_type(kind, TIMES)) for found, kind in columns]
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
     return restore
-
-
-def _require_range(values: pa.Array, kind: Type) -> None:
-    """Raise ArrowInvalid for a number that an unsigned type has in its wire form only.
-
-    The encodings would refuse different ones, and the shard's encoding could not be changed.
-    """
-    if kind.name in LARGEST:
-        values.cast(SCALARS[kind.name].storage)
-    elif kind.holds(LARGEST):
-        inside = values.flatten()
-        parts = inside.flatten() if kind.name == "map" else inside
-        parts = [parts] if kind.name in LISTS else parts
-        for part, inner in zip(parts, kind.children, strict=True):
-            _require_range(part, inner)
 
 
 def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
@@ -155,10 +141,8 @@ def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
         pairs = zip(data_type, kind.children, strict=True)
         types = [_by_place(field.type, inner) for field, inner in pairs]
         return pa.struct([(str(place), inner) for place, inner in enumerate(types)])
-    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
-        make = pa.list_ if pa.types.is_list(data_type) else pa.large_list
-        element = record_of(*kind.children) if kind.name == "map" else kind.children[0]
-        return make(_by_place(data_type.value_type, element))
+    if pa.types.is_list(data_type):
+        return pa.list_(_by_place(data_type.value_type, kind.element))
     return data_type
 
 
@@ -174,18 +158,13 @@ def _errors_of(name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class TaggedColumn:
-    """A column under its tag, a number that no other column of the shard ever had."""
-
-    tag: int
-    kind: Type
-
-
-@dataclass(frozen=True)
 class BatchLayout:
-    """What is in a file: the columns in order, and in which encodings; no name of a user's."""
+    """What is in a file: the columns in order, and in which encodings; no name of a user's.
 
-    columns: tuple[TaggedColumn, ...]
+    The type of each column is under its tag, a number that no other column of the shard ever had.
+    """
+
+    columns: Mapping[int, Type]
     encoding: Encoding = "dual"
     version: int = VERSION
 
@@ -199,21 +178,16 @@ class BatchLayout:
         """Whether rows are there as Arrow columns, in `k_s`."""
         return self.encoding != "codec"
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the structured columns may be read."""
-        return self.has_structure and self.version in TRUSTED
-
     def file_schema(self) -> pa.Schema:
         """The schema of a file: `k`, `v`, `t`, `d`, and beside them `k_s` and `v_s`."""
-        columns = [[column.tag, column.kind.as_json()] for column in self.columns]
+        columns = [[tag, kind.as_json()] for tag, kind in self.columns.items()]
         document = {"columns": columns, "encoding": self.encoding, "version": self.version}
         metadata = json.dumps(document, separators=(",", ":"), sort_keys=True)
         types = {"t": pa.int64(), "d": pa.int64()}
         if self.has_codec:
             types = {"k": pa.binary(), "v": pa.binary(), **types}
         if self.has_structure:
-            stored = [storage_field(str(column.tag), column.kind) for column in self.columns]
+            stored = [storage_field(str(tag), kind) for tag, kind in self.columns.items()]
             # There are no values, and Parquet has no groups without fields.
             types |= {"k_s": pa.struct(stored), "v_s": pa.bool_()}
         fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
@@ -228,9 +202,7 @@ def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
     try:
         found = json.loads(document)
         encoding, version = found["encoding"], int(found["version"])
-        columns = tuple(
-            TaggedColumn(int(str(tag)), type_from_json(kind)) for tag, kind in found["columns"]
-        )
+        columns = {int(str(tag)): type_from_json(kind) for tag, kind in found["columns"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"its metadata is not what a batch has: {error}") from error
     if encoding not in ENCODINGS:
