@@ -158,7 +158,7 @@ class Trial:
         self.model.compact(since)
         assert done.since == self.model.since
         if arguments["keep_hours"] == 0:
-            assert self._files() == done.swept.state.file_names
+            assert self._files() == done.state.file_names
         self._compare(chance)
 
     def _kill_a_compaction(self, chance: random.Random) -> None:

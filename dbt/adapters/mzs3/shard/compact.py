@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client, s3_now
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, parse_size, whole_number
-from dbt.adapters.mzs3.errors import ConfigError, S3Error, ShardError
-from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS, in_parts
 from dbt.adapters.mzs3.shard.config import (
     KEPT_MS,
@@ -84,7 +84,12 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     last = written[-1] if written else old[-1]
     encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
-    return None if _is_done(plan, state) else plan
+    if len(old) > 1 or state.since != since:
+        return plan  # what one run has written may repeat rows
+    [batch] = old
+    as_planned = schema.id, encoding, tuple(column.tag for column in plan.sort_by)
+    is_done = (batch.schema, batch.encoding, batch.sort_by) == as_planned or not batch.files
+    return None if is_done else plan
 
 
 def _frontier(state: ShardState, request: CompactionRequest) -> int:
@@ -115,16 +120,6 @@ def _sort_columns(
     return schema.named(request.sort_by)[0]
 
 
-def _is_done(plan: CompactionPlan, state: ShardState) -> bool:
-    """Whether there is one batch already, of that time, and written as the plan would."""
-    if len(plan.old) > 1 or state.since != plan.since:
-        return False  # what one run has written may repeat rows
-    [batch] = plan.old
-    sort_by = tuple(column.tag for column in plan.sort_by)
-    wanted = (plan.schema.id, plan.encoding, sort_by)
-    return not batch.files or (batch.schema, batch.encoding, batch.sort_by) == wanted
-
-
 @dataclass(frozen=True)
 class CompactionRequest:
     """Which batches are merged, and how the new one is written; sizes in bytes.
@@ -145,19 +140,21 @@ class CompactionRequest:
 def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     """The request in a run-operation's arguments; raises ConfigError with all problems."""
     problems: list[str] = []
-    read = ConfigReader(arguments, problems)
-    options: dict[str, Any] = {
-        "since": read("since", moment),
-        "encoding": read("encoding", choice(ENCODINGS)),
-        "sort_by": read("sort_by", column_names),
-        "keep_ms": read("keep_hours", hours),
-        "parts": read("parts", whole_number(1, MAX_PARTS)),
-        "max_file_size": read("max_file_size", parse_size),
-    }
+    options = ConfigReader(arguments, problems).all(_CONVERTERS)
     if problems:
         raise ConfigError(OPERATION, problems)
-    return CompactionRequest(**{key: value for key, value in options.items() if value is not None})
+    kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
+    return CompactionRequest(**options, **kept)
 
+
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "since": moment,
+    "encoding": choice(ENCODINGS),
+    "sort_by": column_names,
+    "keep_hours": hours,
+    "parts": whole_number(1, MAX_PARTS),
+    "max_file_size": parse_size,
+}
 
 # Of a run that is not killed, no upload is open for a week.
 LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
@@ -167,13 +164,18 @@ _NEWEST = 1 << 62
 
 @dataclass(frozen=True)
 class Compacted:
-    """The result of a compaction: `new` replaces the batches `old`, or is None without any."""
+    """The result of a compaction: `new` replaces the batches `old`, or is None without any.
+
+    `state` is the shard's afterwards, `removed` are files that no batch names, `aborted` is a
+    number of uploads, and `problems` are those that could not be aborted.
+    """
 
     old: tuple[ShardBatch, ...]
     new: ShardBatch | None
-    since: int
-    swept: Swept
-    aborted: Aborted
+    state: ShardState
+    removed: Sequence[ListedObject]
+    aborted: int
+    problems: Sequence[str]
 
 
 def compact_shard(
@@ -200,13 +202,13 @@ def compact_shard(
             work = _Compaction(spark, shard, prefix, store, request, cancelled)
             with interruptible(spark, cancelled):
                 new = work.carried_out(before, plan)
-        swept = sweep(prefix, store, request.keep_ms)
+        state, removed = sweep(prefix, store, request.keep_ms)
     except UnknownWriteError as exc:
         raise UnknownWriteError(
             f"{exc}. Readers find the same rows either way: run it again"
         ) from exc
-    aborted = abort_killed(prefix, request.keep_ms)
-    return Compacted(plan.old if plan else (), new, swept.state.since, swept, aborted)
+    aborted, problems = abort_killed(prefix, request.keep_ms)
+    return Compacted(plan.old if plan else (), new, state, removed, aborted, problems)
 
 
 @dataclass(frozen=True)
@@ -229,11 +231,8 @@ class _Compaction:
                     "which may be those of this one; run it again"
                 )
             # From now on, not from when the work began, only earlier readers need the old files.
-            try:
+            with explained(f"asking {self.prefix.uri} what time it is", "s3:ListBucket"):
                 now = s3_now(self.prefix.client, self.prefix.location)
-            except AwsFailure as exc:
-                doing = f"asking {self.prefix.uri} what time it is"
-                raise S3Error(describe(exc, doing, "s3:ListBucket")) from exc
             return state.compacted(plan.old, new, plan.since, now)
 
         with committing(self.prefix, self.store, new.files):
@@ -276,45 +275,31 @@ class _Compaction:
         return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
-@dataclass(frozen=True)
-class Aborted:
-    """The number of uploads that were aborted, and what failed."""
-
-    uploads: int = 0
-    problems: tuple[str, ...] = ()
-
-
-def abort_killed(prefix: Prefix, keep_ms: int) -> Aborted:
-    """Abort uploads begun `keep_ms`, and a week, ago or earlier; failures are not raised."""
+def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
+    """Abort uploads begun `keep_ms`, and a week, ago or earlier; their number, and what failed."""
     try:
         oldest = s3_now(prefix.client, prefix.location) - max(keep_ms, LONGEST_UPLOAD_MS)
         old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))
     except AwsFailure as exc:
         doing = f"looking for uploads that killed runs left open below {prefix.uri}"
-        return Aborted(0, (describe(exc, doing, "s3:ListBucketMultipartUploads"),))
+        return 0, [describe(exc, doing, "s3:ListBucketMultipartUploads")]
     problems = abort_all(prefix, old)
-    return Aborted(len(old) - len(problems), tuple(problems))
+    return len(old) - len(problems), problems
 
 
-@dataclass(frozen=True)
-class Swept:
-    """The number of files that were removed, their bytes, and the state afterwards."""
-
-    files: int
-    bytes: int
-    state: ShardState
-
-
-def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
+def sweep(
+    prefix: Prefix, store: StateStore, keep_ms: int
+) -> tuple[ShardState, Sequence[ListedObject]]:
     """Remove the files that no batch names, left by compactions and by runs that crashed.
 
-    A file is kept for `keep_ms` after it was written or, of a compacted batch, replaced, as
-    readers may still use it. A run that is still writing loses none that it commits: the state is
-    changed before anything is removed, so that the run begins again. Raises S3Error, ShardError.
+    Returns the state afterwards, and the files. A file is kept for `keep_ms` after it was written
+    or, of a compacted batch, replaced, as readers may still use it. A run that is still writing
+    loses none that it commits: the state is changed before anything is removed, so that the run
+    begins again. Raises S3Error, ShardError.
     """
     state = store.existing().state
     named, retired = state.file_names, {file.name: file.at for file in state.retired}
-    try:
+    with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
         oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
         there = {
@@ -328,13 +313,9 @@ def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
         }
         past = {name for name, at in retired.items() if at <= oldest}
         if not doomed and not past:
-            return Swept(0, 0, state)
+            return state, ()
         after = store.change(lambda state: state.swept({*past, *doomed})).state
         # What was committed between the two reads of the state is the shard's now.
-        named = after.file_names
-        removed = [found for name, found in doomed.items() if name not in named]
+        removed = [found for name, found in doomed.items() if name not in after.file_names]
         map_concurrently(removed, lambda found: prefix.delete(found.key))
-    except AwsFailure as exc:
-        needed = "s3:ListBucket and s3:DeleteObject"
-        raise S3Error(describe(exc, f"removing files of {prefix.uri}", needed)) from exc
-    return Swept(len(removed), sum(found.size for found in removed), after)
+    return after, removed

@@ -43,7 +43,7 @@ def _files(count: int, size: int) -> str:
 
 def compaction(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
-    since = f"readable as of {shown_at(done.since)} and later"
+    since = f"readable as of {shown_at(done.state.since)} and later"
     if done.new is None:
         yield f"{uri}: no batches to compact; {since}"
     else:
@@ -51,12 +51,13 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
         before = _files(len(files), sum(file.size for file in files))
         after = _files(len(done.new.files), done.new.bytes)
         yield f"{uri}: {_batches(len(done.old))} ({before}) became 1 ({after}); {since}"
-    if done.swept.files:
-        yield f"{uri}: removed {_files(done.swept.files, done.swept.bytes)}, which no batch names"
-    if done.aborted.uploads:
-        uploads = counted(done.aborted.uploads, "upload")
+    if done.removed:
+        removed = _files(len(done.removed), sum(file.size for file in done.removed))
+        yield f"{uri}: removed {removed}, which no batch names"
+    if done.aborted:
+        uploads = counted(done.aborted, "upload")
         yield f"{uri}: aborted {uploads}, open for too long to be those of a run"
-    yield from done.aborted.problems
+    yield from done.problems
 
 
 def _batches(count: int) -> str:

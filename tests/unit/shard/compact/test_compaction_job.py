@@ -52,7 +52,7 @@ def test_files_are_kept_from_when_they_go_out_of_use(
 
     monkeypatch.setattr(shard_compact._Compaction, "_written", work)
     monkeypatch.setattr(shard_compact, "s3_now", lambda *_: clock[0])
-    state = compacted().swept.state
+    state = compacted().state
     assert state.batches == (NEW,)
     assert state.retired == (Retired("one", clock[0]), Retired("two", clock[0]))
 
@@ -68,7 +68,7 @@ def test_a_run_without_changes_meanwhile_is_no_other_compaction(
         return batch(0, 30, "batches/new")
 
     monkeypatch.setattr(shard_compact._Compaction, "_written", work)
-    state = compacted().swept.state
+    state = compacted().state
     assert state.batches == (batch(0, 30, "batches/new"), batch(30, 40))
 
 

@@ -51,8 +51,8 @@ def test_nothing_goes_and_nothing_changes_before_its_time(
     prefix: Prefix, store: StateStore
 ) -> None:
     before = store.read()
-    swept = sweep(prefix, store, 24 * HOUR_MS)
-    assert (swept.files, store.read()) == (0, before)
+    _, removed = sweep(prefix, store, 24 * HOUR_MS)
+    assert (len(removed), store.read()) == (0, before)
     assert len(names(prefix)) == 5
 
 
@@ -60,10 +60,10 @@ def test_what_no_batch_names_goes(
     prefix: Prefix, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later(monkeypatch, 25)
-    swept = sweep(prefix, store, 24 * HOUR_MS)
-    assert swept.files == 2
+    state, removed = sweep(prefix, store, 24 * HOUR_MS)
+    assert len(removed) == 2
     assert names(prefix) == {"batches/two", "batches/new", "other"}
-    assert (swept.state.retired, swept.state.sweeps) == ((), 1)
+    assert (state.retired, state.sweeps) == ((), 1)
 
 
 def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
@@ -76,7 +76,7 @@ def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
     now = s3_now(prefix.client, LOCATION) + 20 * HOUR_MS
     state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), 9, now)
     store.replace(before, state)
-    assert sweep(prefix, store, 24 * HOUR_MS).files == 1
+    assert len(sweep(prefix, store, 24 * HOUR_MS)[1]) == 1
     assert names(prefix) == {"batches/one", "batches/two", "batches/new", "other"}
 
 
@@ -99,7 +99,7 @@ def test_what_was_named_meanwhile_stays(
         return change(self, how)
 
     monkeypatch.setattr(StateStore, "change", after_a_run)
-    assert sweep(prefix, store, 0).files == 1
+    assert len(sweep(prefix, store, 0)[1]) == 1
     assert names(prefix) == {"batches/two", "batches/new", "batches/crashed", "other"}
 
 
