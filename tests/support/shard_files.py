@@ -54,7 +54,7 @@ def written(
     layout: BatchLayout, batches: list[pa.RecordBatch], limit: int = 256 << 20
 ) -> list[bytes]:
     """Every file's bytes."""
-    names = [f"name of {tag}" for tag in layout.columns]
+    names = tuple(f"name of {tag}" for tag in layout.columns)
     form = BatchFormat(layout, names, limit)
     sink, files = Bytes(), []
     file = form.open(sink)

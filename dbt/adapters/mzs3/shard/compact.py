@@ -191,23 +191,22 @@ def compact_shard(
     Once `cancelled` is set, no Spark job finishes. Raises an Mzs3Error; the shard can then still
     be read as before.
     """
-    prefix = Prefix(s3_client(shard.connection), shard.location)
-    store = StateStore(prefix.client, shard.location)
+    store = StateStore(s3_client(shard.connection), shard.location)
     before = store.existing()
     store.require_conditions()
     plan = compaction_plan(before.state, request)
     new = None
     try:
         if plan is not None:
-            work = _Compaction(spark, shard, prefix, store, request, cancelled)
+            work = _Compaction(spark, shard, store, request, cancelled)
             with interruptible(spark, cancelled):
                 new = work.carried_out(before, plan)
-        state, removed = sweep(prefix, store, request.keep_ms)
+        state, removed = sweep(store, request.keep_ms)
     except UnknownWriteError as exc:
         raise UnknownWriteError(
             f"{exc}. Readers find the same rows either way: run it again"
         ) from exc
-    aborted, problems = abort_killed(prefix, request.keep_ms)
+    aborted, problems = abort_killed(store.prefix, request.keep_ms)
     return Compacted(plan.old if plan else (), new, state, removed, aborted, problems)
 
 
@@ -215,7 +214,6 @@ def compact_shard(
 class _Compaction:
     spark: SparkSession
     shard: ShardLocation
-    prefix: Prefix
     store: StateStore
     request: CompactionRequest
     cancelled: threading.Event | None
@@ -223,19 +221,20 @@ class _Compaction:
     def carried_out(self, before: Read, plan: CompactionPlan) -> ShardBatch:
         """The batch that has replaced the old ones."""
         new = self._written(plan)
+        prefix = self.store.prefix
 
         def change(state: ShardState) -> ShardState:
             if state.sweeps != before.state.sweeps:
                 raise ShardError(
-                    f"another compaction removed files of {self.prefix.uri} in the meantime, "
+                    f"another compaction removed files of {prefix.uri} in the meantime, "
                     "which may be those of this one; run it again"
                 )
             # From now on, not from when the work began, only earlier readers need the old files.
-            with explained(f"asking {self.prefix.uri} what time it is", "s3:ListBucket"):
-                now = s3_now(self.prefix.client, self.prefix.location)
+            with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
+                now = s3_now(prefix.client, prefix.location)
             return state.compacted(plan.old, new, plan.since, now)
 
-        with committing(self.prefix, self.store, new.files):
+        with committing(self.store, new.files):
             self.store.change(change)
         return new
 
@@ -247,11 +246,11 @@ class _Compaction:
             return batch
         return write_batch(
             self.shard,
-            self.prefix,
+            self.store.prefix,
             batch,
             plan.schema.columns,
             partial(self._parts, plan),
-            f"compacting {self.prefix.uri}",
+            f"compacting {self.shard.location.uri}",
             self.cancelled,
             max_file_size=self.request.max_file_size,
         )
@@ -287,9 +286,7 @@ def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
     return len(old) - len(problems), problems
 
 
-def sweep(
-    prefix: Prefix, store: StateStore, keep_ms: int
-) -> tuple[ShardState, Sequence[ListedObject]]:
+def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedObject]]:
     """Remove the files that no batch names, left by compactions and by runs that crashed.
 
     Returns the state afterwards, and the files. A file is kept for `keep_ms` after it was written
@@ -297,7 +294,7 @@ def sweep(
     loses none that it commits: the state is changed before anything is removed, so that the run
     begins again. Raises S3Error, ShardError.
     """
-    state = store.existing().state
+    prefix, state = store.prefix, store.existing().state
     named, retired = state.file_names, {file.name: file.at for file in state.retired}
     with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.

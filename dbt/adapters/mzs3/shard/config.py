@@ -248,20 +248,12 @@ def parse_shard_source(
     connection = read("aws_connection", text) or External.aws_connection
     if connection not in connections:
         problems.append(unknown_connection("aws_connection", connection, connections))
-    as_of = read("as_of", moment)
-    validate = read("validate", flag) or False
-    keep_ms = read("keep_hours", hours)
+    options = read.all({"as_of": moment, "validate": flag, "keep_hours": hours})
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
-    return ShardSource(
-        name,
-        location,
-        connection,
-        as_of if isinstance(as_of, int) else None,
-        validate,
-        tuple(columns),
-        KEPT_MS if keep_ms is None else keep_ms,
-    )
+    as_of = None if options.get("as_of", LATEST) == LATEST else options["as_of"]
+    validate, kept = options.get("validate", False), options.get("keep_hours", KEPT_MS)
+    return ShardSource(name, location, connection, as_of, validate, tuple(columns), kept)
 
 
 def hours(value: Any) -> int:

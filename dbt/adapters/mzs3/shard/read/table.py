@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import properties_sql, read_properties
 
@@ -49,26 +49,23 @@ def write_source_table(
     """Give `schema.identifier` the shard's rows, or none if `empty`.
 
     Returns the number of compared values, None if none were to be compared. With `if_missing` a
-    table that exists is left as it is. Raises ShardError or S3Error; then, and after a run that
-    was killed, it has the rows that it had before.
+    table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
+    and after a run that was killed, it has the rows that it had before.
     """
     comparison = Comparison() if source.validate and not empty else None
-    try:
-        run = _Run(spark, schema, identifier)
-        rows = read_shard(
-            spark,
-            connection,
-            source.location,
-            as_of=source.as_of,
-            names=source.columns or None,
-            comparison=comparison,
-        )
-        require_storable(spark, rows.schema)
-        if empty:
-            rows = spark.createDataFrame([], rows.schema)
-        run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
-    except SPARK_FAILURES as exc:
-        raise explain(exc) from exc
+    run = _Run(spark, schema, identifier)
+    rows = read_shard(
+        spark,
+        connection,
+        source.location,
+        as_of=source.as_of,
+        names=source.columns or None,
+        comparison=comparison,
+    )
+    require_storable(spark, rows.schema)
+    if empty:
+        rows = spark.createDataFrame([], rows.schema)
+    run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
     return None if comparison is None else comparison.values
 
 
@@ -85,8 +82,8 @@ def write_empty_table(
     """Give `schema.identifier` no rows, and the columns of the shard.
 
     With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
-    new project, it gets the declared `columns`, names and types in SQL. Raises S3Error, or
-    ShardError, also if none is declared, one has no type, or the name is another relation's.
+    new project, it gets the declared `columns`, names and types in SQL. Raises as it does,
+    and ShardError if none is declared, one has no type, or the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(
@@ -102,11 +99,8 @@ def write_empty_table(
             "writes the shard first"
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
-    try:
-        run = _Run(spark, schema, identifier)
-        run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
-    except SPARK_FAILURES as exc:
-        raise explain(exc) from exc
+    run = _Run(spark, schema, identifier)
+    run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -29,31 +29,23 @@ _DROP = (
 )
 
 
-@dataclass(frozen=True)
-class ModelColumn:
-    """A column of the model's query; `spark` is its type in Spark's DDL."""
-
-    name: str
-    kind: Type
-    spark: str
-
-
-def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
-    """The columns of a query in the types of shards; `types` has chosen ones by folded names."""
+def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Column]:
+    """The columns of a query as those of a new shard; `types` has chosen ones by folded names."""
     return [
-        ModelColumn(
+        Column(
+            tag,
             field.name,
             types.get(folded(field.name)) or kind_of(field.dataType),
             ddl_of(field.dataType),
         )
-        for field in schema.fields
+        for tag, field in enumerate(schema.fields)
     ]
 
 
 def evolved(
     node: str,
     current: Sequence[Column],
-    given: Sequence[ModelColumn],
+    given: Sequence[Column],
     next_tag: int,
     *,
     policy: OnSchemaChange = "append_new_columns",
@@ -64,6 +56,7 @@ def evolved(
 
     A column keeps its tag under another name or a wider type. A new one never has the tag of a
     dropped one of its name. `renames`, new names by old ones, may be those of earlier runs.
+    The tags of what is `given` count for nothing.
     Raises ConfigError with everything that the policy or the types do not allow.
     """
     problems: list[str] = []
@@ -116,7 +109,7 @@ def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
 
 
 def _widened(
-    column: Column, given: ModelColumn | None, policy: OnSchemaChange, problems: list[str]
+    column: Column, given: Column | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
     if given is None or (given.kind, given.spark) == (column.kind, column.spark):
         return column
@@ -159,7 +152,7 @@ def _widened(
 
 def _without_dropped(
     columns: Sequence[Column],
-    given: Sequence[ModelColumn],
+    given: Sequence[Column],
     policy: OnSchemaChange,
     problems: list[str],
 ) -> list[Column]:
@@ -178,7 +171,7 @@ def _without_dropped(
 
 def _added(
     columns: Sequence[Column],
-    given: Sequence[ModelColumn],
+    given: Sequence[Column],
     next_tag: int,
     policy: OnSchemaChange,
     defaults: Mapping[str, bytes],
@@ -196,6 +189,6 @@ def _added(
         )
     by_name = {folded(name): default for name, default in defaults.items()}
     return [
-        Column(tag, column.name, column.kind, column.spark, by_name.get(folded(column.name), b""))
+        replace(column, tag=tag, default=by_name.get(folded(column.name), b""))
         for tag, column in enumerate(new, start=next_tag)
     ]

@@ -125,8 +125,7 @@ class _Run:
 
     def once(self, *, first: bool) -> PersistResult:
         """One attempt; raises LostRaceError if another run was faster."""
-        prefix = Prefix(s3_client(self.shard.connection), self.shard.location)
-        store = StateStore(prefix.client, self.shard.location)
+        store = StateStore(s3_client(self.shard.connection), self.shard.location)
         before = store.read()
         if first:
             store.require_conditions()
@@ -136,8 +135,8 @@ class _Run:
                 self._warn(warning)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
-        batch = self._batch(prefix, state, moment)
-        with committing(prefix, store, batch.files):
+        batch = self._batch(store.prefix, state, moment)
+        with committing(store, batch.files):
             after = state.appended(batch)
             if before is None:
                 store.create(after)
@@ -154,7 +153,7 @@ class _Run:
             )
         return PersistResult(
             rows=changes,
-            location=prefix.uri,
+            location=store.prefix.uri,
             manifest=store.uri,
             files=len(batch.files),
             bytes=batch.bytes,
@@ -171,8 +170,7 @@ class _Run:
         defaults: dict[str, bytes] = {}
         with problems.gathered():
             defaults = default_datums(self.spark, self.node, usable, given)
-        first = evolved(self.node, (), given, next_tag=0)
-        state = new_shard(first) if before is None else before.state
+        state = new_shard(given) if before is None else before.state
         columns = state.schema.columns
         names = [*(column.name for column in columns), *(column.name for column in given)]
         if before is not None:
@@ -189,7 +187,7 @@ class _Run:
                 names = [column.name for column in columns]
         problems.found += sort_problems(options.sort_by, list(dict.fromkeys(names)))
         problems.raise_if_any()
-        return state if before is None else state.with_columns(columns, self.as_of)
+        return state.with_columns(columns, self.as_of)
 
     def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
         """The changes, in files that no state names yet."""

@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.rows import in_wire_type, wire_spark_type
-from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
@@ -38,7 +37,7 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
 
 
 def default_datums(
-    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ModelColumn]
+    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ShardColumn]
 ) -> dict[str, bytes]:
     """The values of SQL expressions as `Datum`s; raises ConfigError with all that fail."""
     columns = {folded(column.name): column for column in given}
@@ -62,7 +61,7 @@ def default_datums(
     return found
 
 
-def _datum(spark: SparkSession, expression: str, column: ModelColumn) -> bytes:
+def _datum(spark: SparkSession, expression: str, column: ShardColumn) -> bytes:
     one = canonical_columns(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
     field = one.schema.fields[0]
     value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)

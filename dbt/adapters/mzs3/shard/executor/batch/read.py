@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -184,39 +183,29 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
     return name == extension_name(kind) and all(map(_is_known, inside, kind.children))
 
 
-@dataclass(frozen=True)
-class ReadSpec:
-    """What a task needs to read files, of each the first row and then every `every`-th one."""
-
-    connection: AwsConnection = field(repr=False)
-    bucket: str
-    wanted: tuple[Column, ...]
-    validate: bool = False
-    every: int = 1
-
-
 def read_files(
-    spec: ReadSpec,
+    connection: AwsConnection, bucket: str, wanted: Sequence[Column], *, validate: bool, every: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
 
-    Raises ExecutorError, which names the file and, for a wrong value, the column.
+    Of each file, reads the first row and then every `every`-th one. Raises ExecutorError, which
+    names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client = s3_client(spec.connection)
-        names = ["t", "d", *(f"c{place}" for place in range(len(spec.wanted)))]
-        if spec.validate:
+        client = s3_client(connection)
+        names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
+        if validate:
             names.append(COMPARED)
         for row in (row for batch in listed for row in batch.to_pylist()):
             file = ListedObject(row["key"], row["etag"], row["size"])
-            source = open_file(client, spec.bucket, file)
+            source = open_file(client, bucket, file)
             try:
-                found = read_batch(source, spec.wanted, validate=spec.validate)
-                for rows in _sampled(found, spec.every):
+                found = read_batch(source, wanted, validate=validate)
+                for rows in _sampled(found, every):
                     yield pa.RecordBatch.from_arrays(rows.columns, names)
             except BatchError as error:
-                raise ExecutorError(f"s3://{spec.bucket}/{file.key}: {error}") from error
+                raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
 
     return read
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.columnar import RowBlock, row_ends
 from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pieces
-from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
+from dbt.adapters.mzs3.formats.parquet import Limits, ParquetFile, ParquetFormat, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (
@@ -42,31 +43,30 @@ _UNSIGNED = {name: SCALARS[name].storage for name in LARGEST}
 
 
 @dataclass(frozen=True)
-class BatchSpec:
-    """The format of a batch's files; `names` are what users call the columns."""
-
-    layout: BatchLayout
-    names: tuple[str, ...]
-
-    suffix, content_type = ParquetFormat.stored_as["none"]
-
-    def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> BatchFormat:
-        """What writes the files."""
-        return BatchFormat(self.layout, self.names, max_file_size)
-
-
 class BatchFormat:
     """A batch's files: Parquet, with the rows in each encoding of the layout.
 
-    `names` are used in errors only. The same rows give the same bytes, with the same version of
-    pyarrow. Each page has a checksum.
+    `names` are what users call the columns, and used in errors only. The same rows give the same
+    bytes, with the same version of pyarrow. Each page has a checksum.
     """
 
-    def __init__(self, layout: BatchLayout, names: Sequence[str], max_file_size: int) -> None:
-        self._layout = layout
-        self._names = tuple(names)
-        self._schema = layout.file_schema()
-        self._limits = limits_of(self._schema, max_file_size)
+    layout: BatchLayout
+    names: tuple[str, ...]
+    max_file_size: int
+
+    suffix, content_type = ParquetFormat.stored_as["none"]
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return self.layout.file_schema()
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return limits_of(self._schema, self.max_file_size)
+
+    def writer(self, _: pa.Schema, __: Sequence[LogicalType], ___: int) -> BatchFormat:
+        """What writes the files."""
+        return self
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[RowBlock]:
         """The rows, `t`, `d` and the columns, as files have them.
@@ -86,12 +86,12 @@ class BatchFormat:
     def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         values = self._of_each(rows.columns[2:], as_wire)
         columns = [numbers.cast(pa.int64()) for numbers in rows.columns[:2]]
-        if self._layout.has_codec:
-            kinds = list(self._layout.columns.values())
-            with _errors_of(", ".join(self._names)):
+        if self.layout.has_codec:
+            kinds = list(self.layout.columns.values())
+            with _errors_of(", ".join(self.names)):
                 keys = encoded_rows(values, kinds, rows.num_rows)
             columns = [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows.num_rows), *columns]
-        if self._layout.has_structure:
+        if self.layout.has_structure:
             fields = list(self._schema.field("k_s").type)
             records = pa.StructArray.from_arrays(self._of_each(values, stored), fields=fields)
             columns += [records, pa.repeat(True, rows.num_rows)]
@@ -101,8 +101,8 @@ class BatchFormat:
         self, columns: Sequence[pa.Array], convert: Callable[[pa.Array, Type], pa.Array]
     ) -> list[pa.Array]:
         converted = []
-        kinds = self._layout.columns.values()
-        for values, kind, name in zip(columns, kinds, self._names, strict=True):
+        kinds = self.layout.columns.values()
+        for values, kind, name in zip(columns, kinds, self.names, strict=True):
             with _errors_of(name):
                 converted.append(convert(values, kind))
         return converted

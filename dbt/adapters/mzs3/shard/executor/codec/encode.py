@@ -6,7 +6,7 @@ so each length's bytes are made once, and everything else is done by column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,38 +38,35 @@ def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int
 
 def datums(values: pa.Array, kind: Type) -> pa.Array:
     """Each value as a message `Datum` of its own, `binary`; NULL stays NULL."""
-    field = field_of(kind)
     content = _content(values, kind)
-    return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
+    return joined(_heads(content, field_of(kind)), content)
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
     """The pieces, to be joined, of `Datum` messages under `key`; a NULL has no content."""
-    field = field_of(kind)
     content = _content(values, kind)
-
-    def head(size: int) -> bytes:
-        start = _start(field, size)
-        return key + varint(len(start) + size) + start
-
-    heads = _heads(content, field, head, key + varint(0))
+    heads = _heads(content, field_of(kind), key)
     return [heads, pc.fill_null(content, b"") if content.null_count else content]
 
 
-def _start(field: WireField, size: int) -> bytes:
-    return field.key if field.width is not None else field.key + varint(size)
-
-
 def _heads(
-    content: pa.Array, field: WireField, head: Callable[[int], bytes], null: bytes
+    content: pa.Array, field: WireField, message_key: bytes | None = None
 ) -> pa.Array | bytes:
-    """What goes before each content; `null` where there is none."""
+    """What goes before each content: the field's start, after that of the message it is in."""
+
+    def head(size: int | None) -> bytes:
+        start = b""
+        if size is not None:
+            start = field.key if field.width is not None else field.key + varint(size)
+        if message_key is None:
+            return start
+        return message_key + varint(len(start) + (size or 0)) + start
+
     if field.width is not None:
         one = head(field.width)
-        return pc.if_else(content.is_valid(), one, null) if content.null_count else one
-    sizes = pc.fill_null(pc.binary_length(content), -1).dictionary_encode()
-    known = [head(size) if size >= 0 else null for size in sizes.dictionary.to_pylist()]
-    return pa.array(known, pa.binary()).take(sizes.indices)
+        return pc.if_else(content.is_valid(), one, head(None)) if content.null_count else one
+    sizes = pc.binary_length(content).dictionary_encode("encode")
+    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
 
 
 def _content(values: pa.Array, kind: Type) -> pa.Array:
@@ -129,4 +126,4 @@ def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
 
 def _sized(content: pa.Array, key: bytes) -> pa.Array | bytes:
     """The key and the length of each content, which is a message or packed numbers."""
-    return _heads(content, WireField(key), lambda size: key + varint(size), b"")
+    return _heads(content, WireField(key))
