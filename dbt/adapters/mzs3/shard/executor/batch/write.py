@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.columnar import RowBlock, row_ends
 from dbt.adapters.mzs3.formats.format import LogicalType, OpenFile, Sink, in_pieces
-from dbt.adapters.mzs3.formats.parquet import Limits, ParquetFile, ParquetFormat, limits_of
+from dbt.adapters.mzs3.formats.parquet import ParquetFile, ParquetFormat, limits_of
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (
@@ -42,7 +41,6 @@ _METADATA_KEY = b"dbt-mzs3.batch"
 _UNSIGNED = {name: SCALARS[name].storage for name in LARGEST}
 
 
-@dataclass(frozen=True)
 class BatchFormat:
     """A batch's files: Parquet, with the rows in each encoding of the layout.
 
@@ -50,19 +48,13 @@ class BatchFormat:
     bytes, with the same version of pyarrow. Each page has a checksum.
     """
 
-    layout: BatchLayout
-    names: tuple[str, ...]
-    max_file_size: int
-
     suffix, content_type = ParquetFormat.stored_as["none"]
 
-    @cached_property
-    def _schema(self) -> pa.Schema:
-        return self.layout.file_schema()
-
-    @cached_property
-    def _limits(self) -> Limits:
-        return limits_of(self._schema, self.max_file_size)
+    def __init__(self, layout: BatchLayout, names: Sequence[str], max_file_size: int) -> None:
+        self.layout = layout
+        self.names = names
+        self._schema = layout.file_schema()
+        self._limits = limits_of(self._schema, max_file_size)
 
     def writer(self, _: pa.Schema, __: Sequence[LogicalType], ___: int) -> BatchFormat:
         """What writes the files."""
