@@ -104,12 +104,9 @@ def changes_in(
     if not files:
         return spark.createDataFrame([], T.StructType(fields))
     ship_executor_code()
+    validate = comparison is not None
     read = read_files(
-        shard.connection,
-        shard.location.bucket,
-        tuple(columns),
-        validate=comparison is not None,
-        every=every,
+        shard.connection, shard.location.bucket, columns, validate=validate, every=every
     )
     tasks = spread([file.size for file in files], MOST_TASKS)
     listed = [
@@ -119,8 +116,8 @@ def changes_in(
     apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
     if comparison is None:
         return apart.mapInArrow(read, T.StructType(fields))
-    fields.append(T.StructField(COMPARED, T.LongType()))
-    return comparison.counted(apart.mapInArrow(read, T.StructType(fields)))
+    compared = T.StructField(COMPARED, T.LongType())
+    return comparison.counted(apart.mapInArrow(read, T.StructType([*fields, compared])))
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:

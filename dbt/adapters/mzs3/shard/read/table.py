@@ -142,14 +142,11 @@ class _Run:
         if unread is not None:
             self._mark(unread)
             if not keep_ms or unread == self.table:  # of which no query knows
-                self.spark.sql(f"drop table if exists {self._quoted(unread)}")
-
-    def _quoted(self, name: str) -> str:
-        return _quoted(self.schema, name)
+                self.spark.sql(f"drop table if exists {_quoted(self.schema, unread)}")
 
     def _write(self, rows: DataFrame) -> None:
         """Make the run's table with these rows, or no table after a failure."""
-        table = self._quoted(self.table)
+        table = _quoted(self.schema, self.table)
         try:
             # With its rows it would come into being after they are written, and a run that is
             # killed would leave files of which no table knows.
@@ -170,10 +167,13 @@ class _Run:
         if self._is_old(self.table):
             # It was taken for the table of a killed run, maybe.
             self.spark.sql(
-                f"alter table {self._quoted(self.table)} "
+                f"alter table {_quoted(self.schema, self.table)} "
                 f"unset tblproperties if exists ('{PROPERTY}{UNUSED}')"
             )
-        view, select = self._quoted(self.identifier), f"select * from {self._quoted(self.table)}"
+        view, select = (
+            _quoted(self.schema, self.identifier),
+            f"select * from {_quoted(self.schema, self.table)}",
+        )
         now = self._table_of_view()
         if now is None:
             self.spark.sql(f"create view if not exists {view} as {select}")
@@ -190,7 +190,7 @@ class _Run:
 
     def _table_of_view(self) -> str | None:
         """The table that the view reads, None without one; ShardError if the view is not ours."""
-        view = self._quoted(self.identifier)
+        view = _quoted(self.schema, self.identifier)
         if read_properties(self.spark, view, PROPERTY) is None:
             return None
         rows = self.spark.sql(f"describe extended {view}").collect()
@@ -214,10 +214,10 @@ class _Run:
         for name in (row["tableName"] for row in tables):
             if self._began_at(name) is None or name == current:
                 continue
-            found = read_properties(self.spark, self._quoted(name), PROPERTY) or {}
+            found = read_properties(self.spark, _quoted(self.schema, name), PROPERTY) or {}
             if UNUSED in found:
                 if int(found[UNUSED]) <= _now() - keep_ms:
-                    self.spark.sql(f"drop table if exists {self._quoted(name)}")
+                    self.spark.sql(f"drop table if exists {_quoted(self.schema, name)}")
             elif self._is_old(name):
                 self._mark(name)
 
@@ -233,7 +233,7 @@ class _Run:
         """Mark a table that no query reads from now on; another run may have dropped it."""
         since = properties_sql(PROPERTY, {UNUSED: str(_now())})
         with contextlib.suppress(*SPARK_FAILURES):
-            self.spark.sql(f"alter table {self._quoted(name)} set tblproperties {since}")
+            self.spark.sql(f"alter table {_quoted(self.schema, name)} set tblproperties {since}")
 
 
 def _quoted(schema: str, name: str) -> str:

@@ -107,48 +107,41 @@ class _Reader:
         tags = [str(want.tag) for want in self._wanted]
         if self._count is not None:
             tags.append(COMPARED)
-        for batch in self._read(names):
-            found = self._decoded(batch)
-            arrays = [batch.column("t"), batch.column("d")]
-            arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
-            if self._count is not None:
-                arrays.append(pa.repeat(self._count, batch.num_rows))
-            yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
-
-    def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         for number in range(self._metadata.num_row_groups):
             rows = batch_rows(self._metadata.row_group(number))
+            how = {"row_groups": [number], "columns": names, "use_threads": False}
             with _opened(self._source, self._metadata) as file:
-                yield from file.iter_batches(
-                    rows, row_groups=[number], columns=names, use_threads=False
-                )
+                for batch in file.iter_batches(rows, **how):
+                    found = self._decoded(batch)
+                    arrays = [batch.column("t"), batch.column("d")]
+                    arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
+                    if self._count is not None:
+                        arrays.append(pa.repeat(self._count, batch.num_rows))
+                    yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
     def _decoded(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """The columns that are in the file, by tag, in the types that they have there."""
-        structured, messages = [], []
+        structured = {}
         if self._structure:
             for tag, kind in self._columns.items():
                 with self._errors_of(tag):
                     values = pc.struct_field(batch.column("k_s"), [str(tag)])
-                    structured.append(unstored(values, kind))
-        if self._codec:
-            columns = self._layout.columns
-            places = {place for place, tag in enumerate(columns) if tag in self._columns}
-            messages = decoded_rows(batch.column("k"), list(columns.values()), places)
-        if self._structure and self._codec:
-            self._compare(structured, messages)
-        found = structured if self._structure else messages
-        return dict(zip(self._columns, found, strict=True))
-
-    def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
-        for tag, one, other in zip(self._columns, structured, messages, strict=True):
+                    structured[tag] = unstored(values, kind)
+        if not self._codec:
+            return structured
+        columns = self._layout.columns
+        places = {place for place, tag in enumerate(columns) if tag in self._columns}
+        found = decoded_rows(batch.column("k"), list(columns.values()), places)
+        messages = dict(zip(self._columns, found, strict=True))
+        for tag, values in structured.items():
             # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
-            if not float_bits(one).equals(float_bits(other)):
+            if not float_bits(values).equals(float_bits(messages[tag])):
                 raise BatchError(
                     f"its two encodings differ in {self._shown(tag)}. One of the two is "
                     "wrong: if the object is what was written, report it with the versions of "
                     "dbt-mzs3 and pyarrow; without `validate`, its structured columns are read"
                 )
+        return structured or messages
 
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self._errors_of(want.tag):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -155,7 +156,9 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
     if kind.name == "numeric":
         return joined(numeric_start(values.type.scale), binary_of(values, 16))
     if kind.name == "interval":
-        return _interval(values)
+        keyed = zip(INTERVAL_PARTS, values.flatten(), strict=True)
+        parts = ((key, binary_of(part, part.type.bit_width // 8)) for key, part in keyed)
+        return joined(*chain.from_iterable(parts))
     codec = SCALARS[kind.name].codec
     if kind.name == "uuid":
         return fixed_width(values, 16).cast(pa.binary())
@@ -165,13 +168,6 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
         values = with_one_nan(values)
     numbers = values.cast(NUMBERS.get(codec, values.type))
     return binary_of(numbers, numbers.type.bit_width // 8)
-
-
-def _interval(values: pa.Array) -> pa.Array:
-    pieces: list[pa.Array | bytes] = []
-    for key, part in zip(INTERVAL_PARTS, values.flatten(), strict=True):
-        pieces += [key, binary_of(part, part.type.bit_width // 8)]
-    return joined(*pieces)
 
 
 def _map(values: pa.Array, kind: Type) -> pa.Array:
