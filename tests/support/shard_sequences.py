@@ -156,7 +156,7 @@ class Trial:
         since, arguments = self._compaction(chance)
         done = self._carry_out(arguments)
         self.model.compact(since)
-        assert done.since == self.model.since
+        assert done.state.since == self.model.since
         if arguments["keep_hours"] == 0:
             assert self._files() == done.state.file_names
         self._compare(chance)

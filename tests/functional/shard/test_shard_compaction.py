@@ -51,14 +51,14 @@ def test_batches_of_all_encodings_and_schemas_become_one(
     running, short = frame(20), frame(20)  # have read the state, and no file yet
 
     done = compact(since=25)
-    assert (len(done.old), done.since, done.new.encoding) == (2, 20, "dual")
+    assert (len(done.old), done.state.since, done.new.encoding) == (2, 20, "dual")
     assert {moment: rows(moment) for moment in moments} == expected
     assert sorted((tuple(row) for row in short.collect()), key=repr) == expected[20]
     with pytest.raises(ShardError, match=r"can be read as of 20 \(.* and later"):
         rows(19)
 
     done = compact(since="latest", encoding="dual", keep_hours=0)
-    assert (done.since, done.new.additions, done.new.retractions) == (50, 1, 0)
+    assert (done.state.since, done.new.additions, done.new.retractions) == (50, 1, 0)
     assert rows(validate=True) == expected[50] == [(9, 9)]
     # What had just been compacted is kept for keep_hours, and no longer.
     assert files_of(s3, location) == state_of(s3, location).file_names

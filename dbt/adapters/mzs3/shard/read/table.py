@@ -170,10 +170,8 @@ class _Run:
                 f"alter table {_quoted(self.schema, self.table)} "
                 f"unset tblproperties if exists ('{PROPERTY}{UNUSED}')"
             )
-        view, select = (
-            _quoted(self.schema, self.identifier),
-            f"select * from {_quoted(self.schema, self.table)}",
-        )
+        view = _quoted(self.schema, self.identifier)
+        select = f"select * from {_quoted(self.schema, self.table)}"
         now = self._table_of_view()
         if now is None:
             self.spark.sql(f"create view if not exists {view} as {select}")

@@ -65,10 +65,31 @@ def evolved(
         _widened(column, found.get(folded(column.name)), policy, problems)
         for column in _renamed(current, renames, problems)
     ]
-    columns = _without_dropped(columns, given, policy, problems)
-    columns += _added(columns, given, next_tag, policy, defaults, problems)
+    known = {folded(column.name) for column in columns}
+    gone = [column.name for column in columns if folded(column.name) not in found]
+    new = [column for column in given if folded(column.name) not in known]
+    if gone and policy in ("ignore", "fail"):
+        problems.append(
+            f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
+            "on_schema_change to sync_all_columns, which drops them, or to append_new_columns, "
+            "which has them NULL in the rows of the model (with mode: diff in all rows)"
+        )
+    if new and policy == "fail":
+        problems.append(
+            f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
+            "on_schema_change: fail allows no new column. Leave them out, or set it to "
+            "append_new_columns, or to ignore, which keeps them out of the shard"
+        )
     if problems:
         raise ConfigError(node, problems)
+    if policy == "sync_all_columns":
+        columns = [column for column in columns if column.name not in gone]
+    if policy != "ignore":
+        values = {folded(name): default for name, default in defaults.items()}
+        columns += [
+            replace(column, tag=tag, default=values.get(folded(column.name), b""))
+            for tag, column in enumerate(new, start=next_tag)
+        ]
     return tuple(columns)
 
 
@@ -148,47 +169,3 @@ def _widened(
         value = values_of_datums(pa.array([default]), column.kind).cast(wire_type(kind))
         default = bytes(datums(value, kind)[0].as_py())
     return replace(column, kind=kind, spark=spark, default=default)
-
-
-def _without_dropped(
-    columns: Sequence[Column],
-    given: Sequence[Column],
-    policy: OnSchemaChange,
-    problems: list[str],
-) -> list[Column]:
-    names = {folded(column.name) for column in given}
-    gone = [column.name for column in columns if folded(column.name) not in names]
-    if policy == "sync_all_columns":
-        return [column for column in columns if folded(column.name) in names]
-    if gone and policy in ("ignore", "fail"):
-        problems.append(
-            f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
-            "on_schema_change to sync_all_columns, which drops them, or to append_new_columns, "
-            "which has them NULL in the rows of the model (with mode: diff in all rows)"
-        )
-    return list(columns)
-
-
-def _added(
-    columns: Sequence[Column],
-    given: Sequence[Column],
-    next_tag: int,
-    policy: OnSchemaChange,
-    defaults: Mapping[str, bytes],
-    problems: list[str],
-) -> list[Column]:
-    names = {folded(column.name) for column in columns}
-    new = [column for column in given if folded(column.name) not in names]
-    if policy == "ignore":
-        return []
-    if new and policy == "fail":
-        problems.append(
-            f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
-            "on_schema_change: fail allows no new column. Leave them out, or set it to "
-            "append_new_columns, or to ignore, which keeps them out of the shard"
-        )
-    by_name = {folded(name): default for name, default in defaults.items()}
-    return [
-        replace(column, tag=tag, default=by_name.get(folded(column.name), b""))
-        for tag, column in enumerate(new, start=next_tag)
-    ]

@@ -287,23 +287,19 @@ def default_datums(
                 f"{', '.join(one.name for one in given)}"
             )
             continue
+        value = f"SELECT CAST(({expression}) AS {column.spark}) AS value"
         try:
-            found[name] = _datum(spark, expression, column)
+            one = canonical_columns(spark.sql(value))
+            [field], kind = one.schema.fields, column.kind
+            values = in_wire_type(F.col(field.name), field.dataType, kind, column.name)
+            wire = as_wire(one.select(values).toArrow().column(0).combine_chunks(), kind)
+            found[name] = datums(wire, kind)[0].as_py() or b""
         except (PySparkException, ValueError) as exc:
             reason = str(explain(exc)).splitlines()[0]
             problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
     if problems:
         raise ConfigError(node, problems)
     return found
-
-
-def _datum(spark: SparkSession, expression: str, column: ShardColumn) -> bytes:
-    one = canonical_columns(spark.sql(f"SELECT CAST(({expression}) AS {column.spark}) AS value"))
-    field = one.schema.fields[0]
-    value = in_wire_type(F.col(field.name), field.dataType, column.kind, column.name)
-    values = one.select(value).toArrow().column(0).combine_chunks()
-    message = datums(as_wire(values, column.kind), column.kind)[0].as_py()
-    return message or b""
 
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
