@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.shard import compact as shard_compact
-from dbt.adapters.mzs3.shard.compact import CompactionRequest
+from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, from_document, new_shard

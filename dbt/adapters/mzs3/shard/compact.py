@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client, s3_now
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
-from dbt.adapters.mzs3.config.values import ConfigReader, choice, parse_size, whole_number
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix, abort_all, map_concurrently
-from dbt.adapters.mzs3.rows.plan import MAX_PARTS, in_parts
-from dbt.adapters.mzs3.shard.config import (
-    KEPT_MS,
-    LATEST,
-    MAX_FILE_SIZE,
-    column_names,
-    hours,
-    moment,
-    sort_problems,
-)
-from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
+from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.shard.config import COMPACTION, LATEST, CompactionRequest, sort_problems
+from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     MOST_PARTS_OF_A_RUN,
@@ -42,8 +32,6 @@ from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import shown_at
-
-OPERATION = "compact_shard"
 
 
 @dataclass(frozen=True)
@@ -116,45 +104,9 @@ def _sort_columns(
         return tuple(by_tag[tag] for tag in newest if tag in by_tag)
     problems = sort_problems(request.sort_by, [column.name for column in schema.columns])
     if problems:
-        raise ConfigError(OPERATION, problems)
+        raise ConfigError(COMPACTION, problems)
     return schema.named(request.sort_by)[0]
 
-
-@dataclass(frozen=True)
-class CompactionRequest:
-    """Which batches are merged, and how the new one is written; sizes in bytes.
-
-    `since` is a time in ms since the epoch, `latest`, or None for the one that the shard has.
-    `encoding` is None for that of the newest batch to be merged, `sort_by` for that of the newest
-    sorted one. Files that no batch names are kept for `keep_ms`.
-    """
-
-    since: int | str | None = None
-    encoding: Encoding | None = None
-    sort_by: tuple[str, ...] | None = None
-    keep_ms: int = KEPT_MS
-    parts: int | None = None
-    max_file_size: int = MAX_FILE_SIZE
-
-
-def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
-    """The request in a run-operation's arguments; raises ConfigError with all problems."""
-    problems: list[str] = []
-    options = ConfigReader(arguments, problems).all(_CONVERTERS)
-    if problems:
-        raise ConfigError(OPERATION, problems)
-    kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
-    return CompactionRequest(**options, **kept)
-
-
-_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    "since": moment,
-    "encoding": choice(ENCODINGS),
-    "sort_by": column_names,
-    "keep_hours": hours,
-    "parts": whole_number(1, MAX_PARTS),
-    "max_file_size": parse_size,
-}
 
 # Of a run that is not killed, no upload is open for a week.
 LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000

@@ -123,28 +123,22 @@ def parts_of_changes(
     the changes first.
     """
     _, _, *columns = changes.columns
-    parts = in_parts(changes, asked) if asked else _in_counted_parts(changes, batches)
-    return sorted_inside(parts, [*keys, *columns])
-
-
-def _in_counted_parts(changes: DataFrame, batches: Sequence[ShardBatch]) -> DataFrame:
-    """As `in_parts`; the changes are counted and written by one query.
-
-    They are computed once, as both read the same shuffle (with spark.sql.exchange.reuse off,
-    twice). They are not cached: Spark could lose some with an executor, and recompute these
-    beside the rest.
-    """
+    if asked:
+        return sorted_inside(in_parts(changes, asked), [*keys, *columns])
+    # The changes are counted and written by one query: computed once, as both read the same
+    # shuffle (with spark.sql.exchange.reuse off, twice). They are not cached: Spark could lose
+    # some with an executor, and recompute these beside the rest.
     most = default_parallelism(changes.sparkSession)
-    keys = order_keys(changes.schema)
+    hashed = order_keys(changes.schema)
     # By all columns: a count alone would not need them, and its shuffle would be another one.
-    shuffled = changes.repartition(most, *keys)
+    shuffled = changes.repartition(most, *hashed)
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The hash of `in_parts`, so that the files are the same where their number is.
     nulls = [F.expr(f"isnull({name})") for name in changes.columns]
-    part = F.pmod(F.xxhash64(*keys, *nulls), parts).cast("int")
+    part = F.pmod(F.xxhash64(*hashed, *nulls), parts).cast("int")
     spread = shuffled.select(part.alias(PART_COLUMN), "*")
-    return spread.repartitionById(most, F.col(PART_COLUMN))
+    return sorted_inside(spread.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
 
 
 def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -162,8 +156,7 @@ def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: 
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))
     spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
-    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
-    return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
+    return sorted_inside(spread.repartitionById(parts, F.col(PART_COLUMN)), keys)
 
 
 def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:

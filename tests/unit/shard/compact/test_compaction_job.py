@@ -12,7 +12,8 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard import compact as shard_compact
-from dbt.adapters.mzs3.shard.compact import Compacted, CompactionRequest, compact_shard
+from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
+from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError

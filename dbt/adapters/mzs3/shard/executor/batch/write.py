@@ -54,7 +54,7 @@ class BatchFormat:
         self.layout = layout
         self.names = names
         self._schema = layout.file_schema()
-        self._limits = limits_of(self._schema, max_file_size)
+        self._max_file_size = max_file_size
 
     def writer(self, _: pa.Schema, __: Sequence[LogicalType], ___: int) -> BatchFormat:
         """What writes the files."""
@@ -73,7 +73,8 @@ class BatchFormat:
 
     def open(self, sink: Sink) -> OpenFile:
         """Begin a file."""
-        return ParquetFile(sink, self._schema, COMPRESSION, self._limits, checksums=True)
+        limits = limits_of(self._schema, self._max_file_size)
+        return ParquetFile(sink, self._schema, COMPRESSION, limits, checksums=True)
 
     def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         values = self._of_each(rows.columns[2:], as_wire)
