@@ -251,15 +251,11 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
     with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
         oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
-        there = {
-            found.key.removeprefix(prefix.location.prefix): found
-            for found in prefix.objects(BATCHES)
-        }
-        doomed = {
-            name: found
-            for name, found in there.items()
-            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest
-        }
+        doomed = {}
+        for found in prefix.objects(BATCHES):
+            name = found.key.removeprefix(prefix.location.prefix)
+            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest:
+                doomed[name] = found
         past = {name for name, at in retired.items() if at <= oldest}
         if not doomed and not past:
             return state, ()
