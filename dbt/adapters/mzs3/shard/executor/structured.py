@@ -5,7 +5,7 @@ Scalars whose stored form is none of Arrow's own are big-endian, so that bytes s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,8 +28,8 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import (
     DIGITS,
     INTERVAL_PARTS,
-    LISTS,
     NUMERIC_STORAGE,
+    RECORDS,
     SCALARS,
     Type,
     storage_type,
@@ -37,8 +37,8 @@ from dbt.adapters.mzs3.shard.types import (
 )
 
 _SECOND = 1_000_000_000  # nanoseconds
-_TIME_WORDS = {0: pa.uint32(), 4: pa.uint32()}
-_INTERVAL_WORDS = {**_TIME_WORDS, 8: pa.uint64()}
+# Of an interval's months, days and microseconds, by where they begin.
+_INTERVAL_WORDS = {0: pa.uint32(), 4: pa.uint32(), 8: pa.uint64()}
 
 _EXACT_DIGITS = 15  # a double holds every integer of so many
 # The first byte of a number that is not negative and has no digits before the point.
@@ -64,11 +64,13 @@ def stored(values: pa.Array, kind: Type) -> pa.Array:
             return stored_numeric(values)
         case "interval":
             words = zip(values.flatten(), _INTERVAL_WORDS.values(), strict=True)
-            return _packed([_turned_sign(part.view(word)) for part, word in words], 16)
+            parts = [big_endian(_turned_sign(part.view(word))) for part, word in words]
+            return fixed_width(joined(*parts), 16)
         case "time":
             seconds = pc.divide(values, _SECOND)
             rest = pc.subtract(values, pc.multiply(seconds, _SECOND))
-            return _packed([seconds.cast(pa.uint32()), rest.cast(pa.uint32())], 8)
+            halves = pc.bit_wise_or(pc.shift_left(seconds, 32), rest)
+            return fixed_width(big_endian(halves.cast(pa.uint64())), 8)
         case "jsonb":
             return datums(values, kind)
         case "uuid":
@@ -92,11 +94,15 @@ def unstored(values: pa.Array, kind: Type) -> pa.Array:
         case "numeric":
             return numeric_of(values, data_type)
         case "interval":
-            words = zip(_unpacked(values, _INTERVAL_WORDS), INTERVAL_PARTS, strict=True)
-            parts = [_turned_sign(word).view(field.type) for word, field in words]
+            parts = []
+            for (start, word), field in zip(_INTERVAL_WORDS.items(), INTERVAL_PARTS, strict=True):
+                data = pc.binary_slice(values, start, start + word.bit_width // 8)
+                parts.append(_turned_sign(from_big_endian(data, word)).view(field.type))
             return pa.StructArray.from_arrays(parts, fields=list(data_type), mask=values.is_null())
         case "time":
-            seconds, rest = (word.cast(data_type) for word in _unpacked(values, _TIME_WORDS))
+            halves = from_big_endian(values, pa.uint64())
+            seconds = pc.shift_right(halves, pa.scalar(32, pa.uint64())).cast(data_type)
+            rest = pc.bit_wise_and(halves, pa.scalar((1 << 32) - 1, pa.uint64())).cast(data_type)
             return pc.add(pc.multiply(seconds, _SECOND), rest)
         case "jsonb":
             return values_of_datums(values, kind)
@@ -112,31 +118,16 @@ def _of_each_child(
     data_type: pa.DataType,
 ) -> pa.Array:
     """Lists and records with what is inside converted; a map comes as a list of records."""
-    if kind.name in LISTS:
-        elements = convert(values.flatten(), kind.children[0])
-        return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
-    parts = values.flatten().flatten() if kind.name == "map" else values.flatten()
-    children = [convert(part, inner) for part, inner in zip(parts, kind.children, strict=True)]
-    if kind.name != "map":
+    if kind.name in RECORDS:
+        pairs = zip(values.flatten(), kind.children, strict=True)
+        children = [convert(part, inner) for part, inner in pairs]
         mask = values.is_null()
         return pa.StructArray.from_arrays(children, fields=list(data_type), mask=mask)
+    elements = convert(values.flatten(), kind.element)
     if pa.types.is_map(data_type):
-        return pa.MapArray.from_arrays(list_offsets(values), *children, type=data_type)
-    entries = pa.StructArray.from_arrays(children, fields=list(data_type.value_type))
-    return pa.ListArray.from_arrays(list_offsets(values), entries, type=data_type)
-
-
-def _packed(words: Sequence[pa.Array], width: int) -> pa.Array:
-    """Unsigned numbers one behind the other."""
-    return fixed_width(joined(*map(big_endian, words)), width)
-
-
-def _unpacked(values: pa.Array, words: Mapping[int, pa.DataType]) -> list[pa.Array]:
-    """The inverse of `_packed`, where `words` has the numbers' types by their first bytes."""
-    return [
-        from_big_endian(pc.binary_slice(values, start, start + word.bit_width // 8), word)
-        for start, word in words.items()
-    ]
+        entries = elements.flatten()
+        return pa.MapArray.from_arrays(list_offsets(values), *entries, type=data_type)
+    return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
 
 
 def _turned_sign(words: pa.Array) -> pa.Array:
