@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -302,6 +302,8 @@ def from_document(data: bytes) -> ShardState:
 
 
 _READERS: Mapping[Any, Callable[[Any], Any]] = {
+    int: int,
+    str: str,
     bytes: partial(base64.b64decode, validate=True),
     Type: type_from_json,
     Encoding: str,
@@ -313,7 +315,7 @@ def _read(kind: Any, found: Any) -> Any:
     """The value, of a field's type, of which `_plain` made what was found."""
     if get_origin(kind) is tuple:
         return tuple(_read(get_args(kind)[0], one) for one in found)
-    if not is_dataclass(kind) or kind in _READERS:
-        return _READERS.get(kind, kind)(found)
+    if kind in _READERS:
+        return _READERS[kind](found)
     types = _types_of_fields(kind).items()
     return kind(**{name: _read(of, found[_JSON_NAMES.get(name, name)]) for name, of in types})
