@@ -295,7 +295,7 @@ def from_document(data: bytes) -> ShardState:
         if found["format"] != FORMAT:
             raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
         # Which earlier versions lack.
-        state: ShardState = _read(ShardState, {"writes": 0, "recent": (), **found})
+        state: ShardState = _reader(ShardState)({"writes": 0, "recent": (), **found})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
     return state
@@ -308,14 +308,16 @@ _READERS: Mapping[Any, Callable[[Any], Any]] = {
     Type: type_from_json,
     Encoding: str,
 }
-_types_of_fields = cache(get_type_hints)
 
 
-def _read(kind: Any, found: Any) -> Any:
-    """The value, of a field's type, of which `_plain` made what was found."""
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What makes a value, of a field's type, of what `_plain` made of it."""
     if get_origin(kind) is tuple:
-        return tuple(_read(get_args(kind)[0], one) for one in found)
+        each = _reader(get_args(kind)[0])
+        return lambda found: tuple(map(each, found))
     if kind in _READERS:
-        return _READERS[kind](found)
-    types = _types_of_fields(kind).items()
-    return kind(**{name: _read(of, found[_JSON_NAMES.get(name, name)]) for name, of in types})
+        return _READERS[kind]
+    types = get_type_hints(kind).items()
+    fields = [(name, _JSON_NAMES.get(name, name), _reader(of)) for name, of in types]
+    return lambda found: kind(**{name: read(found[key]) for name, key, read in fields})
