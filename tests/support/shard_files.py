@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec, TaggedColumn
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.types import Column, Type
 from support.shard_values import wire_array
 
@@ -30,8 +30,8 @@ class Bytes:
         self._data.write(data)
 
 
-def tagged(*kinds: Type, first: int = 0) -> tuple[TaggedColumn, ...]:
-    return tuple(TaggedColumn(first + place, kind) for place, kind in enumerate(kinds))
+def tagged(*kinds: Type, first: int = 0) -> dict[int, Type]:
+    return {first + place: kind for place, kind in enumerate(kinds)}
 
 
 def wanted(tag: int, kind: Type, default: bytes = b"", name: str = "") -> Column:
@@ -54,8 +54,8 @@ def written(
     layout: BatchLayout, batches: list[pa.RecordBatch], limit: int = 256 << 20
 ) -> list[bytes]:
     """Every file's bytes."""
-    names = tuple(f"name of {column.tag}" for column in layout.columns)
-    form = BatchSpec(layout, names).writer(pa.schema([]), (), limit)
+    names = tuple(f"name of {tag}" for tag in layout.columns)
+    form = BatchFormat(layout, names).writer(pa.schema([]), (), limit)
     sink, files = Bytes(), []
     file = form.open(sink)
     for batch in batches:

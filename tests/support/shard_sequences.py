@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.compact import compact_shard, parse_compaction
+from dbt.adapters.mzs3.shard.compact import compact_shard
+from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import batch
@@ -156,9 +157,9 @@ class Trial:
         since, arguments = self._compaction(chance)
         done = self._carry_out(arguments)
         self.model.compact(since)
-        assert done.since == self.model.since
+        assert done.state.since == self.model.since
         if arguments["keep_hours"] == 0:
-            assert self._files() == done.swept.state.file_names
+            assert self._files() == done.state.file_names
         self._compare(chance)
 
     def _kill_a_compaction(self, chance: random.Random) -> None:

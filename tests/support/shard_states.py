@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.state.evolve import ModelColumn
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.types import Column, Type
 
 SPARK = {"integer": "int", "bigint": "bigint", "text": "string", "double": "double"}
 
 
-def given(**columns: str) -> list[ModelColumn]:
-    return [ModelColumn(name, Type(kind), SPARK[kind]) for name, kind in columns.items()]
+def given(**columns: str) -> list[Column]:
+    return [column(tag, name, kind) for tag, (name, kind) in enumerate(columns.items())]
 
 
 def column(tag: int, name: str, kind: str = "integer", default: bytes = b"") -> Column:

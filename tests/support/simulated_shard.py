@@ -21,14 +21,13 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.shard import compact as shard_compact
-from dbt.adapters.mzs3.shard.compact import CompactionRequest
+from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, from_document, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.shard.write import batch as write_batch
 from dbt.adapters.mzs3.shard.write import job as write_job
-from dbt.adapters.mzs3.shard.write.batch import Uploaded
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -195,18 +194,20 @@ def read(client: ShardClient, batches: Sequence[ShardBatch]) -> Rows:
     return +rows
 
 
-def _upload(_: Any, parts: tuple[ShardClient, Rows], spec: WriteSpec) -> Uploaded:
+def _upload(
+    _: Any, parts: tuple[ShardClient, Rows], spec: WriteSpec
+) -> tuple[list[PendingFile], int, int]:
     """What the tasks do: one upload, which stays open; none where nothing changes."""
     client, changes = parts
     changed = {row: diff for row, diff in sorted(changes.items()) if diff}
     if not changed:
-        return Uploaded((), 0, 0)
+        return [], 0, 0
     key, body = f"{spec.prefix}part-0000-0001.parquet", json.dumps(changed).encode()
     upload_id = client.create_multipart_upload(Bucket="b", Key=key)["UploadId"]
     client.upload_part(Bucket="b", Key=key, UploadId=upload_id, PartNumber=1, Body=body)
     file = PendingFile(0, 1, key, upload_id, (etag_of(body),), len(changed), len(body), "")
     more = sum(diff for diff in changed.values() if diff > 0)
-    return Uploaded((file,), more, more - sum(changed.values()))
+    return [file], more, more - sum(changed.values())
 
 
 class ShardClient(Client):

@@ -11,7 +11,8 @@ import pytest
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard, parse_compaction
+from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
+from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create

@@ -51,14 +51,14 @@ def test_batches_of_all_encodings_and_schemas_become_one(
     running, short = frame(20), frame(20)  # have read the state, and no file yet
 
     done = compact(since=25)
-    assert (len(done.old), done.since, done.new.encoding) == (2, 20, "dual")
+    assert (len(done.old), done.state.since, done.new.encoding) == (2, 20, "dual")
     assert {moment: rows(moment) for moment in moments} == expected
     assert sorted((tuple(row) for row in short.collect()), key=repr) == expected[20]
     with pytest.raises(ShardError, match=r"can be read as of 20 \(.* and later"):
         rows(19)
 
     done = compact(since="latest", encoding="dual", keep_hours=0)
-    assert (done.since, done.new.additions, done.new.retractions) == (50, 1, 0)
+    assert (done.state.since, done.new.additions, done.new.retractions) == (50, 1, 0)
     assert rows(validate=True) == expected[50] == [(9, 9)]
     # What had just been compacted is kept for keep_hours, and no longer.
     assert files_of(s3, location) == state_of(s3, location).file_names
@@ -106,9 +106,9 @@ def test_a_file_of_a_crashed_run_is_removed_when_it_is_old(
     bucket, prefix = location.removeprefix("s3://").split("/")
     s3.put_object(Bucket=bucket, Key=f"{prefix}/batches/20-crashed/part-0000-0001.parquet")
     s3.put_object(Bucket=bucket, Key=f"{prefix}-of-others/batches/x")
-    assert compact().swept.files == 0
+    assert not compact().removed
     assert len(files_of(s3, location)) == 2
-    assert compact(keep_hours=0).swept.files == 1
+    assert len(compact(keep_hours=0).removed) == 1
     assert files_of(s3, location) == state_of(s3, location).file_names
     assert s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}-of-others")["KeyCount"] == 1
 
@@ -121,7 +121,7 @@ def test_an_upload_of_a_killed_run_is_aborted_when_it_is_old(
     bucket, prefix = location.removeprefix("s3://").split("/")
     s3.create_multipart_upload(Bucket=bucket, Key=f"{prefix}/batches/20-killed/part")
     s3.create_multipart_upload(Bucket=bucket, Key=f"{prefix}/of others")
-    assert compact().aborted.uploads == 1  # moto's are of 2010
+    assert compact().aborted == 1  # moto's are of 2010
     left = s3.list_multipart_uploads(Bucket=bucket)["Uploads"]
     assert [upload["Key"] for upload in left] == [f"{prefix}/of others"]
 
@@ -145,7 +145,7 @@ def test_a_run_that_writes_while_files_are_removed_loses_nothing(
     def with_compaction(*args: Any, **sizes: Any) -> Any:
         batch = write_batch(*args, **sizes)
         if not removed:
-            removed.append(compact(keep_hours=0).swept.files)
+            removed.append(len(compact(keep_hours=0).removed))
         return batch
 
     monkeypatch.setattr(job, "write_batch", with_compaction)

@@ -11,7 +11,7 @@ import pytest
 from support.spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import table as read_table
@@ -22,6 +22,7 @@ from dbt.adapters.mzs3.shard.read.table import (
     write_source_table,
 )
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,7 @@ def test_a_read_that_fails_leaves_the_rows_of_the_one_before(
     before = tables()
     persist("select id from range(5)", 20)
     damage(s3, location)
-    with pytest.raises(Mzs3Error, match="is not the file that the shard's state named"):
+    with pytest.raises(SPARK_FAILURES, match="is not the file that the shard's state named"):
         write()
     assert ids() == [0, 1, 2]
     assert tables() == before

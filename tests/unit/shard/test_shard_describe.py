@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.shard.compact import Aborted, Compacted, Swept
+from dataclasses import replace
+
+from dbt.adapters.mzs3.objects.prefix import ListedObject
+from dbt.adapters.mzs3.shard.compact import Compacted
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type
@@ -37,8 +40,9 @@ def test_a_compaction_in_words() -> None:
     )
     new = ShardBatch(0, 5, 0, "dual", (BatchFile("y", 1024, '"e"', 5),), 5)
     state = new_shard([A]).appended(new)
-    aborted = Aborted(1, ("another one could not be aborted",))
-    done = Compacted(old, new, 4, Swept(2, 2048, state), aborted)
+    state = replace(state, since=4)
+    removed = [ListedObject("z", '"e"', 1024)] * 2
+    done = Compacted(old, new, state, removed, 1, ["another one could not be aborted"])
     assert list(compaction("s3://acme/x/", done)) == [
         "s3://acme/x/: 2 batches (1 file, 3kB) became 1 (1 file, 1kB); readable as of 4 "
         "(1970-01-01 00:00:00.004) and later",
@@ -46,7 +50,7 @@ def test_a_compaction_in_words() -> None:
         "s3://acme/x/: aborted 1 upload, open for too long to be those of a run",
         "another one could not be aborted",
     ]
-    nothing = Compacted((), None, 4, Swept(0, 0, state), Aborted())
+    nothing = Compacted((), None, state, [], 0, [])
     assert list(compaction("s3://acme/x/", nothing)) == [
         "s3://acme/x/: no batches to compact; readable as of 4 (1970-01-01 00:00:00.004) and later"
     ]

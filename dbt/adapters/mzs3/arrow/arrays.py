@@ -44,22 +44,23 @@ def data_of(values: pa.Array) -> pa.Buffer:
     return data.slice(start, end - start)
 
 
-def byte_swapped(words: pa.Array) -> pa.Array:
-    """`uint64` with the bytes of each value in reverse order; NULLs stay NULL."""
-    numbers = array("Q")
-    numbers.frombytes(raw_bytes(words, 8))
-    numbers.byteswap()
-    return null_where(from_raw(words.type, pa.py_buffer(numbers), len(words)), words)
+def byte_swapped(numbers: pa.Array) -> pa.Array:
+    """Numbers of 32 or 64 bits with their bytes in reverse order; NULLs stay NULL."""
+    width = numbers.type.bit_width // 8
+    words = array("I" if width == 4 else "Q")
+    words.frombytes(raw_bytes(numbers, width))
+    words.byteswap()
+    return null_where(from_raw(numbers.type, pa.py_buffer(words), len(numbers)), numbers)
 
 
-def big_endian(words: pa.Array) -> pa.Array:
-    """`uint64` as big-endian `binary` of 8 bytes, which sorts as the numbers do."""
-    return binary_of(byte_swapped(words), 8)
+def big_endian(numbers: pa.Array) -> pa.Array:
+    """Numbers of 32 or 64 bits without a sign as big-endian `binary`, which sorts as they do."""
+    return binary_of(byte_swapped(numbers), numbers.type.bit_width // 8)
 
 
-def from_big_endian(values: pa.Array) -> pa.Array:
-    """The `uint64` numbers of `big_endian`. Raises ValueError unless values have 8 bytes."""
-    return byte_swapped(fixed_width(values, 8).view(pa.uint64()))
+def from_big_endian(values: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """The numbers, of a type, of `big_endian`. Raises ValueError unless values have its width."""
+    return byte_swapped(fixed_width(values, data_type.bit_width // 8).view(data_type))
 
 
 def fixed_width(values: pa.Array, width: int) -> pa.Array:

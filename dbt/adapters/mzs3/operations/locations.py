@@ -19,7 +19,8 @@ from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
-from dbt.adapters.mzs3.shard.compact import compact_shard, parse_compaction
+from dbt.adapters.mzs3.shard.compact import compact_shard
+from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client, s3_now
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.config.values import ConfigReader, choice, parse_size, whole_number
-from dbt.adapters.mzs3.errors import ConfigError, S3Error, ShardError
-from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
-from dbt.adapters.mzs3.rows.plan import MAX_PARTS, in_parts
-from dbt.adapters.mzs3.shard.config import (
-    KEPT_MS,
-    LATEST,
-    MAX_FILE_SIZE,
-    column_names,
-    hours,
-    moment,
-    sort_problems,
-)
-from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix, abort_all, map_concurrently
+from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.shard.config import COMPACTION, LATEST, CompactionRequest, sort_problems
+from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     MOST_PARTS_OF_A_RUN,
@@ -42,8 +32,6 @@ from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import shown_at
-
-OPERATION = "compact_shard"
 
 
 @dataclass(frozen=True)
@@ -84,7 +72,12 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     last = written[-1] if written else old[-1]
     encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
-    return None if _is_done(plan, state) else plan
+    if len(old) > 1 or state.since != since:
+        return plan  # what one run has written may repeat rows
+    [batch] = old
+    as_planned = schema.id, encoding, tuple(column.tag for column in plan.sort_by)
+    is_done = (batch.schema, batch.encoding, batch.sort_by) == as_planned or not batch.files
+    return None if is_done else plan
 
 
 def _frontier(state: ShardState, request: CompactionRequest) -> int:
@@ -111,52 +104,8 @@ def _sort_columns(
         return tuple(by_tag[tag] for tag in newest if tag in by_tag)
     problems = sort_problems(request.sort_by, [column.name for column in schema.columns])
     if problems:
-        raise ConfigError(OPERATION, problems)
+        raise ConfigError(COMPACTION, problems)
     return schema.named(request.sort_by)[0]
-
-
-def _is_done(plan: CompactionPlan, state: ShardState) -> bool:
-    """Whether there is one batch already, of that time, and written as the plan would."""
-    if len(plan.old) > 1 or state.since != plan.since:
-        return False  # what one run has written may repeat rows
-    [batch] = plan.old
-    sort_by = tuple(column.tag for column in plan.sort_by)
-    wanted = (plan.schema.id, plan.encoding, sort_by)
-    return not batch.files or (batch.schema, batch.encoding, batch.sort_by) == wanted
-
-
-@dataclass(frozen=True)
-class CompactionRequest:
-    """Which batches are merged, and how the new one is written; sizes in bytes.
-
-    `since` is a time in ms since the epoch, `latest`, or None for the one that the shard has.
-    `encoding` is None for that of the newest batch to be merged, `sort_by` for that of the newest
-    sorted one. Files that no batch names are kept for `keep_ms`.
-    """
-
-    since: int | str | None = None
-    encoding: Encoding | None = None
-    sort_by: tuple[str, ...] | None = None
-    keep_ms: int = KEPT_MS
-    parts: int | None = None
-    max_file_size: int = MAX_FILE_SIZE
-
-
-def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
-    """The request in a run-operation's arguments; raises ConfigError with all problems."""
-    problems: list[str] = []
-    read = ConfigReader(arguments, problems)
-    options: dict[str, Any] = {
-        "since": read("since", moment),
-        "encoding": read("encoding", choice(ENCODINGS)),
-        "sort_by": read("sort_by", column_names),
-        "keep_ms": read("keep_hours", hours),
-        "parts": read("parts", whole_number(1, MAX_PARTS)),
-        "max_file_size": read("max_file_size", parse_size),
-    }
-    if problems:
-        raise ConfigError(OPERATION, problems)
-    return CompactionRequest(**{key: value for key, value in options.items() if value is not None})
 
 
 # Of a run that is not killed, no upload is open for a week.
@@ -167,13 +116,18 @@ _NEWEST = 1 << 62
 
 @dataclass(frozen=True)
 class Compacted:
-    """The result of a compaction: `new` replaces the batches `old`, or is None without any."""
+    """The result of a compaction: `new` replaces the batches `old`, or is None without any.
+
+    `state` is the shard's afterwards, `removed` are files that no batch names, `aborted` is a
+    number of uploads, and `problems` are those that could not be aborted.
+    """
 
     old: tuple[ShardBatch, ...]
     new: ShardBatch | None
-    since: int
-    swept: Swept
-    aborted: Aborted
+    state: ShardState
+    removed: Sequence[ListedObject]
+    aborted: int
+    problems: Sequence[str]
 
 
 def compact_shard(
@@ -189,31 +143,29 @@ def compact_shard(
     Once `cancelled` is set, no Spark job finishes. Raises an Mzs3Error; the shard can then still
     be read as before.
     """
-    prefix = Prefix(s3_client(shard.connection), shard.location)
-    store = StateStore(prefix.client, shard.location)
+    store = StateStore(s3_client(shard.connection), shard.location)
     before = store.existing()
     store.require_conditions()
     plan = compaction_plan(before.state, request)
     new = None
     try:
         if plan is not None:
-            work = _Compaction(spark, shard, prefix, store, request, cancelled)
+            work = _Compaction(spark, shard, store, request, cancelled)
             with interruptible(spark, cancelled):
                 new = work.carried_out(before, plan)
-        swept = sweep(prefix, store, request.keep_ms)
+        state, removed = sweep(store, request.keep_ms)
     except UnknownWriteError as exc:
         raise UnknownWriteError(
             f"{exc}. Readers find the same rows either way: run it again"
         ) from exc
-    aborted = abort_killed(prefix, request.keep_ms)
-    return Compacted(plan.old if plan else (), new, swept.state.since, swept, aborted)
+    aborted, problems = abort_killed(store.prefix, request.keep_ms)
+    return Compacted(plan.old if plan else (), new, state, removed, aborted, problems)
 
 
 @dataclass(frozen=True)
 class _Compaction:
     spark: SparkSession
     shard: ShardLocation
-    prefix: Prefix
     store: StateStore
     request: CompactionRequest
     cancelled: threading.Event | None
@@ -221,22 +173,20 @@ class _Compaction:
     def carried_out(self, before: Read, plan: CompactionPlan) -> ShardBatch:
         """The batch that has replaced the old ones."""
         new = self._written(plan)
+        prefix = self.store.prefix
 
         def change(state: ShardState) -> ShardState:
             if state.sweeps != before.state.sweeps:
                 raise ShardError(
-                    f"another compaction removed files of {self.prefix.uri} in the meantime, "
+                    f"another compaction removed files of {prefix.uri} in the meantime, "
                     "which may be those of this one; run it again"
                 )
             # From now on, not from when the work began, only earlier readers need the old files.
-            try:
-                now = s3_now(self.prefix.client, self.prefix.location)
-            except AwsFailure as exc:
-                doing = f"asking {self.prefix.uri} what time it is"
-                raise S3Error(describe(exc, doing, "s3:ListBucket")) from exc
+            with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
+                now = s3_now(prefix.client, prefix.location)
             return state.compacted(plan.old, new, plan.since, now)
 
-        with committing(self.prefix, self.store, new.files):
+        with committing(self.store, new.files):
             self.store.change(change)
         return new
 
@@ -248,11 +198,11 @@ class _Compaction:
             return batch
         return write_batch(
             self.shard,
-            self.prefix,
+            self.store.prefix,
             batch,
             plan.schema.columns,
             partial(self._parts, plan),
-            f"compacting {self.prefix.uri}",
+            f"compacting {self.shard.location.uri}",
             self.cancelled,
             max_file_size=self.request.max_file_size,
         )
@@ -276,65 +226,41 @@ class _Compaction:
         return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
-@dataclass(frozen=True)
-class Aborted:
-    """The number of uploads that were aborted, and what failed."""
-
-    uploads: int = 0
-    problems: tuple[str, ...] = ()
-
-
-def abort_killed(prefix: Prefix, keep_ms: int) -> Aborted:
-    """Abort uploads begun `keep_ms`, and a week, ago or earlier; failures are not raised."""
+def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
+    """Abort uploads begun `keep_ms`, and a week, ago or earlier; their number, and what failed."""
     try:
         oldest = s3_now(prefix.client, prefix.location) - max(keep_ms, LONGEST_UPLOAD_MS)
         old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))
     except AwsFailure as exc:
         doing = f"looking for uploads that killed runs left open below {prefix.uri}"
-        return Aborted(0, (describe(exc, doing, "s3:ListBucketMultipartUploads"),))
+        return 0, [describe(exc, doing, "s3:ListBucketMultipartUploads")]
     problems = abort_all(prefix, old)
-    return Aborted(len(old) - len(problems), tuple(problems))
+    return len(old) - len(problems), problems
 
 
-@dataclass(frozen=True)
-class Swept:
-    """The number of files that were removed, their bytes, and the state afterwards."""
-
-    files: int
-    bytes: int
-    state: ShardState
-
-
-def sweep(prefix: Prefix, store: StateStore, keep_ms: int) -> Swept:
+def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedObject]]:
     """Remove the files that no batch names, left by compactions and by runs that crashed.
 
-    A file is kept for `keep_ms` after it was written or, of a compacted batch, replaced, as
-    readers may still use it. A run that is still writing loses none that it commits: the state is
-    changed before anything is removed, so that the run begins again. Raises S3Error, ShardError.
+    Returns the state afterwards, and the files. A file is kept for `keep_ms` after it was written
+    or, of a compacted batch, replaced, as readers may still use it. A run that is still writing
+    loses none that it commits: the state is changed before anything is removed, so that the run
+    begins again. Raises S3Error, ShardError.
     """
-    state = store.existing().state
+    prefix, state = store.prefix, store.existing().state
     named, retired = state.file_names, {file.name: file.at for file in state.retired}
-    try:
+    with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
         oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
-        there = {
-            found.key.removeprefix(prefix.location.prefix): found
-            for found in prefix.objects(BATCHES)
-        }
-        doomed = {
-            name: found
-            for name, found in there.items()
-            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest
-        }
+        doomed = {}
+        for found in prefix.objects(BATCHES):
+            name = found.key.removeprefix(prefix.location.prefix)
+            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest:
+                doomed[name] = found
         past = {name for name, at in retired.items() if at <= oldest}
         if not doomed and not past:
-            return Swept(0, 0, state)
+            return state, ()
         after = store.change(lambda state: state.swept({*past, *doomed})).state
         # What was committed between the two reads of the state is the shard's now.
-        named = after.file_names
-        removed = [found for name, found in doomed.items() if name not in named]
+        removed = [found for name, found in doomed.items() if name not in after.file_names]
         map_concurrently(removed, lambda found: prefix.delete(found.key))
-    except AwsFailure as exc:
-        needed = "s3:ListBucket and s3:DeleteObject"
-        raise S3Error(describe(exc, f"removing files of {prefix.uri}", needed)) from exc
-    return Swept(len(removed), sum(found.size for found in removed), after)
+    return after, removed

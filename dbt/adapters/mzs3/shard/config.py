@@ -244,20 +244,12 @@ def parse_shard_source(
     connection = read("aws_connection", text) or External.aws_connection
     if connection not in connections:
         problems.append(unknown_connection("aws_connection", connection, connections))
-    as_of = read("as_of", moment)
-    validate = read("validate", flag) or False
-    keep_ms = read("keep_hours", hours)
+    options = read.all({"as_of": moment, "validate": flag, "keep_hours": hours})
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
-    return ShardSource(
-        name,
-        location,
-        connection,
-        as_of if isinstance(as_of, int) else None,
-        validate,
-        tuple(columns),
-        KEPT_MS if keep_ms is None else keep_ms,
-    )
+    as_of = None if options.get("as_of", LATEST) == LATEST else options["as_of"]
+    validate, kept = options.get("validate", False), options.get("keep_hours", KEPT_MS)
+    return ShardSource(name, location, connection, as_of, validate, tuple(columns), kept)
 
 
 def hours(value: Any) -> int:
@@ -294,3 +286,41 @@ def moment(value: Any) -> int | str:
         f"must be {LATEST}, a number of ms since 1970, or a timestamp such as "
         f"'2026-01-31 12:00:00', not {value!r}"
     )
+
+
+COMPACTION = "compact_shard"
+_OF_COMPACTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "since": moment,
+    "encoding": choice(ENCODINGS),
+    "sort_by": column_names,
+    "keep_hours": hours,
+    "parts": whole_number(1, MAX_PARTS),
+    "max_file_size": parse_size,
+}
+
+
+@dataclass(frozen=True)
+class CompactionRequest:
+    """Which batches are merged, and how the new one is written; sizes in bytes.
+
+    `since` is a time in ms since the epoch, `latest`, or None for the one that the shard has.
+    `encoding` is None for that of the newest batch to be merged, `sort_by` for that of the newest
+    sorted one. Files that no batch names are kept for `keep_ms`.
+    """
+
+    since: int | str | None = None
+    encoding: Encoding | None = None
+    sort_by: tuple[str, ...] | None = None
+    keep_ms: int = KEPT_MS
+    parts: int | None = None
+    max_file_size: int = MAX_FILE_SIZE
+
+
+def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
+    """The request in a run-operation's arguments; raises ConfigError with all problems."""
+    problems: list[str] = []
+    options = ConfigReader(arguments, problems).all(_OF_COMPACTIONS)
+    if problems:
+        raise ConfigError(COMPACTION, problems)
+    kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
+    return CompactionRequest(**options, **kept)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dbt.adapters.mzs3.config.values import format_size
+from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.shard.compact import Compacted
-from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.text import counted, shown_at
 
 
@@ -34,29 +35,28 @@ def _batch(batch: ShardBatch) -> str:
         return f"{times}: no change"
     order = f", sorted by {', '.join(map(str, batch.sort_by))}" if batch.sort_by else ""
     changes = f"+{batch.additions} -{batch.retractions}"
-    return f"{times}, {batch.encoding}{order}: {changes}, {_files(len(batch.files), batch.bytes)}"
+    return f"{times}, {batch.encoding}{order}: {changes}, {_files(batch.files)}"
 
 
-def _files(count: int, size: int) -> str:
-    return f"{counted(count, 'file')}, {format_size(size)}"
+def _files(files: Sequence[BatchFile] | Sequence[ListedObject]) -> str:
+    return f"{counted(len(files), 'file')}, {format_size(sum(file.size for file in files))}"
 
 
 def compaction(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
-    since = f"readable as of {shown_at(done.since)} and later"
+    since = f"readable as of {shown_at(done.state.since)} and later"
     if done.new is None:
         yield f"{uri}: no batches to compact; {since}"
     else:
-        files = [file for batch in done.old for file in batch.files]
-        before = _files(len(files), sum(file.size for file in files))
-        after = _files(len(done.new.files), done.new.bytes)
+        before = _files([file for batch in done.old for file in batch.files])
+        after = _files(done.new.files)
         yield f"{uri}: {_batches(len(done.old))} ({before}) became 1 ({after}); {since}"
-    if done.swept.files:
-        yield f"{uri}: removed {_files(done.swept.files, done.swept.bytes)}, which no batch names"
-    if done.aborted.uploads:
-        uploads = counted(done.aborted.uploads, "upload")
+    if done.removed:
+        yield f"{uri}: removed {_files(done.removed)}, which no batch names"
+    if done.aborted:
+        uploads = counted(done.aborted, "upload")
         yield f"{uri}: aborted {uploads}, open for too long to be those of a run"
-    yield from done.aborted.problems
+    yield from done.problems
 
 
 def _batches(count: int) -> str:

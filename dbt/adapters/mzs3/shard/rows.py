@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, o
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.executor.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
-from dbt.adapters.mzs3.shard.types import LARGEST, TIME, Type, record_of, wire_type
+from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.sql import quote_identifier
@@ -123,28 +123,22 @@ def parts_of_changes(
     the changes first.
     """
     _, _, *columns = changes.columns
-    parts = in_parts(changes, asked) if asked else _in_counted_parts(changes, batches)
-    return sorted_inside(parts, [*keys, *columns])
-
-
-def _in_counted_parts(changes: DataFrame, batches: Sequence[ShardBatch]) -> DataFrame:
-    """As `in_parts`; the changes are counted and written by one query.
-
-    They are computed once, as both read the same shuffle (with spark.sql.exchange.reuse off,
-    twice). They are not cached: Spark could lose some with an executor, and recompute these
-    beside the rest.
-    """
+    if asked:
+        return sorted_inside(in_parts(changes, asked), [*keys, *columns])
+    # The changes are counted and written by one query: computed once, as both read the same
+    # shuffle (with spark.sql.exchange.reuse off, twice). They are not cached: Spark could lose
+    # some with an executor, and recompute these beside the rest.
     most = default_parallelism(changes.sparkSession)
-    keys = order_keys(changes.schema)
+    hashed = order_keys(changes.schema)
     # By all columns: a count alone would not need them, and its shuffle would be another one.
-    shuffled = changes.repartition(most, *keys)
+    shuffled = changes.repartition(most, *hashed)
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The hash of `in_parts`, so that the files are the same where their number is.
     nulls = [F.expr(f"isnull({name})") for name in changes.columns]
-    part = F.pmod(F.xxhash64(*keys, *nulls), parts).cast("int")
+    part = F.pmod(F.xxhash64(*hashed, *nulls), parts).cast("int")
     spread = shuffled.select(part.alias(PART_COLUMN), "*")
-    return spread.repartitionById(most, F.col(PART_COLUMN))
+    return sorted_inside(spread.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
 
 
 def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -162,8 +156,7 @@ def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: 
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))
     spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
-    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
-    return apart.sortWithinPartitions(*keys, *order_keys(rows.schema))
+    return sorted_inside(spread.repartitionById(parts, F.col(PART_COLUMN)), keys)
 
 
 def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
@@ -214,9 +207,8 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
     if kind.name == "uuid":
         return _uuid_bytes(column, name) if isinstance(data_type, T.StringType) else column
     if isinstance(data_type, T.ArrayType):
-        inside = record_of(*kind.children) if kind.name == "map" else kind.children[0]
         element = data_type.elementType
-        return F.transform(column, lambda item: in_wire_type(item, element, inside, name))
+        return F.transform(column, lambda item: in_wire_type(item, element, kind.element, name))
     if not isinstance(data_type, T.StructType):
         return column.cast(wire_spark_type(kind))
     parts = [
@@ -245,7 +237,7 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
     kinds = [column.kind for column in columns]
     if any(kind.holds(("time",)) for kind in kinds):
         # Spark's own functions make times only where `spark.sql.timeType.enabled` is set.
-        types = [wire_type(kind, TIME) for kind in kinds]
+        types = [wire_type(kind, TIMES) for kind in kinds]
         timed = pa.schema(list(zip(names, types, strict=True)))
         schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
         rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
@@ -259,11 +251,11 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
 def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:
     if isinstance(data_type, T.MapType):
         entry = T.StructType().add("key", data_type.keyType).add("value", data_type.valueType)
-        record = record_of(*kind.children)
-        return F.map_from_entries(F.transform(column, lambda item: _restored(item, entry, record)))
+        entries = F.transform(column, lambda item: _restored(item, entry, kind.element))
+        return F.map_from_entries(entries)
     if isinstance(data_type, T.ArrayType):
         element = data_type.elementType
-        return F.transform(column, lambda item: _restored(item, element, kind.children[0]))
+        return F.transform(column, lambda item: _restored(item, element, kind.element))
     if isinstance(data_type, T.StructType):
         fields = [
             _restored(column.getField(str(place)), field.dataType, child).alias(field.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -109,6 +110,11 @@ class Type:
         if self.name in SCALARS:
             return self.name
         return f"{self.name}<{', '.join(map(str, self.children))}>"
+
+    @property
+    def element(self) -> Type:
+        """What a list has; a map has records of keys and values."""
+        return record_of(*self.children) if self.name == "map" else self.children[0]
 
     def holds(self, names: Container[str]) -> bool:
         """Whether its name, or that of a type inside, is one of these."""
@@ -217,8 +223,8 @@ class Column:
 
 
 EXTENSION_KEY = b"ARROW:extension:name"
-TIME = pa.time64("ns")
-"""Of times in the form that Spark takes from Python as its own."""
+TIMES = {"time": pa.time64("ns")}
+"""The type of times in the form that Spark takes from Python as its own."""
 
 
 def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
@@ -249,22 +255,19 @@ def storage_type(kind: Type) -> pa.DataType:
     return pa.list_(storage_field("item", element))
 
 
-def wire_type(kind: Type, time: pa.DataType | None = None) -> pa.DataType:
-    """The Arrow type in which values cross between Spark and Python; `time` is that of times.
+def wire_type(kind: Type, other: Mapping[str, pa.DataType] = MappingProxyType({})) -> pa.DataType:
+    """The Arrow type in which values cross between Spark and Python; of some types, an `other`.
 
     A record is a struct whose fields are named by place; a map is a list of such structs.
     """
     if kind.name == "numeric":
         return pa.decimal128(kind.precision, kind.scale)
-    if kind.name == "time" and time is not None:
-        return time
     if kind.name in SCALARS:
-        return SCALARS[kind.name].wire
-    inside = [wire_type(child, time) for child in kind.children]
-    record = pa.struct([(str(place), child) for place, child in enumerate(inside)])
+        return other.get(kind.name, SCALARS[kind.name].wire)
     if kind.name in RECORDS:
-        return record
-    return pa.list_(record if kind.name == "map" else inside[0])
+        inside = enumerate(kind.children)
+        return pa.struct([(str(place), wire_type(child, other)) for place, child in inside])
+    return pa.list_(wire_type(kind.element, other))
 
 
 NUMERIC_STORAGE = pa.struct(

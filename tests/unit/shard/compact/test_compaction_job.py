@@ -12,7 +12,8 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard import compact as shard_compact
-from dbt.adapters.mzs3.shard.compact import Compacted, CompactionRequest, compact_shard
+from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
+from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
@@ -52,7 +53,7 @@ def test_files_are_kept_from_when_they_go_out_of_use(
 
     monkeypatch.setattr(shard_compact._Compaction, "_written", work)
     monkeypatch.setattr(shard_compact, "s3_now", lambda *_: clock[0])
-    state = compacted().swept.state
+    state = compacted().state
     assert state.batches == (NEW,)
     assert state.retired == (Retired("one", clock[0]), Retired("two", clock[0]))
 
@@ -68,7 +69,7 @@ def test_a_run_without_changes_meanwhile_is_no_other_compaction(
         return batch(0, 30, "batches/new")
 
     monkeypatch.setattr(shard_compact._Compaction, "_written", work)
-    state = compacted().swept.state
+    state = compacted().state
     assert state.batches == (batch(0, 30, "batches/new"), batch(30, 40))
 
 

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.aws.client import s3_now
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard import compact as shard_compact
-from dbt.adapters.mzs3.shard.compact import Aborted, abort_killed
+from dbt.adapters.mzs3.shard.compact import abort_killed
 
 HOUR_MS = 3_600_000
 KEYS = ("orders/batches/5-a/part-0000-0001.parquet", "orders/x", "others/batches/5-a/part")
@@ -46,17 +46,17 @@ def left(prefix: Prefix) -> list[str]:
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("hours", [0, 190])
 def test_old_uploads_of_batches_are_aborted(prefix: Prefix, hours: int) -> None:
-    assert abort_killed(prefix, hours * HOUR_MS) == Aborted(1)
+    assert abort_killed(prefix, hours * HOUR_MS) == (1, [])
     assert left(prefix) == list(KEYS[1:])
 
 
 @pytest.mark.usefixtures("later")
 def test_uploads_are_kept_as_long_as_is_asked_for(prefix: Prefix) -> None:
-    assert abort_killed(prefix, 194 * HOUR_MS) == Aborted()
+    assert abort_killed(prefix, 194 * HOUR_MS) == (0, [])
 
 
 def test_a_run_that_may_still_write_keeps_its_uploads(prefix: Prefix) -> None:
-    assert abort_killed(prefix, 0) == Aborted()
+    assert abort_killed(prefix, 0) == (0, [])
     assert left(prefix) == list(KEYS)
 
 
@@ -72,8 +72,7 @@ def test_what_fails_is_told(
 
     call = type(prefix.client)._make_api_call  # type: ignore[attr-defined]
     monkeypatch.setattr(type(prefix.client), "_make_api_call", denied)
-    aborted = abort_killed(prefix, 0)
-    [problem] = aborted.problems
-    assert aborted.uploads == 0
+    aborted, [problem] = abort_killed(prefix, 0)
+    assert aborted == 0
     assert "s3://acme/orders/" in problem
     assert "AccessDenied" in problem

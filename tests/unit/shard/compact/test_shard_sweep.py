@@ -51,8 +51,8 @@ def test_nothing_goes_and_nothing_changes_before_its_time(
     prefix: Prefix, store: StateStore
 ) -> None:
     before = store.read()
-    swept = sweep(prefix, store, 24 * HOUR_MS)
-    assert (swept.files, store.read()) == (0, before)
+    _, removed = sweep(store, 24 * HOUR_MS)
+    assert (len(removed), store.read()) == (0, before)
     assert len(names(prefix)) == 5
 
 
@@ -60,10 +60,10 @@ def test_what_no_batch_names_goes(
     prefix: Prefix, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later(monkeypatch, 25)
-    swept = sweep(prefix, store, 24 * HOUR_MS)
-    assert swept.files == 2
+    state, removed = sweep(store, 24 * HOUR_MS)
+    assert len(removed) == 2
     assert names(prefix) == {"batches/two", "batches/new", "other"}
-    assert (swept.state.retired, swept.state.sweeps) == ((), 1)
+    assert (state.retired, state.sweeps) == ((), 1)
 
 
 def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
@@ -76,14 +76,14 @@ def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
     now = s3_now(prefix.client, LOCATION) + 20 * HOUR_MS
     state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), 9, now)
     store.replace(before, state)
-    assert sweep(prefix, store, 24 * HOUR_MS).files == 1
+    assert len(sweep(store, 24 * HOUR_MS)[1]) == 1
     assert names(prefix) == {"batches/one", "batches/two", "batches/new", "other"}
 
 
 def test_a_run_that_began_before_can_not_name_what_goes(prefix: Prefix, store: StateStore) -> None:
     read = store.read()
     assert read is not None
-    sweep(prefix, store, 0)
+    sweep(store, 0)
     with pytest.raises(LostRaceError):
         store.replace(read, read.state.appended(batch(20, 30, "batches/crashed")))
 
@@ -99,17 +99,17 @@ def test_what_was_named_meanwhile_stays(
         return change(self, how)
 
     monkeypatch.setattr(StateStore, "change", after_a_run)
-    assert sweep(prefix, store, 0).files == 1
+    assert len(sweep(store, 0)[1]) == 1
     assert names(prefix) == {"batches/two", "batches/new", "batches/crashed", "other"}
 
 
 def test_a_shard_is_needed(prefix: Prefix) -> None:
     with pytest.raises(ShardError, match="there is no shard at s3://acme/orders/"):
-        sweep(prefix, StateStore(prefix.client, LOCATION), 0)
+        sweep(StateStore(prefix.client, LOCATION), 0)
 
 
 def commit_that_loses(prefix: Prefix, store: StateStore, name: str) -> None:
-    with committing(prefix, store, [BatchFile(name, 0, "", 0)]):
+    with committing(store, [BatchFile(name, 0, "", 0)]):
         raise LostRaceError("another run was faster")
 
 

@@ -39,7 +39,6 @@ from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,
     BatchLayout,
     Encoding,
-    TaggedColumn,
     layout_of,
 )
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
@@ -78,7 +77,7 @@ def test_files_have_no_names_of_users() -> None:
 @given(columns(), st.sampled_from(ENCODINGS))
 def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding) -> None:
     kind, values = column
-    layout = BatchLayout((TaggedColumn(7, kind),), encoding)
+    layout = BatchLayout({7: kind}, encoding)
     [data] = written(layout, [batch_of([values], len(values))])
     assert layout_of(opened(data).schema_arrow.metadata) == layout
     if len(values):

@@ -17,7 +17,6 @@ from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.evolve import (
     POLICIES,
-    ModelColumn,
     OnSchemaChange,
     evolved,
 )
@@ -58,7 +57,7 @@ AB = [column(0, "a"), column(1, "b")]
 
 
 def result(
-    new: list[ModelColumn],
+    new: list[Column],
     policy: OnSchemaChange = "append_new_columns",
     *,
     current: list = AB,
@@ -188,7 +187,7 @@ def of_spark(
 ) -> T.DataType:
     """The type in which a column is read after a run; or what is wrong with it."""
     old = [Column(0, "a", kind, spark(before))]
-    new = [ModelColumn("a", kind, spark(now))]
+    new = [Column(0, "a", kind, spark(now))]
     [found] = evolved(NODE, old, new, 1, policy=policy)
     assert (found.tag, found.kind) == (0, kind)
     return T.DataType.fromDDL(found.spark)
@@ -293,7 +292,7 @@ def test_types_of_sparks_of_which_none_holds_both(
 
 def test_a_wider_type_is_read_in_one_that_holds_both() -> None:
     old = [Column(0, "a", Type("uint4"), "bigint")]
-    [found] = evolved(NODE, old, [ModelColumn("a", UINT8, "int")], 1)
+    [found] = evolved(NODE, old, [Column(0, "a", UINT8, "int")], 1)
     assert (found.kind, found.spark) == (UINT8, "bigint")
 
 

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.write import batch
-from dbt.adapters.mzs3.shard.write.batch import Uploaded, make_visible, write_batch
+from dbt.adapters.mzs3.shard.write.batch import make_visible, write_batch
 from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
@@ -49,8 +49,7 @@ def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
         raise ValueError("out of the blue")
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ShardError) as caught:
-        uploaded = Uploaded(tuple(files or ()), 0, 0)
-        patch.setattr(batch, "upload", fail if files is None else lambda *_: uploaded)
+        patch.setattr(batch, "upload", fail if files is None else lambda *_: (files, 0, 0))
         patch.setattr(batch, "make_visible", fail)
         written(prefix, fail if files == [] else lambda: None, **how)
     return str(caught.value)
@@ -120,7 +119,7 @@ def test_files_of_a_run_that_succeeds_are_visible(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = opened(prefix, OURS, 0)
-    monkeypatch.setattr(batch, "upload", lambda *_: Uploaded((file,), 3, 1))
+    monkeypatch.setattr(batch, "upload", lambda *_: ([file], 3, 1))
     found = written(prefix, lambda: None)
     assert [f"orders/{one.name}" for one in found.files] == left(prefix) == [file.key]
     assert (found.upper, found.additions, found.retractions) == (6, 3, 1)

@@ -5,7 +5,7 @@ Scalars whose stored form is none of Arrow's own are big-endian, so that bytes s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,18 +28,17 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import (
     DIGITS,
     INTERVAL_PARTS,
-    LISTS,
     NUMERIC_STORAGE,
     RECORDS,
+    SCALARS,
     Type,
     storage_type,
     wire_type,
 )
 
 _SECOND = 1_000_000_000  # nanoseconds
-_SIGN = 1 << 63
-_LOW = (1 << 32) - 1
-_SIGN_OF_32 = 1 << 31
+# Of an interval's months, days and microseconds, by where they begin.
+_INTERVAL_WORDS = {0: pa.uint32(), 4: pa.uint32(), 8: pa.uint64()}
 
 _EXACT_DIGITS = 15  # a double holds every integer of so many
 # The first byte of a number that is not negative and has no digits before the point.
@@ -57,125 +56,82 @@ _EXPONENTS = pa.array(
 
 def stored(values: pa.Array, kind: Type) -> pa.Array:
     """Values in wire form as files have them; ValueError for one that the type does not have."""
-    if kind.name in LISTS:
-        elements = stored(values.flatten(), kind.children[0])
-        return pa.ListArray.from_arrays(list_offsets(values), elements, type=storage_type(kind))
-    if kind.name == "map":
-        keys, items = _each(stored, values.flatten().flatten(), kind)
-        return pa.MapArray.from_arrays(list_offsets(values), keys, items, type=storage_type(kind))
-    if kind.name in RECORDS:
-        if not kind.children:
-            return pc.if_else(values.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
-        return pa.StructArray.from_arrays(
-            _each(stored, values.flatten(), kind),
-            fields=list(storage_type(kind)),
-            mask=values.is_null(),
-        )
+    data_type = storage_type(kind)
     match kind.name:
+        case "record" if not kind.children:
+            return null_where(pa.repeat(True, len(values)), values)
         case "numeric":
             return stored_numeric(values)
         case "interval":
-            return stored_interval(values)
+            words = zip(values.flatten(), _INTERVAL_WORDS.values(), strict=True)
+            parts = [big_endian(_turned_sign(part.view(word))) for part, word in words]
+            return fixed_width(joined(*parts), 16)
         case "time":
-            return stored_time(values)
+            seconds = pc.divide(values, _SECOND)
+            rest = pc.subtract(values, pc.multiply(seconds, _SECOND))
+            halves = pc.bit_wise_or(pc.shift_left(seconds, 32), rest)
+            return fixed_width(big_endian(halves.cast(pa.uint64())), 8)
         case "jsonb":
             return datums(values, kind)
         case "uuid":
             return fixed_width(values, 16)
         case "real" | "double":
             return with_one_nan(values)
-    return values.cast(storage_type(kind))
+    if kind.name in SCALARS:
+        return values.cast(data_type)
+    return _of_each_child(stored, values, kind, data_type)
 
 
 def unstored(values: pa.Array, kind: Type) -> pa.Array:
     """The inverse of `stored`; raises ValueError for bytes that it can't have made."""
     data_type = wire_type(kind)
-    if kind.name in LISTS:
-        elements = unstored(values.flatten(), kind.children[0])
-        return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
-    if kind.name == "map":
-        lists = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
-        entries = pa.StructArray.from_arrays(
-            _each(unstored, lists.flatten().flatten(), kind), fields=list(data_type.value_type)
-        )
-        return pa.ListArray.from_arrays(list_offsets(lists), entries, type=data_type)
-    if kind.name in RECORDS:
-        if not kind.children:
-            return empty_records(values.is_null())
-        return pa.StructArray.from_arrays(
-            _each(unstored, values.flatten(), kind), fields=list(data_type), mask=values.is_null()
-        )
     match kind.name:
+        case "record" if not kind.children:
+            return empty_records(values.is_null())
+        case "map":
+            entry = pa.struct([values.type.key_field, values.type.item_field])
+            values = values.cast(pa.list_(entry))
         case "numeric":
             return numeric_of(values, data_type)
         case "interval":
-            return interval_of(values)
+            parts = []
+            for (start, word), field in zip(_INTERVAL_WORDS.items(), INTERVAL_PARTS, strict=True):
+                data = pc.binary_slice(values, start, start + word.bit_width // 8)
+                parts.append(_turned_sign(from_big_endian(data, word)).view(field.type))
+            return pa.StructArray.from_arrays(parts, fields=list(data_type), mask=values.is_null())
         case "time":
-            return time_of(values)
+            halves = from_big_endian(values, pa.uint64())
+            seconds = pc.shift_right(halves, pa.scalar(32, pa.uint64())).cast(data_type)
+            rest = pc.bit_wise_and(halves, pa.scalar((1 << 32) - 1, pa.uint64())).cast(data_type)
+            return pc.add(pc.multiply(seconds, _SECOND), rest)
         case "jsonb":
             return values_of_datums(values, kind)
-    return values.cast(data_type)
+    if kind.name in SCALARS:
+        return values.cast(data_type)
+    return _of_each_child(unstored, values, kind, data_type)
 
 
-def _each(
-    convert: Callable[[pa.Array, Type], pa.Array], children: Sequence[pa.Array], kind: Type
-) -> list[pa.Array]:
-    return [convert(child, inner) for child, inner in zip(children, kind.children, strict=True)]
+def _of_each_child(
+    convert: Callable[[pa.Array, Type], pa.Array],
+    values: pa.Array,
+    kind: Type,
+    data_type: pa.DataType,
+) -> pa.Array:
+    """Lists and records with what is inside converted; a map comes as a list of records."""
+    if kind.name in RECORDS:
+        pairs = zip(values.flatten(), kind.children, strict=True)
+        children = [convert(part, inner) for part, inner in pairs]
+        mask = values.is_null()
+        return pa.StructArray.from_arrays(children, fields=list(data_type), mask=mask)
+    elements = convert(values.flatten(), kind.element)
+    if pa.types.is_map(data_type):
+        entries = elements.flatten()
+        return pa.MapArray.from_arrays(list_offsets(values), *entries, type=data_type)
+    return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
 
 
-def stored_time(times: pa.Array) -> pa.Array:
-    """Nanoseconds as seconds and nanoseconds."""
-    seconds = pc.divide(times, _SECOND)
-    rest = pc.subtract(times, pc.multiply(seconds, _SECOND))
-    return fixed_width(
-        big_endian(_two_of_32(seconds.cast(pa.uint64()), rest.cast(pa.uint64()))), 8
-    )
-
-
-def time_of(stored: pa.Array) -> pa.Array:
-    """The inverse of `stored_time`."""
-    seconds, rest = _halves(from_big_endian(stored))
-    return pc.add(pc.multiply(seconds, _SECOND), rest)
-
-
-def stored_interval(intervals: pa.Array) -> pa.Array:
-    """Structs of months, days and microseconds, in the order of the three."""
-    months, days, micros = intervals.flatten()
-    high = _two_of_32(_flipped_32(months), _flipped_32(days))
-    low = _flipped_64(micros.view(pa.uint64()))
-    stored = fixed_width(joined(big_endian(high), big_endian(low)), 16)
-    return null_where(stored, intervals)
-
-
-def interval_of(stored: pa.Array) -> pa.Array:
-    """The inverse of `stored_interval`."""
-    high = from_big_endian(pc.binary_slice(stored, 0, 8))
-    low = from_big_endian(pc.binary_slice(stored, 8, 16))
-    months, days = (pc.subtract(half, _SIGN_OF_32).cast(pa.int32()) for half in _halves(high))
-    micros = _flipped_64(low).view(pa.int64())
-    return pa.StructArray.from_arrays(
-        [months, days, micros], fields=list(INTERVAL_PARTS), mask=stored.is_null()
-    )
-
-
-def _two_of_32(high: pa.Array, low: pa.Array) -> pa.Array:
-    """Two `int64` below 2 ** 32 as the halves of one `uint64`."""
-    return pc.bit_wise_or(pc.shift_left(high, 32), low).cast(pa.uint64(), safe=False)
-
-
-def _halves(words: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The upper and the lower 32 bits, as `int64`."""
-    high = pc.shift_right(words, pa.scalar(32, pa.uint64()))
-    low = pc.bit_wise_and(words, pa.scalar(_LOW, pa.uint64()))
-    return high.cast(pa.int64()), low.cast(pa.int64())
-
-
-def _flipped_32(values: pa.Array) -> pa.Array:
-    return pc.add(values.cast(pa.int64()), _SIGN_OF_32)
-
-
-def _flipped_64(words: pa.Array) -> pa.Array:
-    return pc.bit_wise_xor(words, pa.scalar(_SIGN, pa.uint64()))
+def _turned_sign(words: pa.Array) -> pa.Array:
+    return pc.bit_wise_xor(words, pa.scalar(1 << (words.type.bit_width - 1), words.type))
 
 
 def stored_numeric(numbers: pa.Array) -> pa.Array:

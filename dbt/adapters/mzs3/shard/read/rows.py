@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, ReadSpec, read_files
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, read_files
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore
@@ -105,7 +105,9 @@ def changes_in(
         return spark.createDataFrame([], T.StructType(fields))
     ship_executor_code()
     validate = comparison is not None
-    spec = ReadSpec(shard.connection, shard.location.bucket, tuple(columns), validate, every)
+    read = read_files(
+        shard.connection, shard.location.bucket, columns, validate=validate, every=every
+    )
     tasks = spread([file.size for file in files], MOST_TASKS)
     listed = [
         (task, shard.location.key(file.name), file.size, file.etag)
@@ -113,9 +115,9 @@ def changes_in(
     ]
     apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
     if comparison is None:
-        return apart.mapInArrow(read_files(spec), T.StructType(fields))
-    fields.append(T.StructField(COMPARED, T.LongType()))
-    return comparison.counted(apart.mapInArrow(read_files(spec), T.StructType(fields)))
+        return apart.mapInArrow(read, T.StructType(fields))
+    compared = T.StructField(COMPARED, T.LongType())
+    return comparison.counted(apart.mapInArrow(read, T.StructType([*fields, compared])))
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import properties_sql, read_properties
 
@@ -49,26 +49,23 @@ def write_source_table(
     """Give `schema.identifier` the shard's rows, or none if `empty`.
 
     Returns the number of compared values, None if none were to be compared. With `if_missing` a
-    table that exists is left as it is. Raises ShardError or S3Error; then, and after a run that
-    was killed, it has the rows that it had before.
+    table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
+    and after a run that was killed, it has the rows that it had before.
     """
     comparison = Comparison() if source.validate and not empty else None
-    try:
-        run = _Run(spark, schema, identifier)
-        rows = read_shard(
-            spark,
-            connection,
-            source.location,
-            as_of=source.as_of,
-            names=source.columns or None,
-            comparison=comparison,
-        )
-        require_storable(spark, rows.schema)
-        if empty:
-            rows = spark.createDataFrame([], rows.schema)
-        run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
-    except SPARK_FAILURES as exc:
-        raise explain(exc) from exc
+    run = _Run(spark, schema, identifier)
+    rows = read_shard(
+        spark,
+        connection,
+        source.location,
+        as_of=source.as_of,
+        names=source.columns or None,
+        comparison=comparison,
+    )
+    require_storable(spark, rows.schema)
+    if empty:
+        rows = spark.createDataFrame([], rows.schema)
+    run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
     return None if comparison is None else comparison.values
 
 
@@ -85,8 +82,8 @@ def write_empty_table(
     """Give `schema.identifier` no rows, and the columns of the shard.
 
     With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
-    new project, it gets the declared `columns`, names and types in SQL. Raises S3Error, or
-    ShardError, also if none is declared, one has no type, or the name is another relation's.
+    new project, it gets the declared `columns`, names and types in SQL. Raises as it does,
+    and ShardError if none is declared, one has no type, or the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(
@@ -102,11 +99,8 @@ def write_empty_table(
             "writes the shard first"
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
-    try:
-        run = _Run(spark, schema, identifier)
-        run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
-    except SPARK_FAILURES as exc:
-        raise explain(exc) from exc
+    run = _Run(spark, schema, identifier)
+    run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
@@ -148,14 +142,11 @@ class _Run:
         if unread is not None:
             self._mark(unread)
             if not keep_ms or unread == self.table:  # of which no query knows
-                self.spark.sql(f"drop table if exists {self._quoted(unread)}")
-
-    def _quoted(self, name: str) -> str:
-        return _quoted(self.schema, name)
+                self.spark.sql(f"drop table if exists {_quoted(self.schema, unread)}")
 
     def _write(self, rows: DataFrame) -> None:
         """Make the run's table with these rows, or no table after a failure."""
-        table = self._quoted(self.table)
+        table = _quoted(self.schema, self.table)
         try:
             # With its rows it would come into being after they are written, and a run that is
             # killed would leave files of which no table knows.
@@ -176,10 +167,11 @@ class _Run:
         if self._is_old(self.table):
             # It was taken for the table of a killed run, maybe.
             self.spark.sql(
-                f"alter table {self._quoted(self.table)} "
+                f"alter table {_quoted(self.schema, self.table)} "
                 f"unset tblproperties if exists ('{PROPERTY}{UNUSED}')"
             )
-        view, select = self._quoted(self.identifier), f"select * from {self._quoted(self.table)}"
+        view = _quoted(self.schema, self.identifier)
+        select = f"select * from {_quoted(self.schema, self.table)}"
         now = self._table_of_view()
         if now is None:
             self.spark.sql(f"create view if not exists {view} as {select}")
@@ -196,7 +188,7 @@ class _Run:
 
     def _table_of_view(self) -> str | None:
         """The table that the view reads, None without one; ShardError if the view is not ours."""
-        view = self._quoted(self.identifier)
+        view = _quoted(self.schema, self.identifier)
         if read_properties(self.spark, view, PROPERTY) is None:
             return None
         rows = self.spark.sql(f"describe extended {view}").collect()
@@ -220,10 +212,10 @@ class _Run:
         for name in (row["tableName"] for row in tables):
             if self._began_at(name) is None or name == current:
                 continue
-            found = read_properties(self.spark, self._quoted(name), PROPERTY) or {}
+            found = read_properties(self.spark, _quoted(self.schema, name), PROPERTY) or {}
             if UNUSED in found:
                 if int(found[UNUSED]) <= _now() - keep_ms:
-                    self.spark.sql(f"drop table if exists {self._quoted(name)}")
+                    self.spark.sql(f"drop table if exists {_quoted(self.schema, name)}")
             elif self._is_old(name):
                 self._mark(name)
 
@@ -239,7 +231,7 @@ class _Run:
         """Mark a table that no query reads from now on; another run may have dropped it."""
         since = properties_sql(PROPERTY, {UNUSED: str(_now())})
         with contextlib.suppress(*SPARK_FAILURES):
-            self.spark.sql(f"alter table {self._quoted(name)} set tblproperties {since}")
+            self.spark.sql(f"alter table {_quoted(self.schema, name)} set tblproperties {since}")
 
 
 def _quoted(schema: str, name: str) -> str:

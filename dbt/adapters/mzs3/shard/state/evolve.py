@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -29,31 +29,23 @@ _DROP = (
 )
 
 
-@dataclass(frozen=True)
-class ModelColumn:
-    """A column of the model's query; `spark` is its type in Spark's DDL."""
-
-    name: str
-    kind: Type
-    spark: str
-
-
-def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[ModelColumn]:
-    """The columns of a query in the types of shards; `types` has chosen ones by folded names."""
+def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Column]:
+    """The columns of a query as those of a new shard; `types` has chosen ones by folded names."""
     return [
-        ModelColumn(
+        Column(
+            tag,
             field.name,
             types.get(folded(field.name)) or kind_of(field.dataType),
             ddl_of(field.dataType),
         )
-        for field in schema.fields
+        for tag, field in enumerate(schema.fields)
     ]
 
 
 def evolved(
     node: str,
     current: Sequence[Column],
-    given: Sequence[ModelColumn],
+    given: Sequence[Column],
     next_tag: int,
     *,
     policy: OnSchemaChange = "append_new_columns",
@@ -64,6 +56,7 @@ def evolved(
 
     A column keeps its tag under another name or a wider type. A new one never has the tag of a
     dropped one of its name. `renames`, new names by old ones, may be those of earlier runs.
+    The tags of what is `given` count for nothing.
     Raises ConfigError with everything that the policy or the types do not allow.
     """
     problems: list[str] = []
@@ -72,10 +65,31 @@ def evolved(
         _widened(column, found.get(folded(column.name)), policy, problems)
         for column in _renamed(current, renames, problems)
     ]
-    columns = _without_dropped(columns, given, policy, problems)
-    columns += _added(columns, given, next_tag, policy, defaults, problems)
+    known = {folded(column.name) for column in columns}
+    gone = [column.name for column in columns if folded(column.name) not in found]
+    new = [column for column in given if folded(column.name) not in known]
+    if gone and policy in ("ignore", "fail"):
+        problems.append(
+            f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
+            "on_schema_change to sync_all_columns, which drops them, or to append_new_columns, "
+            "which has them NULL in the rows of the model (with mode: diff in all rows)"
+        )
+    if new and policy == "fail":
+        problems.append(
+            f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
+            "on_schema_change: fail allows no new column. Leave them out, or set it to "
+            "append_new_columns, or to ignore, which keeps them out of the shard"
+        )
     if problems:
         raise ConfigError(node, problems)
+    if policy == "sync_all_columns":
+        columns = [column for column in columns if column.name not in gone]
+    if policy != "ignore":
+        values = {folded(name): default for name, default in defaults.items()}
+        columns += [
+            replace(column, tag=tag, default=values.get(folded(column.name), b""))
+            for tag, column in enumerate(new, start=next_tag)
+        ]
     return tuple(columns)
 
 
@@ -116,7 +130,7 @@ def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
 
 
 def _widened(
-    column: Column, given: ModelColumn | None, policy: OnSchemaChange, problems: list[str]
+    column: Column, given: Column | None, policy: OnSchemaChange, problems: list[str]
 ) -> Column:
     if given is None or (given.kind, given.spark) == (column.kind, column.spark):
         return column
@@ -155,47 +169,3 @@ def _widened(
         value = values_of_datums(pa.array([default]), column.kind).cast(wire_type(kind))
         default = bytes(datums(value, kind)[0].as_py())
     return replace(column, kind=kind, spark=spark, default=default)
-
-
-def _without_dropped(
-    columns: Sequence[Column],
-    given: Sequence[ModelColumn],
-    policy: OnSchemaChange,
-    problems: list[str],
-) -> list[Column]:
-    names = {folded(column.name) for column in given}
-    gone = [column.name for column in columns if folded(column.name) not in names]
-    if policy == "sync_all_columns":
-        return [column for column in columns if folded(column.name) in names]
-    if gone and policy in ("ignore", "fail"):
-        problems.append(
-            f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
-            "on_schema_change to sync_all_columns, which drops them, or to append_new_columns, "
-            "which has them NULL in the rows of the model (with mode: diff in all rows)"
-        )
-    return list(columns)
-
-
-def _added(
-    columns: Sequence[Column],
-    given: Sequence[ModelColumn],
-    next_tag: int,
-    policy: OnSchemaChange,
-    defaults: Mapping[str, bytes],
-    problems: list[str],
-) -> list[Column]:
-    names = {folded(column.name) for column in columns}
-    new = [column for column in given if folded(column.name) not in names]
-    if policy == "ignore":
-        return []
-    if new and policy == "fail":
-        problems.append(
-            f"the model has {', '.join(column.name for column in new)}, which the shard lacks; "
-            "on_schema_change: fail allows no new column. Leave them out, or set it to "
-            "append_new_columns, or to ignore, which keeps them out of the shard"
-        )
-    by_name = {folded(name): default for name, default in defaults.items()}
-    return [
-        Column(tag, column.name, column.kind, column.spark, by_name.get(folded(column.name), b""))
-        for tag, column in enumerate(new, start=next_tag)
-    ]

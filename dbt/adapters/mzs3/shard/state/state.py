@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache, partial
+from typing import Any, get_args, get_origin, get_type_hints
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
@@ -268,6 +269,7 @@ class ShardBatch:
 
 
 FORMAT = 1
+_JSON_NAMES = {"kind": "type"}
 
 
 def to_document(state: ShardState, writer: str) -> bytes:
@@ -278,14 +280,12 @@ def to_document(state: ShardState, writer: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A dataclass as a mapping of its fields; the `kind` of a column is its `type`."""
+    """A dataclass as a mapping of its fields."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Type):
         return value.as_json()
-    if isinstance(value, Column):
-        return {"type" if name == "kind" else name: part for name, part in vars(value).items()}
-    return vars(value)
+    return {_JSON_NAMES.get(name, name): part for name, part in vars(value).items()}
 
 
 def from_document(data: bytes) -> ShardState:
@@ -294,44 +294,30 @@ def from_document(data: bytes) -> ShardState:
         found: Any = json.loads(data)
         if found["format"] != FORMAT:
             raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
-        return ShardState(
-            tuple(
-                Schema(int(one["id"]), int(one["since"]), tuple(map(_column, one["columns"])))
-                for one in found["schemas"]
-            ),
-            int(found["next_tag"]),
-            tuple(map(_batch, found["batches"])),
-            int(found["since"]),
-            tuple(Retired(str(file["name"]), int(file["at"])) for file in found["retired"]),
-            int(found["sweeps"]),
-            int(found.get("writes", 0)),  # which earlier versions lack
-            tuple(map(str, found.get("recent", ()))),
-        )
+        # Which earlier versions lack.
+        state: ShardState = _reader(ShardState)({"writes": 0, "recent": (), **found})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
+    return state
 
 
-def _column(found: Mapping[str, Any]) -> Column:
-    return Column(
-        int(found["tag"]),
-        str(found["name"]),
-        type_from_json(found["type"]),
-        str(found["spark"]),
-        base64.b64decode(found["default"], validate=True),
-    )
+_READERS: Mapping[Any, Callable[[Any], Any]] = {
+    int: int,
+    str: str,
+    bytes: partial(base64.b64decode, validate=True),
+    Type: type_from_json,
+    Encoding: str,
+}
 
 
-def _batch(found: Mapping[str, Any]) -> ShardBatch:
-    return ShardBatch(
-        int(found["lower"]),
-        int(found["upper"]),
-        int(found["schema"]),
-        found["encoding"],
-        tuple(
-            BatchFile(str(file["name"]), int(file["size"]), str(file["etag"]), int(file["rows"]))
-            for file in found["files"]
-        ),
-        int(found["additions"]),
-        int(found["retractions"]),
-        tuple(map(int, found["sort_by"])),
-    )
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What makes a value, of a field's type, of what `_plain` made of it."""
+    if get_origin(kind) is tuple:
+        each = _reader(get_args(kind)[0])
+        return lambda found: tuple(map(each, found))
+    if kind in _READERS:
+        return _READERS[kind]
+    types = get_type_hints(kind).items()
+    fields = [(name, _JSON_NAMES.get(name, name), _reader(of)) for name, of in types]
+    return lambda found: kind(**{name: read(found[key]) for name, key, read in fields})

@@ -71,19 +71,19 @@ class StateStore:
     """
 
     def __init__(self, client: S3Client, location: S3Location) -> None:
-        self._prefix = Prefix(client, location)
+        self.prefix = Prefix(client, location)
         self.clock: int | None = None
 
     @property
     def uri(self) -> str:
         """The object's URI."""
-        return self._prefix.uri + STATE
+        return self.prefix.uri + STATE
 
     def read(self) -> Read | None:
         """The state, or None where there is no shard; ShardError if the object is no state."""
-        bucket, key = self._prefix.location.bucket, self._prefix.key(STATE)
+        bucket, key = self.prefix.location.bucket, self.prefix.key(STATE)
         try:
-            found = self._prefix.client.get_object(Bucket=bucket, Key=key)
+            found = self.prefix.client.get_object(Bucket=bucket, Key=key)
             data = found["Body"].read()
         except AwsFailure as exc:
             if _is_no_object(exc):
@@ -105,14 +105,14 @@ class StateStore:
         found = self.read()
         if found is None:
             raise NoShardError(
-                f"there is no shard at {self._prefix.uri}; run the model that writes it first, "
+                f"there is no shard at {self.prefix.uri}; run the model that writes it first, "
                 "or correct the location"
             )
         return found
 
     def require_conditions(self) -> None:
         """Raises ShardError if the store ignores conditions of writes; asked once a process."""
-        heeds = store_conditions(self._prefix)
+        heeds = store_conditions(self.prefix)
         if not (heeds.creates and heeds.replaces):
             raise ShardError(
                 f"the store of {self.uri} does not heed the conditions of writes (If-None-Match, "
@@ -152,7 +152,7 @@ class StateStore:
         written = state.written_after(before, writer)
         try:
             document = to_document(written, writer)
-            return Read(written, self._prefix.write(STATE, document, **condition))
+            return Read(written, self.prefix.write(STATE, document, **condition))
         except AwsFailure as exc:
             return self._after_failure(exc, writer, written.writes, condition)
 

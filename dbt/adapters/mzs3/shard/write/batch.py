@@ -6,18 +6,18 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.format import ExportedColumn
 from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, BatchSpec, TaggedColumn
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
@@ -54,14 +54,14 @@ def write_batch(
     `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, whose
     text begins with `doing`. Then nothing is left in the batch's folder, or the text says what is.
     """
-    tagged = tuple(TaggedColumn(column.tag, column.kind) for column in columns)
+    kinds = {column.tag: column.kind for column in columns}
     names = tuple(column.name for column in columns)
     spec = WriteSpec(
         connection=shard.connection,
         bucket=shard.location.bucket,
         prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
-        format=BatchSpec(BatchLayout(tagged, batch.encoding), names),
+        format=BatchFormat(BatchLayout(kinds, batch.encoding), names),
         max_file_size=max_file_size,
         part_size=part_size,
         max_bytes_in_memory=max_bytes_in_memory,
@@ -71,8 +71,7 @@ def write_batch(
         parts = changes()
         _stop_if(cancelled)
         files = None  # only tasks know them
-        uploaded = upload(prefix, parts, spec)
-        files = uploaded.files
+        files, additions, retractions = upload(prefix, parts, spec)
         _stop_if(cancelled)
         written = make_visible(prefix, files)
     except Exception as exc:
@@ -81,9 +80,7 @@ def write_batch(
         text = followed_by(f"{doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.prefix, files)
         raise ShardError(f"{text}. {left}" if left else text) from exc
-    return replace(
-        batch, files=written, additions=uploaded.additions, retractions=uploaded.retractions
-    )
+    return replace(batch, files=written, additions=additions, retractions=retractions)
 
 
 def _stop_if(cancelled: threading.Event | None) -> None:
@@ -91,19 +88,13 @@ def _stop_if(cancelled: threading.Event | None) -> None:
         raise ShardError("the run was cancelled")
 
 
-@dataclass(frozen=True)
-class Uploaded:
-    """Open uploads of a batch's files, and the numbers of rows that they add and retract."""
-
-    files: tuple[PendingFile, ...]
-    additions: int
-    retractions: int
-
-
-def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
+def upload(
+    prefix: Prefix, changes: DataFrame, spec: WriteSpec
+) -> tuple[Sequence[PendingFile], int, int]:
     """Upload the files of partitioned changes, once more if rows were recomputed meanwhile.
 
-    Without changes there is no file. Raises what Spark raises, and ShardError.
+    Returns the open uploads, and the numbers of rows that they add and retract; without changes
+    there is none. Raises what Spark raises, and ShardError.
     """
     ship_executor_code()
     for _ in range(2):
@@ -115,11 +106,11 @@ def upload(prefix: Prefix, changes: DataFrame, spec: WriteSpec) -> Uploaded:
             F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
         )
         uploads = reported(rows, spec)
-        files = tuple(uploads.files)
+        files = uploads.files
         if uploads.refuted is None:
             found = observed(counted)
             check_count(sum(file.rows for file in files), int(found["rows"]))
-            return Uploaded(files, int(found["additions"] or 0), int(found["retractions"] or 0))
+            return files, int(found["additions"] or 0), int(found["retractions"] or 0)
         abort_all(prefix, [(file.key, file.upload_id) for file in files])
         left_by_tasks(prefix, spec.prefix)  # what is still there costs storage, and no more
     raise ShardError(COMPUTED_TWICE)
@@ -143,11 +134,9 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
         name = file.key.removeprefix(prefix.location.prefix)
         return BatchFile(name, file.bytes, found.etag, file.rows)
 
-    try:
+    doing = f"completing the files of a batch at {prefix.uri}"
+    with explained(doing, "s3:PutObject and s3:ListBucket", ShardError):
         return tuple(map_concurrently(files, one))
-    except AwsFailure as exc:
-        doing = f"completing the files of a batch at {prefix.uri}"
-        raise ShardError(describe(exc, doing, "s3:PutObject and s3:ListBucket")) from exc
 
 
 def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -> str | None:
@@ -180,7 +169,7 @@ def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
 
 
 @contextmanager
-def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
+def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
     """Put around the write that commits these files; ends normally if they are committed.
 
     A write whose answer was lost may have succeeded, and others may have changed the state since.
@@ -194,7 +183,7 @@ def committing(prefix: Prefix, store: StateStore, files: Sequence[BatchFile]) ->
         if is_committed:
             return
         if is_committed is False and not isinstance(exc, UnknownWriteError):
-            remove(prefix, [prefix.key(file.name) for file in files])
+            remove(store.prefix, [store.prefix.key(file.name) for file in files])
         raise
 
 

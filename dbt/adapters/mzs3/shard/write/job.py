@@ -1,28 +1,41 @@
-"""A run of a `persist_shard` model from end to end; what a compiled job calls."""
+"""A run of a `persist_shard` model from end to end, which a compiled job calls."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.config.values import Problems
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
-from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, sort_problems
+from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
-from dbt.adapters.mzs3.shard.rows import added, changed, parts_of_changes, sorted_inside
+from dbt.adapters.mzs3.shard.rows import (
+    added,
+    changed,
+    in_wire_type,
+    parts_of_changes,
+    sorted_inside,
+    wire_spark_type,
+)
 from dbt.adapters.mzs3.shard.state.evolve import evolved, given_columns
+from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
@@ -31,13 +44,10 @@ from dbt.adapters.mzs3.shard.state.store import (
     UnknownWriteError,
     pause,
 )
+from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
-from dbt.adapters.mzs3.shard.write.model_rows import (
-    checked_frame,
-    default_datums,
-    model_rows,
-    type_problems,
-)
+from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import counted
@@ -125,8 +135,7 @@ class _Run:
 
     def once(self, *, first: bool) -> PersistResult:
         """One attempt; raises LostRaceError if another run was faster."""
-        prefix = Prefix(s3_client(self.shard.connection), self.shard.location)
-        store = StateStore(prefix.client, self.shard.location)
+        store = StateStore(s3_client(self.shard.connection), self.shard.location)
         before = store.read()
         if first:
             store.require_conditions()
@@ -136,8 +145,8 @@ class _Run:
                 self._warn(warning)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
-        batch = self._batch(prefix, state, moment)
-        with committing(prefix, store, batch.files):
+        batch = self._batch(store.prefix, state, moment)
+        with committing(store, batch.files):
             after = state.appended(batch)
             if before is None:
                 store.create(after)
@@ -154,7 +163,7 @@ class _Run:
             )
         return PersistResult(
             rows=changes,
-            location=prefix.uri,
+            location=store.prefix.uri,
             manifest=store.uri,
             files=len(batch.files),
             bytes=batch.bytes,
@@ -171,8 +180,7 @@ class _Run:
         defaults: dict[str, bytes] = {}
         with problems.gathered():
             defaults = default_datums(self.spark, self.node, usable, given)
-        first = evolved(self.node, (), given, next_tag=0)
-        state = new_shard(first) if before is None else before.state
+        state = new_shard(given) if before is None else before.state
         columns = state.schema.columns
         names = [*(column.name for column in columns), *(column.name for column in given)]
         if before is not None:
@@ -189,7 +197,7 @@ class _Run:
                 names = [column.name for column in columns]
         problems.found += sort_problems(options.sort_by, list(dict.fromkeys(names)))
         problems.raise_if_any()
-        return state if before is None else state.with_columns(columns, self.as_of)
+        return state.with_columns(columns, self.as_of)
 
     def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
         """The changes, in files that no state names yet."""
@@ -247,3 +255,84 @@ def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
             "the changes of each run are 1 ms after those of the one before, not of its own time"
         )
     return None
+
+
+def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
+    """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
+    rows = canonical_columns(frame)
+    kinds = {field.name: field.dataType for field in rows.schema.fields}
+    places = {folded(name): f"c{place}" for place, name in enumerate(frame.columns)}
+
+    def value(column: ShardColumn) -> Column:
+        place = places.get(folded(column.name))
+        if place is None:
+            return F.lit(None).cast(wire_spark_type(column.kind))
+        return in_wire_type(F.col(place), kinds[place], column.kind, column.name)
+
+    return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
+
+
+def default_datums(
+    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ShardColumn]
+) -> dict[str, bytes]:
+    """The values of SQL expressions as `Datum`s; raises ConfigError with all that fail."""
+    columns = {folded(column.name): column for column in given}
+    found: dict[str, bytes] = {}
+    problems: list[str] = []
+    for name, expression in expressions.items():
+        column = columns.get(folded(name))
+        if column is None:
+            problems.append(
+                f"column_defaults has {name}, which the model lacks; it has "
+                f"{', '.join(one.name for one in given)}"
+            )
+            continue
+        value = f"SELECT CAST(({expression}) AS {column.spark}) AS value"
+        try:
+            one = canonical_columns(spark.sql(value))
+            [field], kind = one.schema.fields, column.kind
+            values = in_wire_type(F.col(field.name), field.dataType, kind, column.name)
+            wire = as_wire(one.select(values).toArrow().column(0).combine_chunks(), kind)
+            found[name] = datums(wire, kind)[0].as_py() or b""
+        except (PySparkException, ValueError) as exc:
+            reason = str(explain(exc)).splitlines()[0]
+            problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
+    if problems:
+        raise ConfigError(node, problems)
+    return found
+
+
+def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
+    """The query's rows, in columns that a shard can have; raises ConfigError or SparkJobError."""
+    try:
+        frame = spark.sql(query)
+        schema = frame.schema
+    except PySparkException as exc:
+        raise explain(exc) from exc
+    problems = column_problems(schema)
+    names = schema.fieldNames()
+    problems += [
+        f"the query has columns {names[first]} and {names[place]}, which are one name to Spark; "
+        "rename one"
+        for first, place in namesakes(names)
+    ]
+    if problems:
+        raise ConfigError(node, problems)
+    return frame
+
+
+def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
+    """What is wrong with names in `column_types`, by these names."""
+    found = {folded(field.name): field.dataType for field in schema.fields}
+    problems = {}
+    for name, kind in types.items():
+        if name not in found:
+            problems[name] = (
+                f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
+            )
+        elif not fits(found[name], kind):
+            problems[name] = (
+                f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
+                "be taken for it; cast them, or correct the type"
+            )
+    return problems

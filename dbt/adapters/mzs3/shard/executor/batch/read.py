@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
-from dbt.adapters.mzs3.shard.executor.batch.write import layout_of
+from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
@@ -80,12 +79,13 @@ class _Reader:
         with _opened(source) as file:
             self._metadata, schema = file.metadata, file.schema_arrow
         self._layout = layout = layout_of(schema.metadata)
-        compares = validate and layout.is_trusted and layout.has_codec
+        is_trusted = layout.has_structure and layout.version in TRUSTED
+        compares = validate and is_trusted and layout.has_codec
         tags = {want.tag for want in wanted}
-        self._columns = [c for c in layout.columns if compares or c.tag in tags]
-        self._structure = layout.is_trusted and all(
-            _is_known(schema.field("k_s").type.field(str(column.tag)), column.kind)
-            for column in self._columns
+        self._columns = {t: kind for t, kind in layout.columns.items() if compares or t in tags}
+        self._structure = is_trusted and all(
+            _is_known(schema.field("k_s").type.field(str(tag)), kind)
+            for tag, kind in self._columns.items()
         )
         if not self._structure and not layout.has_codec:
             raise BatchError(
@@ -103,53 +103,45 @@ class _Reader:
         if self._codec:
             names.append("k")
         if self._structure:
-            names += [f"k_s.{column.tag}" for column in self._columns]
+            names += [f"k_s.{tag}" for tag in self._columns]
         tags = [str(want.tag) for want in self._wanted]
         if self._count is not None:
             tags.append(COMPARED)
-        for batch in self._read(names):
-            found = self._decoded(batch)
-            arrays = [batch.column("t"), batch.column("d")]
-            arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
-            if self._count is not None:
-                arrays.append(pa.repeat(self._count, batch.num_rows))
-            yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
-
-    def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         for number in range(self._metadata.num_row_groups):
             rows = batch_rows(self._metadata.row_group(number))
+            how = {"row_groups": [number], "columns": names, "use_threads": False}
             with _opened(self._source, self._metadata) as file:
-                yield from file.iter_batches(
-                    rows, row_groups=[number], columns=names, use_threads=False
-                )
+                for batch in file.iter_batches(rows, **how):
+                    found = self._decoded(batch)
+                    arrays = [batch.column("t"), batch.column("d")]
+                    arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
+                    if self._count is not None:
+                        arrays.append(pa.repeat(self._count, batch.num_rows))
+                    yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
     def _decoded(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """The columns that are in the file, by tag, in the types that they have there."""
-        structured, messages = [], []
+        structured = {}
         if self._structure:
-            for column in self._columns:
-                with self._errors_of(column.tag):
-                    values = pc.struct_field(batch.column("k_s"), [str(column.tag)])
-                    structured.append(unstored(values, column.kind))
-        if self._codec:
-            columns = self._layout.columns
-            places = {place for place, column in enumerate(columns) if column in self._columns}
-            kinds = [column.kind for column in columns]
-            messages = decoded_rows(batch.column("k"), kinds, places)
-        if self._structure and self._codec:
-            self._compare(structured, messages)
-        found = structured if self._structure else messages
-        return dict(zip((column.tag for column in self._columns), found, strict=True))
-
-    def _compare(self, structured: list[pa.Array], messages: list[pa.Array]) -> None:
-        for column, one, other in zip(self._columns, structured, messages, strict=True):
+            for tag, kind in self._columns.items():
+                with self._errors_of(tag):
+                    values = pc.struct_field(batch.column("k_s"), [str(tag)])
+                    structured[tag] = unstored(values, kind)
+        if not self._codec:
+            return structured
+        columns = self._layout.columns
+        places = {place for place, tag in enumerate(columns) if tag in self._columns}
+        found = decoded_rows(batch.column("k"), list(columns.values()), places)
+        messages = dict(zip(self._columns, found, strict=True))
+        for tag, values in structured.items():
             # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
-            if not float_bits(one).equals(float_bits(other)):
+            if not float_bits(values).equals(float_bits(messages[tag])):
                 raise BatchError(
-                    f"its two encodings differ in {self._shown(column.tag)}. One of the two is "
+                    f"its two encodings differ in {self._shown(tag)}. One of the two is "
                     "wrong: if the object is what was written, report it with the versions of "
                     "dbt-mzs3 and pyarrow; without `validate`, its structured columns are read"
                 )
+        return structured or messages
 
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self._errors_of(want.tag):
@@ -184,39 +176,29 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
     return name == extension_name(kind) and all(map(_is_known, inside, kind.children))
 
 
-@dataclass(frozen=True)
-class ReadSpec:
-    """What a task needs to read files, of each the first row and then every `every`-th one."""
-
-    connection: AwsConnection = field(repr=False)
-    bucket: str
-    wanted: tuple[Column, ...]
-    validate: bool = False
-    every: int = 1
-
-
 def read_files(
-    spec: ReadSpec,
+    connection: AwsConnection, bucket: str, wanted: Sequence[Column], *, validate: bool, every: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
 
-    Raises ExecutorError, which names the file and, for a wrong value, the column.
+    Of each file, reads the first row and then every `every`-th one. Raises ExecutorError, which
+    names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client = s3_client(spec.connection)
-        names = ["t", "d", *(f"c{place}" for place in range(len(spec.wanted)))]
-        if spec.validate:
+        client = s3_client(connection)
+        names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
+        if validate:
             names.append(COMPARED)
         for row in (row for batch in listed for row in batch.to_pylist()):
             file = ListedObject(row["key"], row["etag"], row["size"])
-            source = open_file(client, spec.bucket, file)
+            source = open_file(client, bucket, file)
             try:
-                found = read_batch(source, spec.wanted, validate=spec.validate)
-                for rows in _sampled(found, spec.every):
+                found = read_batch(source, wanted, validate=validate)
+                for rows in _sampled(found, every):
                     yield pa.RecordBatch.from_arrays(rows.columns, names)
             except BatchError as error:
-                raise ExecutorError(f"s3://{spec.bucket}/{file.key}: {error}") from error
+                raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
 
     return read
 

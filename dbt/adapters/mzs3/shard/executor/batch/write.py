@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -18,11 +19,9 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (
     LARGEST,
-    LISTS,
     SCALARS,
-    TIME,
+    TIMES,
     Type,
-    record_of,
     storage_field,
     type_from_json,
     wire_type,
@@ -40,11 +39,16 @@ VERSION = 1
 TRUSTED = frozenset({1})
 
 _METADATA_KEY = b"dbt-mzs3.batch"
+_UNSIGNED = {name: SCALARS[name].storage for name in LARGEST}
 
 
 @dataclass(frozen=True)
-class BatchSpec:
-    """The format of a batch's files; `names` are what users call the columns."""
+class BatchFormat:
+    """A batch's files: Parquet, with the rows in each encoding of the layout.
+
+    `names` are what users call the columns, and used in errors only. The same rows give the same
+    bytes, with the same version of pyarrow. Each page has a checksum.
+    """
 
     layout: BatchLayout
     names: tuple[str, ...]
@@ -52,44 +56,30 @@ class BatchSpec:
     stored = ParquetFormat.stored_as["none"]
 
     def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> FileWriter:
-        """What writes the files."""
-        batch = BatchFormat(self.layout, self.names, max_file_size)
-        return FileWriter(batch.prepare, batch.open)
-
-
-class BatchFormat:
-    """A batch's files: Parquet, with the rows in each encoding of the layout.
-
-    `names` are used in errors only. The same rows give the same bytes, with the same version of
-    pyarrow. Each page has a checksum.
-    """
-
-    def __init__(self, layout: BatchLayout, names: Sequence[str], max_file_size: int) -> None:
-        self._layout = layout
-        self._names = tuple(names)
-        self._schema = layout.file_schema()
-        self.open = parquet_files(self._schema, COMPRESSION, max_file_size, checksums=True)
-
-    def prepare(self, rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
-        """The rows, `t`, `d` and the columns, as files have them.
+        """What writes rows `t`, `d` and the columns.
 
         Raises ExecutorError, which names the column of a wrong value.
         """
-        columns = self._file_columns(rows)
+        schema = self.layout.file_schema()
+        begin = parquet_files(schema, COMPRESSION, max_file_size, checksums=True)
+        return FileWriter(partial(self._prepared, schema), begin)
+
+    def _prepared(self, schema: pa.Schema, rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
+        columns = self._file_columns(schema, rows)
         # In both encodings a row may be several times as large as it came.
-        ends = row_ends(pa.RecordBatch.from_arrays(columns, self._schema.names))
+        ends = row_ends(pa.RecordBatch.from_arrays(columns, schema.names))
         return RowBlock(columns, ends)
 
-    def _file_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+    def _file_columns(self, schema: pa.Schema, rows: pa.RecordBatch) -> list[pa.Array]:
         values = self._of_each(rows.columns[2:], as_wire)
         columns = [numbers.cast(pa.int64()) for numbers in rows.columns[:2]]
-        if self._layout.has_codec:
-            kinds = [column.kind for column in self._layout.columns]
-            with _errors_of(", ".join(self._names)):
+        if self.layout.has_codec:
+            kinds = list(self.layout.columns.values())
+            with _errors_of(", ".join(self.names)):
                 keys = encoded_rows(values, kinds, rows.num_rows)
             columns = [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows.num_rows), *columns]
-        if self._layout.has_structure:
-            fields = list(self._schema.field("k_s").type)
+        if self.layout.has_structure:
+            fields = list(schema.field("k_s").type)
             records = pa.StructArray.from_arrays(self._of_each(values, stored), fields=fields)
             columns += [records, pa.repeat(True, rows.num_rows)]
         return columns
@@ -98,9 +88,10 @@ class BatchFormat:
         self, columns: Sequence[pa.Array], convert: Callable[[pa.Array, Type], pa.Array]
     ) -> list[pa.Array]:
         converted = []
-        for values, column, name in zip(columns, self._layout.columns, self._names, strict=True):
+        kinds = self.layout.columns.values()
+        for values, kind, name in zip(columns, kinds, self.names, strict=True):
             with _errors_of(name):
-                converted.append(convert(values, column.kind))
+                converted.append(convert(values, kind))
         return converted
 
 
@@ -110,7 +101,10 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     if values.type != target:
         values = values.view(_by_place(values.type, kind)).cast(target)
     values.validate(full=True)  # Spark does not check that its texts are UTF-8
-    _require_range(values, kind)
+    if kind.holds(LARGEST):
+        # The encodings would refuse different numbers that an unsigned type has in its wire form
+        # only, and the shard's encoding could not be changed.
+        values.cast(wire_type(kind, _UNSIGNED))
     return values
 
 
@@ -122,27 +116,10 @@ def with_times(
     def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = zip(batch.columns, kinds, strict=True)
-            arrays = [
-                as_wire(values, kind).view(wire_type(kind, TIME)) for values, kind in columns
-            ]
+            arrays = [as_wire(found, kind).view(wire_type(kind, TIMES)) for found, kind in columns]
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
     return restore
-
-
-def _require_range(values: pa.Array, kind: Type) -> None:
-    """Raise ArrowInvalid for a number that an unsigned type has in its wire form only.
-
-    The encodings would refuse different ones, and the shard's encoding could not be changed.
-    """
-    if kind.name in LARGEST:
-        values.cast(SCALARS[kind.name].storage)
-    elif kind.holds(LARGEST):
-        inside = values.flatten()
-        parts = inside.flatten() if kind.name == "map" else inside
-        parts = [parts] if kind.name in LISTS else parts
-        for part, inner in zip(parts, kind.children, strict=True):
-            _require_range(part, inner)
 
 
 def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
@@ -151,10 +128,8 @@ def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
         pairs = zip(data_type, kind.children, strict=True)
         types = [_by_place(field.type, inner) for field, inner in pairs]
         return pa.struct([(str(place), inner) for place, inner in enumerate(types)])
-    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
-        make = pa.list_ if pa.types.is_list(data_type) else pa.large_list
-        element = record_of(*kind.children) if kind.name == "map" else kind.children[0]
-        return make(_by_place(data_type.value_type, element))
+    if pa.types.is_list(data_type):
+        return pa.list_(_by_place(data_type.value_type, kind.element))
     return data_type
 
 
@@ -170,18 +145,13 @@ def _errors_of(name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class TaggedColumn:
-    """A column under its tag, a number that no other column of the shard ever had."""
-
-    tag: int
-    kind: Type
-
-
-@dataclass(frozen=True)
 class BatchLayout:
-    """What is in a file: the columns in order, and in which encodings; no name of a user's."""
+    """What is in a file: the columns in order, and in which encodings; no name of a user's.
 
-    columns: tuple[TaggedColumn, ...]
+    The type of each column is under its tag, a number that no other column of the shard ever had.
+    """
+
+    columns: Mapping[int, Type]
     encoding: Encoding = "dual"
     version: int = VERSION
 
@@ -195,21 +165,16 @@ class BatchLayout:
         """Whether rows are there as Arrow columns, in `k_s`."""
         return self.encoding != "codec"
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the structured columns may be read."""
-        return self.has_structure and self.version in TRUSTED
-
     def file_schema(self) -> pa.Schema:
         """The schema of a file: `k`, `v`, `t`, `d`, and beside them `k_s` and `v_s`."""
-        columns = [[column.tag, column.kind.as_json()] for column in self.columns]
+        columns = [[tag, kind.as_json()] for tag, kind in self.columns.items()]
         document = {"columns": columns, "encoding": self.encoding, "version": self.version}
         metadata = json.dumps(document, separators=(",", ":"), sort_keys=True)
         types = {"t": pa.int64(), "d": pa.int64()}
         if self.has_codec:
             types = {"k": pa.binary(), "v": pa.binary(), **types}
         if self.has_structure:
-            stored = [storage_field(str(column.tag), column.kind) for column in self.columns]
+            stored = [storage_field(str(tag), kind) for tag, kind in self.columns.items()]
             # There are no values, and Parquet has no groups without fields.
             types |= {"k_s": pa.struct(stored), "v_s": pa.bool_()}
         fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
@@ -224,9 +189,7 @@ def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
     try:
         found = json.loads(document)
         encoding, version = found["encoding"], int(found["version"])
-        columns = tuple(
-            TaggedColumn(int(str(tag)), type_from_json(kind)) for tag, kind in found["columns"]
-        )
+        columns = {int(str(tag)): type_from_json(kind) for tag, kind in found["columns"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"its metadata is not what a batch has: {error}") from error
     if encoding not in ENCODINGS:

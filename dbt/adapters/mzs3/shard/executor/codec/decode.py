@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.arrow.arrays import (
     from_raw,
     running_total,
 )
-from dbt.adapters.mzs3.shard.executor.codec import protobuf
+from dbt.adapters.mzs3.shard.executor.codec import encode
 from dbt.adapters.mzs3.shard.types import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type, wire_type
 
 _MORE = 0x80  # another byte of the number follows
@@ -32,7 +32,7 @@ def decoded_rows(
     cursor = Cursor(rows)
     columns = []
     for place, kind in enumerate(kinds):
-        cursor.expect(protobuf.ROW_DATUM)
+        cursor.expect(encode.ROW_DATUM)
         size = cursor.varint()
         if wanted is None or place in wanted:
             columns.append(_values(cursor.take(size), kind))
@@ -59,7 +59,7 @@ def _values(messages: pa.Array, kind: Type) -> pa.Array:
 
 def _given(messages: pa.Array, kind: Type) -> pa.Array:
     """As `_values`, without NULLs."""
-    field = protobuf.field_of(kind)
+    field = encode.field_of(kind)
     cursor = Cursor(messages)
     cursor.expect(field.key)
     if field.width is None:
@@ -79,7 +79,7 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
         return pa.ListArray.from_arrays(offsets, elements, type=wire_type(kind))
     if kind.name == "numeric":
         cursor = Cursor(content)
-        cursor.expect(protobuf.numeric_start(kind.scale))
+        cursor.expect(encode.numeric_start(kind.scale))
         return _fixed(cursor.rest(), wire_type(kind))
     if kind.name == "interval":
         return _interval(content)
@@ -88,13 +88,13 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
         return fixed_width(content, 16).cast(data_type)
     if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
-    return _fixed(content, protobuf.NUMBERS.get(codec, data_type)).cast(data_type)
+    return _fixed(content, encode.NUMBERS.get(codec, data_type)).cast(data_type)
 
 
 def _interval(content: pa.Array) -> pa.Array:
     cursor = Cursor(content)
     parts = []
-    for key, part in zip(protobuf.INTERVAL_PARTS, INTERVAL_PARTS, strict=True):
+    for key, part in zip(encode.INTERVAL_PARTS, INTERVAL_PARTS, strict=True):
         cursor.expect(key)
         width = pa.scalar(part.type.bit_width // 8, pa.int32())
         parts.append(_fixed(cursor.take(width), part.type))
@@ -105,7 +105,7 @@ def _interval(content: pa.Array) -> pa.Array:
 def _map(content: pa.Array, kind: Type) -> pa.Array:
     cursor = Cursor(content)
     lists = []
-    for key, child in zip((protobuf.MAP_KEYS, protobuf.MAP_VALUES), kind.children, strict=True):
+    for key, child in zip((encode.MAP_KEYS, encode.MAP_VALUES), kind.children, strict=True):
         cursor.expect(key)
         lists.append(_list(cursor.take(cursor.varint()), child))
     cursor.finish()
@@ -120,7 +120,7 @@ def _map(content: pa.Array, kind: Type) -> pa.Array:
 def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
     """The offset of each message `List` among all elements, and the elements."""
     cursor = Cursor(content)
-    cursor.expect(protobuf.LIST_SIZES)
+    cursor.expect(encode.LIST_SIZES)
     packed = cursor.take(cursor.varint())
     messages = cursor.rest()
     ends = running_total(pc.divide(pc.binary_length(packed), pa.scalar(4, pa.int32())))
@@ -135,7 +135,7 @@ def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
         pa.binary(), len(sizes), [None, starts.buffers()[1], data_of(messages)]
     )
     inner = Cursor(each)
-    inner.expect(protobuf.LIST_DATUM)
+    inner.expect(encode.LIST_DATUM)
     elements = inner.take(inner.varint())
     inner.finish()
     return ends, _values(elements, kind)
@@ -181,8 +181,7 @@ class Cursor:
         for place in range(1, _MOST_BYTES):
             if not pc.any(more).as_py():
                 break
-            byte = pc.if_else(more, self._peek(more), 0)
-            self._at = pc.add(self._at, more.cast(pa.int32()))
+            byte = pc.if_else(more, self._byte(more), 0)
             part = pc.shift_left(pc.bit_wise_and(byte, 0x7F), pa.scalar(7 * place, pa.int64()))
             number = pc.bit_wise_or(number, part)
             more = pc.greater_equal(byte, _MORE)
@@ -215,21 +214,15 @@ class Cursor:
         if not self._at.equals(self._ends):
             raise DamagedError("a message is longer than its fields")
 
-    def _byte(self) -> pa.Array:
-        """The next byte of each value, `int64`."""
-        byte = self._peek(None)
-        self._at = pc.add(self._at, pa.scalar(1, pa.int32()))
-        return byte
-
-    def _peek(self, where: pa.Array | None) -> pa.Array:
-        """The byte at each position, `int64`; where `where` is false, any byte."""
+    def _byte(self, where: pa.Array | None = None) -> pa.Array:
+        """Pass the next byte and return it, `int64`; any byte where `where` is false."""
         inside = pc.less(self._at, self._ends)
         needed = inside if where is None else pc.or_(inside, pc.invert(where))
         if not pc.all(needed, min_count=0).as_py():
             raise DamagedError("a message ends within a field")
-        if not self._bytes:
-            return pa.array([], pa.int64())
         at = self._at if where is None else pc.if_else(where, self._at, 0)
+        step = pa.scalar(1, pa.int32()) if where is None else where.cast(pa.int32())
+        self._at = pc.add(self._at, step)
         return self._bytes.take(at).cast(pa.int64())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:

@@ -1,12 +1,15 @@
 """Rows encoded as protobuf messages: the same values give the same bytes, in any batch.
 
+The wire format is Protocol Buffers' (its documentation, "Encoding"), the fields are row.proto's.
 Fields of variable length have their lengths before them, of which a batch has few different ones;
 so each length's bytes are made once, and everything else is done by column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +24,81 @@ from dbt.adapters.mzs3.arrow.arrays import (
     running_total,
     with_one_nan,
 )
-from dbt.adapters.mzs3.shard.executor.codec import protobuf
-from dbt.adapters.mzs3.shard.executor.codec.protobuf import WireField, field_of, varint
 from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
+
+
+def varint(number: int) -> bytes:
+    """A number that is not negative, 7 bits to the byte, the lowest first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+@dataclass(frozen=True)
+class WireField:
+    """A field's key on the wire, and its width in bytes; None if its length is before it."""
+
+    key: bytes
+    width: int | None = None
+
+
+# By width, as a key names it.
+_WIRE_TYPES = {1: 0, 8: 1, None: 2, 4: 5}
+
+
+def _key(number: int, width: int | None = None) -> bytes:
+    return varint(number << 3 | _WIRE_TYPES[width])
+
+
+# The widths of the fields of `Datum`, which have the numbers from 1 on.
+_WIDTHS: Mapping[str, int | None] = {
+    "bool": 1,
+    "int32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float": 4,
+    "double": 8,
+    "string": None,
+    "bytes": None,
+    "numeric": None,
+    "date": 4,
+    "time": 8,
+    "timestamp": 8,
+    "interval": None,
+    "json": None,
+    "list": None,
+    "record": None,
+    "map": None,
+}
+_FIELDS = {
+    name: WireField(_key(number, width), width)
+    for number, (name, width) in enumerate(_WIDTHS.items(), 1)
+}
+
+# What fields of fixed width hold, where that is not the wire form of their types.
+NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
+
+ROW_DATUM = _key(1)
+LIST_SIZES, LIST_DATUM = _key(1), _key(2)
+MAP_KEYS, MAP_VALUES = _key(1), _key(2)
+INTERVAL_PARTS = (_key(1, 4), _key(2, 4), _key(3, 8))
+
+
+def numeric_start(scale: int) -> bytes:
+    """A message `Numeric` up to the 16 bytes of its unscaled value, which are last."""
+    return _key(1, 1) + varint(scale) + _key(2) + varint(16)
+
+
+def field_of(kind: Type) -> WireField:
+    """The field of `Datum` for values of the type."""
+    if kind.name in SCALARS:
+        return _FIELDS[SCALARS[kind.name].codec]
+    if kind.name in RECORDS:
+        return _FIELDS["record"]
+    return _FIELDS["list" if kind.name in LISTS else kind.name]
 
 
 def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
@@ -32,44 +107,41 @@ def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
     pieces: list[pa.Array | bytes] = []
     for values, kind in zip(columns, kinds, strict=True):
-        pieces += _framed(values, kind, protobuf.ROW_DATUM)
+        pieces += _framed(values, kind, ROW_DATUM)
     return joined(*pieces)
 
 
 def datums(values: pa.Array, kind: Type) -> pa.Array:
     """Each value as a message `Datum` of its own, `binary`; NULL stays NULL."""
-    field = field_of(kind)
     content = _content(values, kind)
-    return joined(_heads(content, field, lambda size: _start(field, size), b""), content)
+    return joined(_heads(content, field_of(kind)), content)
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
     """The pieces, to be joined, of `Datum` messages under `key`; a NULL has no content."""
-    field = field_of(kind)
     content = _content(values, kind)
-
-    def head(size: int) -> bytes:
-        start = _start(field, size)
-        return key + varint(len(start) + size) + start
-
-    heads = _heads(content, field, head, key + varint(0))
+    heads = _heads(content, field_of(kind), key)
     return [heads, pc.fill_null(content, b"") if content.null_count else content]
 
 
-def _start(field: WireField, size: int) -> bytes:
-    return field.key if field.width is not None else field.key + varint(size)
-
-
 def _heads(
-    content: pa.Array, field: WireField, head: Callable[[int], bytes], null: bytes
+    content: pa.Array, field: WireField, message_key: bytes | None = None
 ) -> pa.Array | bytes:
-    """What goes before each content; `null` where there is none."""
+    """What goes before each content: the field's start, after that of the message it is in."""
+
+    def head(size: int | None) -> bytes:
+        start = b""
+        if size is not None:
+            start = field.key if field.width is not None else field.key + varint(size)
+        if message_key is None:
+            return start
+        return message_key + varint(len(start) + (size or 0)) + start
+
     if field.width is not None:
         one = head(field.width)
-        return pc.if_else(content.is_valid(), one, null) if content.null_count else one
-    sizes = pc.fill_null(pc.binary_length(content), -1).dictionary_encode()
-    known = [head(size) if size >= 0 else null for size in sizes.dictionary.to_pylist()]
-    return pa.array(known, pa.binary()).take(sizes.indices)
+        return pc.if_else(content.is_valid(), one, head(None)) if content.null_count else one
+    sizes = pc.binary_length(content).dictionary_encode("encode")
+    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
 
 
 def _content(values: pa.Array, kind: Type) -> pa.Array:
@@ -82,9 +154,11 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
     if kind.name in LISTS:
         return _list(values, list_ends(values), values.flatten(), kind.children[0])
     if kind.name == "numeric":
-        return joined(protobuf.numeric_start(values.type.scale), binary_of(values, 16))
+        return joined(numeric_start(values.type.scale), binary_of(values, 16))
     if kind.name == "interval":
-        return _interval(values)
+        keyed = zip(INTERVAL_PARTS, values.flatten(), strict=True)
+        parts = ((key, binary_of(part, part.type.bit_width // 8)) for key, part in keyed)
+        return joined(*chain.from_iterable(parts))
     codec = SCALARS[kind.name].codec
     if kind.name == "uuid":
         return fixed_width(values, 16).cast(pa.binary())
@@ -92,15 +166,8 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
         return values.cast(pa.binary())
     if codec in ("float", "double"):
         values = with_one_nan(values)
-    numbers = values.cast(protobuf.NUMBERS.get(codec, values.type))
+    numbers = values.cast(NUMBERS.get(codec, values.type))
     return binary_of(numbers, numbers.type.bit_width // 8)
-
-
-def _interval(values: pa.Array) -> pa.Array:
-    pieces: list[pa.Array | bytes] = []
-    for key, part in zip(protobuf.INTERVAL_PARTS, values.flatten(), strict=True):
-        pieces += [key, binary_of(part, part.type.bit_width // 8)]
-    return joined(*pieces)
 
 
 def _map(values: pa.Array, kind: Type) -> pa.Array:
@@ -109,17 +176,17 @@ def _map(values: pa.Array, kind: Type) -> pa.Array:
         _list(values, ends, inner, child)
         for inner, child in zip(values.flatten().flatten(), kind.children, strict=True)
     )
-    return joined(_sized(keys, protobuf.MAP_KEYS), keys, _sized(items, protobuf.MAP_VALUES), items)
+    return joined(_sized(keys, MAP_KEYS), keys, _sized(items, MAP_VALUES), items)
 
 
 def _list(lists: pa.Array, ends: pa.Array, elements: pa.Array, kind: Type) -> pa.Array:
     """Messages `List` of the elements between `ends`; NULL where a list is."""
-    messages = joined(*_framed(elements, kind, protobuf.LIST_DATUM))
+    messages = joined(*_framed(elements, kind, LIST_DATUM))
     sizes = pc.binary_length(messages)
     before = running_total(sizes).take(ends)
     content = _cut(data_of(messages), before, len(lists))
     packed = _cut(sizes.buffers()[1], pc.multiply(ends, 4), len(lists))
-    return null_where(joined(_sized(packed, protobuf.LIST_SIZES), packed, content), lists)
+    return null_where(joined(_sized(packed, LIST_SIZES), packed, content), lists)
 
 
 def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
@@ -129,4 +196,4 @@ def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:
 
 def _sized(content: pa.Array, key: bytes) -> pa.Array | bytes:
     """The key and the length of each content, which is a message or packed numbers."""
-    return _heads(content, WireField(key), lambda size: key + varint(size), b"")
+    return _heads(content, WireField(key))
