@@ -77,7 +77,7 @@ _NO_ERROR_TEXTS = frozenset(
         "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, "
         "timestamp, timestamp_ntz, binary",
         "the connection ended early",
-        "this object can't be read in ranges and is read again by one task",
+        "can't be read in ranges",
         "to be taken again by the next run",
         "values were compared",
         "what is still in the location",

@@ -11,9 +11,9 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     Chunks,
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
+from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
-from dbt.adapters.mzs3.csv_source.executor.stream import utf8_reader, width_in
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from support.csv_source_helpers import DIALECT, columns, rows
 

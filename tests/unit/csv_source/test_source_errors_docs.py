@@ -14,10 +14,11 @@ from support.documented_errors import entries, is_read, page_text, texts_in_code
 from support.rejecting import read_all
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk, RecordTooLarge
+from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.formats import csv
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, too_many_rejects
-from dbt.adapters.mzs3.csv_source.executor.records import without_header
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, plain_reader
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, purify_now
 from dbt.adapters.mzs3.csv_source.purify import contradictions
 from dbt.adapters.mzs3.csv_source.tables import refused_name

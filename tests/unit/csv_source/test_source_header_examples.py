@@ -10,8 +10,8 @@ from support.csv_source_helpers import purify_names as purify
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
-from dbt.adapters.mzs3.csv_source.executor.records import without_header
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import Purified, purified_sql
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -6,6 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import Row
 from support.csv_source_helpers import parse
 
 from dbt.adapters.mzs3.csv_source import access
@@ -41,7 +42,7 @@ class NotFound(AnalysisException):
 
 def metastore(*tables, properties=()):
     """A session whose metastore has these relations; what SHOW finds is `properties`."""
-    rows = [{"key": key, "value": value} for key, value in properties]
+    rows = [Row(key=key, value=value) for key, value in properties]
     found = SimpleNamespace(collect=lambda: rows, first=lambda: rows[0] if rows else None)
 
     def sql(text):

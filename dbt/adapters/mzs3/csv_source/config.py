@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
+from dbt.adapters.mzs3.csv_source.executor.encoding import canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     CSV,
     FAIL,
@@ -21,7 +22,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     REJECT,
     Reading,
 )
-from dbt.adapters.mzs3.csv_source.executor.stream import canonical_encoding
 
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"

@@ -11,9 +11,9 @@ from dbt.adapters.mzs3.aws.location import S3Location, parse_location
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.csv_source import config
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
+from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reading
-from dbt.adapters.mzs3.csv_source.executor.listing import Pattern
-from dbt.adapters.mzs3.csv_source.executor.stream import BY_SUFFIX, COMPRESSIONS
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems, unmatchable_names
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import VOID, misfits
-from dbt.adapters.mzs3.csv_source.executor.stream import UTF_8
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 

@@ -19,12 +19,13 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor import ranges
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
+from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.records import layout_of
-from dbt.adapters.mzs3.csv_source.executor.stream import NONE, UTF_8, compression_of
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 

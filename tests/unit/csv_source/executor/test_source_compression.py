@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.csv_source.executor.compression import compression_of, plain_reader
 from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import compression_of, plain_reader
 
 TEXT = b"id,amount\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(2000))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.rejecting import read_all
 
-from dbt.adapters.mzs3.csv_source.executor.stream import (
+from dbt.adapters.mzs3.csv_source.executor.encoding import (
     canonical_encoding,
     utf8_reader,
     width_in,

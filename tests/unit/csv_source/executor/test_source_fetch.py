@@ -22,8 +22,8 @@ from support.fetched_objects import (
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects, schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.header import header_difference
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objects
-from dbt.adapters.mzs3.csv_source.executor.records import header_difference
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 
 FIX = "Correct the object or remove it, then run again"

@@ -6,8 +6,8 @@ from support.csv_source_helpers import DIALECT
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
-from dbt.adapters.mzs3.csv_source.executor.records import without_header
 
 PINNED = ("id", "amount")
 

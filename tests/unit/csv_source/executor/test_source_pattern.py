@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor.listing import Pattern
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 
 keys = st.text("ab/*.", max_size=6)
 

@@ -8,8 +8,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, plain_reader
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES
 
 DATA = bytes(range(256)) * 4

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.csv_source.executor.listing import Pattern
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.operations.object_actions import read_wanted
 from dbt.adapters.mzs3.csv_source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.errors import ConfigError

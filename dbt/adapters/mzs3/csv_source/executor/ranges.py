@@ -30,8 +30,8 @@ from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_sc
 from dbt.adapters.mzs3.csv_source.executor.fetch import Batches, FetchSpec, ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
+from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR, ObjectError
-from dbt.adapters.mzs3.csv_source.executor.records import without_header
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location
 from dbt.adapters.mzs3.csv_source.access import changing
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-from dbt.adapters.mzs3.csv_source.executor.listing import Pattern
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     IS_VISIBLE,

@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.csv_source.executor.listing import EXPORT_RECORDS, Pattern
+from dbt.adapters.mzs3.csv_source.executor.listing import EXPORT_RECORDS
+from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 
 # An SNS message in an SNS message is as far as anybody forwards.
 _MAX_ENVELOPES = 4

@@ -22,12 +22,19 @@ class CsvDialect:
             if len(getattr(self, name).encode()) != 1
         ]
         newlines, null = {"\n", "\r"}, set(self.null)
-        refused = {
-            "delimiter and quote must be different": self.delimiter == self.quote,
-            "delimiter cannot be newline or carriage return": self.delimiter in newlines,
-            "quote cannot be newline or carriage return": self.quote in newlines,
-            "null representation cannot use newline or carriage return": newlines & null,
-            "delimiter must not appear in the null specification": self.delimiter in null,
-            "quote must not appear in the null specification": self.quote in null,
-        }
-        return found + [problem for problem, is_there in refused.items() if is_there]
+        marks = {"delimiter": self.delimiter, "quote": self.quote}
+        if self.delimiter == self.quote:
+            found.append("delimiter and quote must be different")
+        found += [
+            f"{name} cannot be newline or carriage return"
+            for name, mark in marks.items()
+            if mark in newlines
+        ]
+        if newlines & null:
+            found.append("null representation cannot use newline or carriage return")
+        found += [
+            f"{name} must not appear in the null specification"
+            for name, mark in marks.items()
+            if mark in null
+        ]
+        return found

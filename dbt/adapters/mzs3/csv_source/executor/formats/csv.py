@@ -28,11 +28,18 @@ from dbt.adapters.mzs3.csv_source.executor.columns import (
     RecordLayout,
     arrow_type,
 )
+from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.convert import (
     convert,
     convert_good,
     is_special,
     require_year,
+)
+from dbt.adapters.mzs3.csv_source.executor.encoding import (
+    invalid_utf8,
+    readable_text,
+    utf8_reader,
+    width_in,
 )
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     ObjectDecoder,
@@ -41,6 +48,11 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Records,
     Reject,
     StoredObject,
+)
+from dbt.adapters.mzs3.csv_source.executor.header import (
+    malformed_header,
+    split_header,
+    without_header,
 )
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
@@ -53,18 +65,8 @@ from dbt.adapters.mzs3.csv_source.executor.records import (
     MalformedRecord,
     cut_records,
     first_record,
-    malformed_header,
-    split_header,
-    without_header,
 )
-from dbt.adapters.mzs3.csv_source.executor.stream import (
-    Read,
-    invalid_utf8,
-    plain_reader,
-    readable_text,
-    utf8_reader,
-    width_in,
-)
+from dbt.adapters.mzs3.csv_source.executor.stream import Read
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
 

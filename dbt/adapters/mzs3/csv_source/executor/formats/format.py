@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
-from dbt.adapters.mzs3.csv_source.executor.stream import UTF_8, ObjectReader
+from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
 
 if TYPE_CHECKING:

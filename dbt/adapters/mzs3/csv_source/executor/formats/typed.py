@@ -27,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Records,
     StoredObject,
 )
+from dbt.adapters.mzs3.csv_source.executor.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
@@ -34,7 +35,6 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.csv_source.executor.records import FIX_HEADER, layout_of
 
 VOID = "void"
 FIX_FILE = (
