@@ -32,7 +32,9 @@ test: .venv/.test ## Style, types and the tests that show most: some minutes
 	  echo "make test took $$(( $$(date +%s) - began )) s"
 
 # Processes with a Spark each, for which they wait half the time; a file's tests stay together.
+# Spark generates no code for queries, which takes longer than it saves; in the rest it does.
 QUICK := pytest -n 3 --dist loadfile -m "not slow and not light and not long"
+quick coverage: export MZS3_INTERPRETED := 1
 quick: .venv/.test
 	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK)
 

@@ -93,6 +93,7 @@ def test_a_run_is_warned_before_spark_starts(dbt: Callable[..., tuple[int, str]]
     assert said.index("could not start its Java process") > max(map(said.index, TOLD))
 
 
+@pytest.mark.slow
 def test_commands_that_run_no_model_are_silent(dbt: Callable[..., tuple[int, str]]) -> None:
     code, said = dbt("list")
     assert code == 0

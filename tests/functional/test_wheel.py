@@ -70,6 +70,7 @@ def test_the_wheel_has_none_of_the_files_that_dbts_packages_share(wheel):
     }
 
 
+@pytest.mark.slow
 def test_dbt_parses_the_sample_project_with_the_wheel(wheel, tmp_path):
     project = tmp_path / "sample_project"
     shutil.copytree(

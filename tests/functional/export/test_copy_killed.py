@@ -127,7 +127,9 @@ class Trials:
         export(self._spark, self.proxy.endpoint, self.location.uri, self.mode, megabytes, text)
 
 
-@pytest.fixture(scope="module", params=["resume", "overwrite"])
+@pytest.fixture(
+    scope="module", params=["resume", pytest.param("overwrite", marks=pytest.mark.slow)]
+)
 def trials(request: Any, s3: Any, proxy: FaultyS3, spark: Any) -> Iterator[Trials]:
     location = Location(s3, f"killed-{request.param}")
     with Trials(request.param, location, proxy, spark) as trials:

@@ -4,6 +4,8 @@ import io
 import demo_data
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def contents():
