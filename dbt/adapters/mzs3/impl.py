@@ -157,8 +157,14 @@ class Mzs3Adapter(SparkAdapter):
         with as_dbt_errors():
             require_session(credentials, f"{node}: copy_to_s3")
             parse_options(node, options, credentials.connections)
-        table = {"schema": str(relation.schema), "identifier": str(relation.identifier)}
-        return render_copy_job(node, query, options, **table, full_refresh=full_refresh)
+        return render_copy_job(
+            node,
+            query,
+            options,
+            schema=str(relation.schema),
+            identifier=str(relation.identifier),
+            full_refresh=full_refresh,
+        )
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:

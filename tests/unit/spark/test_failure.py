@@ -29,7 +29,7 @@ def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
 
 
 @given(st.text(), st.text() | st.none(), st.booleans())
-@example("s3://b/</mzs3-error>", 's3://b/"</mzs3-error>"', True)
+@example('s3://b/"</mzs3-error>', 's3://b/"\\</mzs3-error>"', True)
 def test_what_the_driver_alone_reads_arrives_and_is_not_shown(
     message: str, s3_object: str | None, is_escaped: bool
 ) -> None:

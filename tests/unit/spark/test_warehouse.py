@@ -43,6 +43,11 @@ def test_options_for_java_are_kept(tmp_path):
     assert placed[JAVA_OPTIONS].startswith('-Xss4m "-Dderby.stream.error.file=')
 
 
+def test_the_metastore_of_another_catalog_is_not_the_sessions(tmp_path):
+    other = {"spark.sql.catalog.other.hive.metastore.uris": "thrift://metastore:9083"}
+    assert URL in place_warehouse(other, tmp_path)
+
+
 @pytest.mark.parametrize(
     "metastore",
     [

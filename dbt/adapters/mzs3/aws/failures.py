@@ -16,23 +16,40 @@ DENIED_CODES = frozenset(
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
 QUEUE_MISSING_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 _THROTTLED = frozenset(
-    {"BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown"}
-    | {"Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException"}
+    {
+        "BandwidthLimitExceeded",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequests",
+        "TooManyRequestsException",
+    }
 )
 _WITHOUT_KEYS = frozenset(
     {"CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError"}
 )
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException"})
 # What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
-REFUSED_CODES = (
-    frozenset({"InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"})
-    | {"SignatureDoesNotMatch", "UnrecognizedClientException"}
-    | _EXPIRED
-    | _WITHOUT_KEYS
+REFUSED_CODES = frozenset(
+    {
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+        *_EXPIRED,
+        *_WITHOUT_KEYS,
+    }
 )
 _OF_OTHER_REGION = frozenset(
-    {"301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
-    | {"PermanentRedirect"}
+    {
+        "301",
+        "AuthorizationHeaderMalformed",
+        "IllegalLocationConstraintException",
+        "PermanentRedirect",
+    }
 )
 
 READS_OBJECT = (

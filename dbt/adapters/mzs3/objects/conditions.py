@@ -99,9 +99,11 @@ def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Foun
         return found
 
 
-def _refusal(request: Callable[..., object], *arguments: Any, **condition: str) -> str | None:
-    """Why the store has not done it: `refused`, `missing`, or `unknown` for the condition itself;
-    None where it has."""
+def _tried(request: Callable[..., object], *arguments: Any, **condition: str) -> str | None:
+    """Make the request; why the store has not done it, None where it has.
+
+    `refused`, `missing`, or `unknown` for a condition that the store does not know.
+    """
     try:
         request(*arguments, **condition)
     except AwsFailure as exc:
@@ -117,22 +119,22 @@ def _refusal(request: Callable[..., object], *arguments: Any, **condition: str) 
 
 def _heeded_conditions(prefix: Prefix) -> Conditions:
     name = f"{PROBE}{uuid.uuid4().hex}"
-    key, refusal = prefix.key(name), partial(_refusal, prefix.write, name)
+    key, write = prefix.key(name), partial(_tried, prefix.write, name)
     try:
         prefix.delete(key)
     except AwsFailure as exc:
         if not is_denied(exc):
             raise
-        heeds = refusal(b"1", IfMatch=_NOT_OF_ANY) is not None
+        heeds = write(b"1", IfMatch=_NOT_OF_ANY) is not None
         return Conditions(creates=heeds, replaces=heeds)
     try:
-        refusal(b"1", IfNoneMatch="*")
+        write(b"1", IfNoneMatch="*")
         if prefix.find(key) is None:  # not even the first one is taken
             return Conditions(creates=False, replaces=False)
-        creates = refusal(b"2", IfNoneMatch="*") is not None
-        spares = refusal(b"3", IfMatch=_NOT_OF_ANY) is not None
+        creates = write(b"2", IfNoneMatch="*") is not None
+        spares = write(b"3", IfMatch=_NOT_OF_ANY) is not None
         before = prefix.etag(key) or ""
-        refusal(b"4", IfMatch=before)
+        write(b"4", IfMatch=before)
         return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
     finally:
         with contextlib.suppress(*AwsFailure):
@@ -141,7 +143,7 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
 
 def _keeps_other(prefix: Prefix, key: str) -> bool:
     """Whether a DELETE with another ETag than the object's, which need not exist, is not done."""
-    return _refusal(prefix.delete, key, IfMatch=_NOT_OF_ANY) in ("refused", "missing")
+    return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) in ("refused", "missing")
 
 
 def _spares_other(prefix: Prefix, name: str) -> bool:
@@ -157,7 +159,7 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
             return True  # what is missing makes a DELETE fail with the condition, and only then
     prefix.write(name, b"1")
     try:
-        return _refusal(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
+        return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
     finally:
         with contextlib.suppress(*AwsFailure):
             prefix.delete(key)

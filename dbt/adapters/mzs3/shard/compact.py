@@ -119,7 +119,7 @@ class Compacted:
     """The result of a compaction: `new` replaces the batches `old`, or is None without any.
 
     `state` is the shard's afterwards, `removed` are files that no batch names, `aborted` is a
-    number of uploads, and `problems` are those that could not be aborted.
+    number of uploads, and `problems` say what failed as uploads were looked for and aborted.
     """
 
     old: tuple[ShardBatch, ...]
@@ -261,6 +261,7 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
             return state, ()
         after = store.change(lambda state: state.swept({*past, *doomed})).state
         # What was committed between the two reads of the state is the shard's now.
-        removed = [found for name, found in doomed.items() if name not in after.file_names]
+        named = after.file_names
+        removed = [found for name, found in doomed.items() if name not in named]
         map_concurrently(removed, lambda found: prefix.delete(found.key))
     return after, removed

@@ -247,7 +247,8 @@ def parse_shard_source(
     options = read.all({"as_of": moment, "validate": flag, "keep_hours": hours})
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
-    as_of = None if options.get("as_of", LATEST) == LATEST else options["as_of"]
+    as_of = options.get("as_of")
+    as_of = as_of if isinstance(as_of, int) else None  # the latest
     validate, kept = options.get("validate", False), options.get("keep_hours", KEPT_MS)
     return ShardSource(name, location, connection, as_of, validate, tuple(columns), kept)
 

@@ -42,7 +42,7 @@ def executor_error(exc: BaseException) -> ExecutorError | None:
     if (marked := _MARKED.search(str(exc))) is None:
         return None
     document = marked[1]
-    # Spark may escape the text once more on its way through the JVM.
+    # Spark may escape the quotes once more on their way through the JVM.
     for candidate in (document, document.replace('\\"', '"')):
         with suppress(ValueError, TypeError):
             return ExecutorError(**json.loads(candidate))

@@ -61,13 +61,18 @@ def watch(spark: SparkSession, patience: int) -> None:
     """
     if patience <= 0 or (context := scheduler_of(spark)) is None:
         return
+    application, over = str(context.applicationId), threading.Event()
+    thread = threading.Thread(
+        target=_keep_looking,
+        args=(context, application, patience, over),
+        name="executors watchdog",
+        daemon=True,
+    )
     with _lock:
-        if context.applicationId in _verdicts:
+        if application in _verdicts:
             return
-        _verdicts[context.applicationId] = None
-    over = threading.Event()
-    thread = threading.Thread(target=_keep_looking, args=(context, patience, over), daemon=True)
-    thread.start()
+        thread.start()
+        _verdicts.setdefault(application, None)
 
     def stop() -> None:
         over.set()
@@ -76,14 +81,16 @@ def watch(spark: SparkSession, patience: int) -> None:
     atexit.register(stop)  # before Spark goes, which the thread would ask in vain
 
 
-def _keep_looking(context: SparkContext, patience: int, over: threading.Event) -> None:
+def _keep_looking(
+    context: SparkContext, application: str, patience: int, over: threading.Event
+) -> None:
     """Looks every second, until this process or its Spark ends."""
     waiting, in_vain = Waiting(patience), 0
     while not over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
         try:
             waited = waiting.too_long(unfinished_stages(context), running_tasks(context))
             if waited is not None:
-                _verdicts[context.applicationId] = (
+                _verdicts[application] = (
                     f"for {waited:.0f} s there was work for executors, and none ran any of "
                     "it: the cluster's workers may be gone, or have no room for executors of "
                     "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "

@@ -15,8 +15,18 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
 _SHIPPED = (
-    *("arrow", "aws", "config", "objects", "formats", "upload", "errors", "names", "text"),
-    *("csv_source.executor", "shard.executor", "shard.types"),
+    "arrow",
+    "aws",
+    "config",
+    "objects",
+    "formats",
+    "upload",
+    "csv_source.executor",
+    "shard.executor",
+    "shard.types",
+    "errors",
+    "names",
+    "text",
 )
 
 

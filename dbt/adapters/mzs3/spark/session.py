@@ -27,8 +27,6 @@ DEFAULT_FOLDER = ".spark"
 WAREHOUSE = "spark.sql.warehouse.dir"
 CATALOG = "spark.sql.catalogImplementation"
 METASTORE_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
-# Itself, or behind `spark.` or `spark.hadoop.`.
-_METASTORE_URIS = "hive.metastore.uris"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OWN_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
 
@@ -62,7 +60,8 @@ def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, st
         placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
     warehouse = _local_path(placed.get(WAREHOUSE), folder)
     is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
-    has_metastore = METASTORE_URL in placed or any(key.endswith(_METASTORE_URIS) for key in placed)
+    uris = (f"{before}hive.metastore.uris" for before in ("", "spark.", "spark.hadoop."))
+    has_metastore = any(key in placed for key in (METASTORE_URL, *uris))
     if warehouse is None or is_elsewhere or has_metastore or not is_hive:
         return placed
     placed[WAREHOUSE] = str(warehouse)
@@ -96,7 +95,7 @@ def _local_path(value: str | None, folder: Path) -> Path | None:
 def _configured_elsewhere() -> bool:
     home = os.environ.get("SPARK_HOME")
     conf = os.environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
-    if not conf:
+    if conf is None:
         return False
     if (Path(conf) / "hive-site.xml").exists():
         return True

@@ -39,6 +39,7 @@ from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,
     BatchLayout,
     Encoding,
+    as_wire,
     layout_of,
 )
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
@@ -364,6 +365,12 @@ def test_numbers_out_of_range_are_errors_in_every_encoding(
 ) -> None:
     with pytest.raises(ExecutorError, match="column name of 0 holds a value that is none of its"):
         written(BatchLayout(tagged(kind), encoding), [rows_of([kind], [[None, value]])])
+
+
+def test_numbers_under_a_null_may_be_out_of_range() -> None:
+    numbers = pa.array([7, -1], as_wire(pa.array([], pa.int64()), Type("uint4")).type)
+    lists = pa.ListArray.from_arrays([0, 1, 2], numbers, mask=pa.array([False, True]))
+    assert as_wire(lists, list_of(Type("uint4"))).to_pylist() == [[7], None]
 
 
 def test_an_empty_file_has_its_schema() -> None:

@@ -82,8 +82,9 @@ def write_empty_table(
     """Give `schema.identifier` no rows, and the columns of the shard.
 
     With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
-    new project, it gets the declared `columns`, names and types in SQL. Raises as it does,
-    and ShardError if none is declared, one has no type, or the name is another relation's.
+    new project, it gets the declared `columns`, names and types in SQL. Raises as
+    `write_source_table`, and ShardError if none is declared, one has no type, or the name is
+    another relation's.
     """
     with contextlib.suppress(NoShardError):
         write_source_table(

@@ -294,7 +294,7 @@ def from_document(data: bytes) -> ShardState:
         found: Any = json.loads(data)
         if found["format"] != FORMAT:
             raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
-        # Which earlier versions lack.
+        # Earlier versions lack these two.
         state: ShardState = _reader(ShardState)({"writes": 0, "recent": (), **found})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error

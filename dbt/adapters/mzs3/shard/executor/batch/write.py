@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (
     LARGEST,
+    RECORDS,
     SCALARS,
     TIMES,
     Type,
@@ -39,7 +40,6 @@ VERSION = 1
 TRUSTED = frozenset({1})
 
 _METADATA_KEY = b"dbt-mzs3.batch"
-_UNSIGNED = {name: SCALARS[name].storage for name in LARGEST}
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,7 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     if values.type != target:
         values = values.view(_by_place(values.type, kind)).cast(target)
     values.validate(full=True)  # Spark does not check that its texts are UTF-8
-    if kind.holds(LARGEST):
-        # The encodings would refuse different numbers that an unsigned type has in its wire form
-        # only, and the shard's encoding could not be changed.
-        values.cast(wire_type(kind, _UNSIGNED))
+    _require_range(values, kind)
     return values
 
 
@@ -120,6 +117,22 @@ def with_times(
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
     return restore
+
+
+def _require_range(values: pa.Array, kind: Type) -> None:
+    """Raise ArrowInvalid for a number that an unsigned type has in its wire form only.
+
+    The encodings would refuse different ones, and the shard's encoding could not be changed.
+    What is under a NULL, or was cut off, does not count.
+    """
+    if kind.name in LARGEST:
+        values.cast(SCALARS[kind.name].storage)
+    elif kind.holds(LARGEST):
+        inside = values.flatten()
+        is_record = kind.name in RECORDS
+        parts = zip(inside, kind.children, strict=True) if is_record else [(inside, kind.element)]
+        for part, inner in parts:
+            _require_range(part, inner)
 
 
 def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
