@@ -19,7 +19,8 @@ from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, u
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable, Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.run import Cancellation, SourceRun

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dbt.adapters.mzs3.errors as anchor
+from dbt.adapters.mzs3.spark.job import SHIPPED as SENT
 
 PACKAGE = Path(anchor.__file__).parent
 OURS = "dbt.adapters.mzs3"
@@ -103,6 +104,11 @@ def test_executor_code_imports_only_what_a_cluster_has(path: Path) -> None:
         else:
             optional = OPTIONAL_FOR_EXECUTORS.get(name_of(path), set())
             assert module.split(".")[0] in FOR_EXECUTORS | optional, module
+
+
+def test_what_executors_import_travels_with_the_job() -> None:
+    sent = tuple(name.replace(".", "/") for name in SENT)
+    assert [part for part in SHIPPED if not part.startswith(sent)] == []
 
 
 def room_of(name: str) -> str:

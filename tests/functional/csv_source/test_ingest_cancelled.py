@@ -11,7 +11,8 @@ import pytest
 from support.faulty_s3 import FaultyS3
 
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, current_owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.project.source_runs import run_together
 

@@ -18,7 +18,8 @@ from dbt.adapters.mzs3.csv_source.access import unlock
 from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LedgerTable, close, publish
 from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable, current_owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError
 

@@ -16,7 +16,8 @@ from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.ledger import compaction
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.operations import object_actions
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.csv_source.operations.reset import reset_source

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable, Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.tables import is_there
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable

@@ -7,7 +7,13 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.config import EPOCH_MARK
-from dbt.adapters.mzs3.csv_source.executor import after
+from dbt.adapters.mzs3.csv_source.executor.after_commit import (
+    LEFT,
+    OUTCOME_DDL,
+    WAITING,
+    AfterSpec,
+    act_on,
+)
 from dbt.adapters.mzs3.csv_source.ledger.epochs import epochs_due
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -72,7 +78,7 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     """How many objects of the epoch there are, wait and were left, and why the first did."""
     declared, location = run.definition.discovery, run.definition.location
-    spec = after.AfterSpec(
+    spec = AfterSpec(
         connection=run.connection,
         bucket=location.bucket,
         prefix=location.prefix,
@@ -86,10 +92,12 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
     objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
     tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
-    acted = objects.repartition(tasks).mapInArrow(after.act_on(spec), after.OUTCOME_DDL)
+    acted = objects.repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL)
     with persisted(acted) as outcomes:
         found = outcomes.agg(
-            F.count(F.lit(1)).alias("objects"), *_counted(after.WAITING), *_counted(after.LEFT)
+            F.count(F.lit(1)).alias("objects"),
+            *_counted(WAITING),
+            *_counted(LEFT),
         ).first()
         if not found["waiting"]:
             nothing = {name: F.lit(None) for name in ("size", "last_modified")}
@@ -100,7 +108,7 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
 def _counted(state: str) -> list[F.Column]:
     """How many are in that state, and the first of them with its reason."""
     is_so = F.col("state") == state
-    reason = F.concat("object", F.lit(": "), "error") if state == after.LEFT else F.col("error")
+    reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")
     return [
         F.count_if(is_so).alias(state),
         F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
-_SHIPPED = (
+SHIPPED = (
     "arrow",
     "aws",
     "config",
@@ -61,6 +61,6 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 def ship_executor_code() -> None:
     """Has cloudpickle send the code of the executor layer by value; safe to repeat."""
-    for name in _SHIPPED:
+    for name in SHIPPED:
         module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
         cloudpickle.register_pickle_by_value(module)

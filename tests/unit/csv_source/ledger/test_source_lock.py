@@ -8,7 +8,8 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable, Owner
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.errors import SourceError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.ledger import lock_table
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import current_owner
+from dbt.adapters.mzs3.csv_source.ledger import owner
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 
 
 def ended_process():
@@ -40,7 +40,7 @@ def namespace(tmp_path, monkeypatch):
     def be_in(number):
         link = tmp_path / "pid"
         link.symlink_to(f"pid:[{number}]")
-        monkeypatch.setattr(lock_table, "_PID_NAMESPACE", link)
+        monkeypatch.setattr(owner, "_PID_NAMESPACE", link)
 
     return be_in
 

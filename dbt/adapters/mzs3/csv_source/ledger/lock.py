@@ -19,12 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import (
-    UNKNOWN,
-    Holder,
-    LockTable,
-    current_owner,
-)
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.owner import current_owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import unlock_hint
 from dbt.adapters.mzs3.csv_source.run import Cancellation

@@ -7,14 +7,12 @@ of that holder alone, which is made once a run takes longer.
 
 from __future__ import annotations
 
-import os
-import socket
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
 
@@ -22,44 +20,6 @@ _PROPERTY = "mzs3.lock."
 _BEAT = "beat"
 # Not `token`: Spark shows no value of a property with such a name.
 _TAKEN_AS = "taken_as"
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_MACHINE_ID = Path("/etc/machine-id")
-_PID_NAMESPACE = Path("/proc/self/ns/pid")
-# The namespace of a Linux host itself has always this number; those of containers never do.
-_OF_THE_HOST = "pid:[4026531836]"
-_ENDED = frozenset("ZXx")  # zombie, dead
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A process, told apart from every other one, later ones with the same number included.
-
-    `place` is where `pid` means something: the host, the container and the user. `boot` is the
-    host's boot, `started` when the process did, in the kernel's clock; empty where not known.
-    """
-
-    place: str
-    boot: str
-    pid: int
-    started: str
-    host: str
-
-    def is_gone(self) -> bool:
-        """True only if the process certainly runs no more; another place can't be judged."""
-        if self.place != _place():
-            return False
-        if self.boot != _text(_BOOT_ID):
-            # Nothing outlives a host's boot; but two containers on two hosts may look like one.
-            return _namespace() == _OF_THE_HOST
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        state, started = _stat(self.pid)
-        return state in _ENDED or bool(self.started and started and started != self.started)
 
 
 @dataclass(frozen=True)
@@ -135,33 +95,3 @@ class LockTable:
     def drop_beat(self, token: str) -> None:
         """Removes what renewed the lease of this holder."""
         self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.beat(token)}")
-
-
-def current_owner() -> Owner:
-    """This process."""
-    pid = os.getpid()
-    return Owner(_place(), _text(_BOOT_ID), pid, _stat(pid)[1], socket.gethostname())
-
-
-def _place() -> str:
-    parts = [socket.gethostname(), str(os.getuid()) if hasattr(os, "getuid") else ""]
-    # Hosts may share a name, and so may containers.
-    return "/".join([*parts, _text(_MACHINE_ID), _namespace()])
-
-
-def _namespace() -> str:
-    return str(_PID_NAMESPACE.readlink()) if _PID_NAMESPACE.is_symlink() else ""
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _stat(pid: int) -> tuple[str, str]:
-    """The state of a process, and when it started; both empty where that is not known."""
-    # Behind the command's name, which is in parentheses and may hold spaces and parentheses.
-    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return (fields[0], fields[19]) if len(fields) > 19 else ("", "")

@@ -13,8 +13,8 @@ from moto import mock_aws
 
 from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.executor import after
-from dbt.adapters.mzs3.csv_source.executor.after import AfterSpec, act_on
+from dbt.adapters.mzs3.csv_source.executor import after_commit
+from dbt.adapters.mzs3.csv_source.executor.after_commit import AfterSpec, act_on
 
 CONNECTION = AwsConnection(
     "lake", region="us-east-1", access_key_id="AKIAEXAMPLE", secret_access_key="the-secret-key"
@@ -112,7 +112,7 @@ def test_a_target_that_is_not_there_is_no_reason_to_take_the_object_for_moved(s3
 
 
 def test_a_large_object_is_moved_in_parts(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(after, "_ONE_COPY_BYTES", 0)
+    monkeypatch.setattr(after_commit, "_ONE_COPY_BYTES", 0)
     one = put(s3, "in/a.csv", b"x" * (9 * 1024 * 1024), ContentType="text/csv")
     assert act(MOVE, one) == [("moved", None)]
     moved = s3.head_object(Bucket="attic", Key="old/a.csv")
@@ -199,4 +199,4 @@ def before(monkeypatch: pytest.MonkeyPatch, action: str, do: Any) -> None:
         client.meta.events.register(f"before-call.s3.{action}", do)
         return client
 
-    monkeypatch.setattr(after, "s3_client", watched)
+    monkeypatch.setattr(after_commit, "s3_client", watched)
