@@ -43,18 +43,18 @@ def dead_runs_leave_everything() -> Iterator[None]:
     """
     give_lock_back, give_messages_back = SourceLock.__exit__, Inbox.close
 
-    def leave_lock(lock: Any, kind: Any, *of: Any) -> None:
-        if kind is Died:
+    def leave_lock(lock: Any, *of: Any) -> None:
+        if isinstance(sys.exc_info()[1], Died):
             lock._ended.set()
             lock._thread.release()
         else:
-            give_lock_back(lock, kind, *of)
+            give_lock_back(lock, *of)
 
     def leave_messages(box: Any) -> None:
         exc = sys.exc_info()[1]
         if isinstance(exc, Died):
-            box._held.stop()
-            exc.handles += box._held.handles.values()
+            box._stop_hiding()
+            exc.handles += box._handles.values()
         else:
             give_messages_back(box)
 
