@@ -28,9 +28,9 @@ class GroupedFile:
     """One file, whose rows are held back until they are a group; a larger row is one of its own.
 
     It ends before the group that, if it is as large as the file's largest, would pass the limit.
-    `begin` makes Arrow's writer of it, which has `write_table` and `close`; its footer has
-    `footer` bytes anyhow, and `footer_of_group` for each group. Memory: a group twice, as rows and
-    as columns, and what Arrow's writer holds.
+    `begin` makes Arrow's writer of it, which has `write_table`, after which all of the table is
+    written, and `close`; its footer has `footer` bytes anyhow, and `footer_of_group` for each
+    group. Memory: a group twice, as rows and as columns, and what Arrow's writer holds.
     """
 
     def __init__(
