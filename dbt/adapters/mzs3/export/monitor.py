@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.export.export import CopyResult, Export
 
 _BEGINS_AGAIN: Mapping[RestartReason, str] = {
-    # Rows of more than `limit` bytes; two different rows; rows that may differ from those that
-    # are in files already.
     "wide rows": f"with batches for wide rows: one has more than {shown_bytes(WIDEST)}",
     "equal hashes": "sorted by all columns: different rows have the same hash",
+    # They may differ from those that are in files already.
     "rows computed anew": "as Spark lost rows while files were written, and computed them anew",
 }
 

@@ -43,7 +43,7 @@ def only_if_narrow(value: str, schema: T.StructType) -> str:
     texts = [field.name for field in schema.fields if isinstance(field.dataType, _VARIABLE)]
     widths = [f"{_COLUMN_BYTES * len(schema.fields)}L"]
     widths += [f"coalesce(octet_length({text}), 0)" for text in texts]
-    error = ExecutorError(f"a row has more than {WIDEST} bytes", WIDE_ROW)
+    error = ExecutorError(f"a row has more than {WIDEST} bytes; the export begins again", WIDE_ROW)
     raised = f"raise_error({quote_literal(str(error))})"
     return f"if({' + '.join(widths)} > {WIDEST}, {raised}, {value})"
 

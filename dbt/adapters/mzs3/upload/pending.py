@@ -30,7 +30,7 @@ class PendingFile:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PendingFile:
-        """The file that `asdict` made a mapping of, or that a worker reported as a row."""
+        """The file that `asdict` made a mapping of, or that a worker reported."""
         return cls(**{**values, "etags": tuple(values["etags"])})
 
 

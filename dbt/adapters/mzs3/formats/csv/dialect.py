@@ -21,7 +21,7 @@ class CsvDialect:
             for name in ("delimiter", "quote", "escape")
             if len(getattr(self, name).encode()) != 1
         ]
-        newlines, null = {"\n", "\r"}, set(self.null)
+        newlines = {"\n", "\r"}
         marks = {"delimiter": self.delimiter, "quote": self.quote}
         if self.delimiter == self.quote:
             found.append("delimiter and quote must be different")
@@ -30,11 +30,11 @@ class CsvDialect:
             for name, mark in marks.items()
             if mark in newlines
         ]
-        if newlines & null:
+        if newlines & set(self.null):
             found.append("null representation cannot use newline or carriage return")
         found += [
             f"{name} must not appear in the null specification"
             for name, mark in marks.items()
-            if mark in null
+            if mark and mark in self.null
         ]
         return found

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.floats import float_text
+from dbt.adapters.mzs3.formats.csv.floats import FLOATS, float_text
 from dbt.adapters.mzs3.formats.csv.quoting import TextBytes, appended, concatenated, text_scalar
 
 DAY = 86_400_000_000  # microseconds
@@ -210,16 +210,20 @@ def _is_decimal(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_decimal128(data_type) and data_type.scale >= 0)
 
 
+def _is_timestamp(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(data_type) and data_type.unit == "us")
+
+
 _NUMBER = string.digits + "-"
 _DATE = _NUMBER + " BC"
 _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
     (is_string, Formatter(utf8_text, None)),
     (pa.types.is_signed_integer, Formatter(_plain_text, _NUMBER)),
     (_is_decimal, Formatter(_decimal_text, _NUMBER + ".")),
-    (pa.types.is_floating, Formatter(float_text, _NUMBER + ".+eNaInfity")),
+    (FLOATS.__contains__, Formatter(float_text, _NUMBER + ".+eNaInfity")),
     (pa.types.is_boolean, Formatter(_boolean_text, "tf")),
     (pa.types.is_date32, Formatter(date_text, _DATE)),
-    (pa.types.is_timestamp, Formatter(timestamp_text, _DATE + ":.+")),
+    (_is_timestamp, Formatter(timestamp_text, _DATE + ":.+")),
     (pa.types.is_time64, Formatter(time_text, string.digits + ":.")),
     (is_binary, Formatter(_binary_text, "\\x" + string.hexdigits)),
     (pa.types.is_null, Formatter(_plain_text, "")),
