@@ -38,7 +38,7 @@ class CopyError(Mzs3Error):
 class SourceError(Mzs3Error):
     """A source is in error; the text names the object, the line and the byte where known.
 
-    `s3_object` is the URI of the object that is wrong, if it is a single one.
+    `s3_object` is the URI of the object that the ledger is to have as failed, if there is one.
     """
 
     def __init__(self, message: str, s3_object: str | None = None) -> None:

@@ -98,10 +98,10 @@ KNOWN_KEYS = tuple(key.name for key in fields(External))
 class SourceDefinition:
     """A source as declared: valid by itself; what was left open is for `purify` to fill in.
 
-    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `header` is as
-    declared. `columns` is empty if none were declared; in
-    formats other than CSV, one without a type has the empty text as its type.
-    `full_listing_hours` is None where every listing is full.
+    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `header` and
+    `column_count` are as declared. `columns` is empty if none were declared; in formats other than
+    CSV, one without a type has the empty text as its type. `full_listing_hours` is None where
+    every listing is full.
     """
 
     name: str

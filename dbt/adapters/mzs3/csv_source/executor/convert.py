@@ -216,7 +216,7 @@ def cast_by_form(
     `cast` is called for those of the usual form; each other distinct one is read once, by Python.
     Raises ValueError.
     """
-    # It returns the value, or the number that stands for a date or timestamp.
+    # Gives the value, or the number that stands for a date or timestamp.
     read_rare = _read_decimal if pa.types.is_decimal(kind) else _read_time
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))

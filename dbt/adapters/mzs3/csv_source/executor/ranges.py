@@ -181,7 +181,8 @@ def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
 
 def unclear(uri: str) -> ExecutorError:
     """The error of a task that can't read a range of the object."""
-    return ExecutorError(f"{uri} can't be read in ranges", UNCLEAR, uri)
+    text = f"{uri} can't be read in ranges, and is read again by one task"
+    return ExecutorError(text, UNCLEAR, uri)
 
 
 @dataclass(frozen=True)

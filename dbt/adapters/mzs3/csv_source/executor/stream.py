@@ -1,7 +1,4 @@
-"""An object as a source reads it: its bytes, decompressed, as UTF-8.
-
-The errors of each stream say what to do with the object.
-"""
+"""An object as a source reads it: a stream whose errors say what to do with the object."""
 
 from __future__ import annotations
 

@@ -71,6 +71,7 @@ def _text(path: Path) -> str:
 
 def _stat(pid: int) -> tuple[str, str]:
     """The state of a process, and when it started; both empty where that is not known."""
-    # Behind the command's name, which is in parentheses and may hold spaces and parentheses.
+    # State and starttime of proc(5). The command's name before them is in parentheses, and may
+    # hold spaces and parentheses.
     fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
