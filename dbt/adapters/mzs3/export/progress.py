@@ -83,7 +83,8 @@ class Progress:
             thread.start()
             # These come first when all is closed: the one that is added last ends the thread.
             self._open.callback(thread.join)
-            self._open.callback(wake.close)
+            # By a byte: a forked process may keep the socket open.
+            self._open.callback(wake.send, b".")
         return self
 
     def __exit__(self, *_: object) -> None:
