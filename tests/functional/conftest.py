@@ -12,6 +12,7 @@ from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from support import real_stores
 from support.real_stores import STORE, running
+from support.standalone import connect_server
 
 KEYS = {
     "access_key_id": "AKIAMZS3TESTKEY00001",
@@ -137,12 +138,23 @@ def spark_parameters(tmp_path_factory):
     }
 
 
+@pytest.fixture(scope="session")
+def connect_url(spark_parameters):
+    """The URL of a Spark Connect server with these parameters, for the whole run."""
+    with connect_server({**spark_parameters, "spark.log.level": "INFO"}) as (_, url):
+        yield url
+
+
 @pytest.fixture(scope="class")
-def dbt_profile_target(spark_parameters, aws_connection):
-    """The profile's output; dbt's fixtures add the schema."""
+def dbt_profile_target(request, spark_parameters, aws_connection):
+    """The profile's output; dbt's fixtures add the schema. With MZS3_CONNECT=1 in the environment,
+    all that runs dbt does so over Spark Connect."""
+    method = {"method": "session"}
+    if os.environ.get("MZS3_CONNECT"):
+        method = {"method": "connect", "host": request.getfixturevalue("connect_url")}
     return {
         "type": "mzs3",
-        "method": "session",
+        **method,
         "threads": 4,
         "server_side_parameters": dict(spark_parameters),
         "aws_connections": {"default": dict(aws_connection)},

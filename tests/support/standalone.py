@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,8 @@ SPARK_HOME = Path(pyspark.__file__).parent
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _STARTED = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master (\S+)")
+_CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_CONNECTABLE = re.compile(r"Spark Connect server started at: (\S+)")
 _START_S = 120
 
 
@@ -71,15 +73,26 @@ def standalone_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
+def connect_server(parameters: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """A Spark Connect server with these settings, until the block ends: its process id and URL."""
+    conf = {"spark.connect.grpc.binding.address": HOSTS[0], "spark.connect.grpc.binding.port": "0"}
+    settings = [f"--conf={key}={value}" for key, value in {**parameters, **conf}.items()]
+    start = ["org.apache.spark.deploy.SparkSubmit", *settings, "--class", _CONNECT]
+    start.append("spark-internal")
+    with _daemon(start, HOSTS[0], _CONNECTABLE, "1g") as (pid, address):
+        yield pid, f"sc://{address}"
+
+
+@contextlib.contextmanager
 def _daemon(
-    arguments: list[str], host: str, started: re.Pattern[str]
+    arguments: list[str], host: str, started: re.Pattern[str], memory: str = "256m"
 ) -> Iterator[tuple[int, str]]:
     """A process of Spark's in a group of its own, once its log says that it has started."""
     environment = {
         **os.environ,
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": host,
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,
         "PYSPARK_PYTHON": sys.executable,
     }
     process = subprocess.Popen(

@@ -36,9 +36,45 @@ def test_thrift_needs_a_host():
         credentials(method="thrift")
 
 
-def test_spark_connect_is_said_to_be_missing():
-    with pytest.raises(DbtRuntimeError, match="not supported by this version of dbt-mzs3"):
-        credentials(method="connect", host="sc://localhost")
+SERVER = "sc://spark.acme.com:15002/;use_ssl=true;token=the-connect-token"
+
+
+def test_the_token_of_a_connect_server_is_shown_nowhere():
+    profile = credentials(method="connect", host=SERVER)
+
+    assert profile.connect_server == SERVER
+    assert profile.unique_field == "sc://spark.acme.com:15002"
+    shown = [repr(profile), str(profile.to_dict()), str(dict(profile.connection_info()))]
+    for text in shown:
+        assert "sc://spark.acme.com:15002" in text
+        assert "the-connect-token" not in text
+
+
+def test_a_user_in_the_url_of_a_connect_server_is_not_shown():
+    profile = credentials(method="connect", host="sc://me:secret@spark.acme.com")
+
+    assert profile.unique_field == "sc://spark.acme.com"
+
+
+@pytest.mark.parametrize(
+    "host", [None, "", "spark.acme.com", "sc://", "sc://a/path", "sc://a/;token", "sc://a b"]
+)
+def test_a_connect_server_has_a_url(host):
+    with pytest.raises(DbtRuntimeError, match=r"needs host: sc://HOST:PORT") as raised:
+        credentials(method="connect", host=host, executor_timeout=-1, token="the-token")
+    assert len(raised.value.msg.splitlines()) == 3
+    assert "the-token" not in str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["sc://a", "sc://a:1", "sc://[::1]:15002/", "sc://a/;user_id=me"])
+def test_what_a_connect_server_needs_may_follow_its_address(host):
+    assert credentials(method="connect", host=host).has_session
+
+
+def test_other_methods_hold_no_session():
+    assert credentials().has_session
+    assert credentials().connect_server is None
+    assert not credentials(method="odbc", host="h", endpoint="e").has_session
 
 
 def test_ansi_mode_is_left_to_spark():

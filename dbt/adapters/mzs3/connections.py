@@ -20,9 +20,10 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.mzs3.credentials import Mzs3ConnectionMethod
+from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
+from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.session import write_output_to
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnContext
 
     import agate
+    from pyspark.sql import SparkSession
 
 logger = AdapterLogger("mzs3")
 
@@ -49,6 +51,15 @@ def as_dbt_errors() -> Iterator[None]:
         yield
     except Mzs3Error as exc:
         raise as_dbt_error(exc) from exc
+
+
+def session_of(credentials: Mzs3Credentials) -> SparkSession:
+    """A new session, as the profile says. Raises SparkJobError as `engine.open_session` does."""
+    return open_session(
+        credentials.connect_server,
+        credentials.server_side_parameters,
+        credentials.executor_timeout,
+    )
 
 
 class Remains:
@@ -88,7 +99,7 @@ class Remains:
 
 
 class Mzs3ConnectionManager(SparkConnectionManager):
-    """Opens sessions with pyspark, and other connections as dbt-spark does."""
+    """Opens Spark sessions, and other connections as dbt-spark does."""
 
     TYPE = "mzs3"
 
@@ -119,15 +130,13 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def open(cls, connection: Connection) -> Connection:
         """Open a connection; the first one starts Spark where the method is `session`."""
         credentials = connection.credentials
-        if credentials.method != Mzs3ConnectionMethod.SESSION:
+        if not credentials.has_session:
             opened: Connection = super().open(connection)
             return opened
         if connection.state == ConnectionState.OPEN:
             return connection
         try:
-            connection.handle = SessionConnection(
-                credentials.server_side_parameters, credentials.executor_timeout
-            )
+            connection.handle = SessionConnection(session_of(credentials))
         except Mzs3Error as exc:
             connection.state = ConnectionState.FAIL
             raise as_dbt_error(exc) from exc

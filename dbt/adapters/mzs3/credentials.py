@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Optional, Tuple  # noqa: UP035 (dbt's schema reader knows these only)
 
@@ -12,10 +13,12 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
+from dbt.adapters.mzs3.spark.engine import shown_server
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 
 HIDDEN = "***"
+_SERVER = re.compile(r"sc://[^/;\s]+/?(;[^=;\s]+=[^=;\s]*)*")
 _SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
 _SECRET_FIELDS = ("token", "password", "connection_string_suffix", "server_side_parameters")
 
@@ -41,8 +44,11 @@ class Mzs3Credentials(SparkCredentials):
 
     method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
     """`session`: Spark runs in dbt's process, locally or on the cluster that `spark.master` names.
-    `thrift`, `http`, `odbc`: SQL models only, as in dbt-spark, with its keys."""
+    `connect`: Spark runs behind a Spark Connect server. `thrift`, `http`, `odbc`: SQL models only,
+    as in dbt-spark, with its keys."""
     host: Optional[str] = None  # noqa: UP045
+    """With `connect`, the server: `sc://spark.acme.com:15002`, with what it needs behind it, such
+    as `/;use_ssl=true;token={{ env_var('SPARK_TOKEN') }}`. What follows the `;` is not shown."""
     # YAML's numbers and booleans are as good as text here.
     server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
     """Spark's settings. Without `spark.sql.warehouse.dir`, tables and the metastore are kept in
@@ -56,34 +62,57 @@ class Mzs3Credentials(SparkCredentials):
     for ever."""
 
     def __post_init__(self) -> None:
-        if self.method == Mzs3ConnectionMethod.CONNECT:
-            raise DbtRuntimeError(
-                "method: connect (Spark Connect) is not supported by this version of dbt-mzs3; "
-                "use method: session"
-            )
-        if self.executor_timeout < 0:
-            raise DbtRuntimeError(
-                "executor_timeout is the number of seconds that work may wait for Spark's "
-                f"executors, or 0 for no limit; it can't be {self.executor_timeout}"
-            )
-        # dbt-spark's checks, but for two things: it wants a host, which a session has not, and it
-        # would turn off ANSI mode (docs/decisions/0001-ansi-mode.md).
+        if problems := [*self._problems()]:
+            raise DbtRuntimeError("\n".join(problems))
+        # dbt-spark's checks, but for three things: it wants a host, which a session has not, would
+        # cut a slash off it, and would turn off ANSI mode (docs/decisions/0001-ansi-mode.md).
         given = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in self.server_side_parameters.items()
         }
-        hostless = self.method == Mzs3ConnectionMethod.SESSION and self.host is None
-        if hostless:
-            self.host = ""
+        host = self.host
+        if self.method == Mzs3ConnectionMethod.SESSION:
+            self.host = host or ""
         super().__post_init__()
-        if hostless:
-            self.host = None
+        if self.has_session:
+            self.host = host
         self.server_side_parameters = given
         # Not a field: what dbt serializes is the profile's own text, with its keys masked.
         try:
             self.connections: dict[str, AwsConnection] = parse_connections(self.aws_connections)
         except ConfigError as exc:
             raise DbtRuntimeError(str(exc)) from exc
+
+    def _problems(self) -> Iterator[str]:
+        if self.executor_timeout < 0:
+            yield (
+                "executor_timeout is the number of seconds that work may wait for Spark's "
+                f"executors, or 0 for no limit; it can't be {self.executor_timeout}"
+            )
+        if self.method != Mzs3ConnectionMethod.CONNECT:
+            return
+        # Never with what it is: it may hold a token.
+        if not _SERVER.fullmatch(self.host or ""):
+            yield (
+                "method: connect needs host: sc://HOST:PORT, with what the server needs behind "
+                "it, such as sc://HOST:PORT/;use_ssl=true;token=TOKEN"
+            )
+        if self.token:
+            yield "with method: connect the token belongs into host, behind ;token="
+
+    @property
+    def has_session(self) -> bool:
+        """Whether connections hold a Spark session, which all but SQL needs."""
+        return self.method in (Mzs3ConnectionMethod.SESSION, Mzs3ConnectionMethod.CONNECT)
+
+    @property
+    def connect_server(self) -> str | None:
+        """The URL of the Spark Connect server, with its token; None without one."""
+        return self.host if self.method == Mzs3ConnectionMethod.CONNECT else None
+
+    @property
+    def _shown_host(self) -> str | None:
+        return self.host and (shown_server(self.host) if self.connect_server else self.host)
 
     @property
     def type(self) -> str:
@@ -93,11 +122,13 @@ class Mzs3Credentials(SparkCredentials):
     @property
     def unique_field(self) -> str:
         """The host or the method, which dbt hashes for its telemetry."""
-        return self.host or str(self.method)
+        return self._shown_host or str(self.method)
 
     def _connection_keys(self) -> Tuple[str, ...]:  # noqa: UP006
         if self.method == Mzs3ConnectionMethod.SESSION:
             return ("method", "schema")
+        if self.connect_server:
+            return ("method", "host", "schema")
         return ("method", *super()._connection_keys())
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
@@ -118,6 +149,7 @@ class Mzs3Credentials(SparkCredentials):
         self, dct: dict[str, Any], context: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         shown: dict[str, Any] = super().__post_serialize__(dct, context)
+        shown["host"] = self._shown_host
         shown["aws_connections"] = {
             name: {
                 key: HIDDEN if key in _SECRET_AWS_KEYS and value is not None else value
@@ -136,14 +168,15 @@ class Mzs3Credentials(SparkCredentials):
     def __repr__(self) -> str:
         hidden = (*_SECRET_FIELDS, "aws_connections")
         shown = [(f.name, getattr(self, f.name)) for f in fields(self) if f.name not in hidden]
+        shown = [(key, self._shown_host if key == "host" else value) for key, value in shown]
         given = ", ".join(f"{key}={value!r}" for key, value in shown if value is not None)
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
 
 
 def require_session(credentials: Mzs3Credentials, what: str) -> None:
-    """Raises SparkJobError unless the profile's method is `session`, which `what` needs."""
-    if credentials.method != Mzs3ConnectionMethod.SESSION:
+    """Raises SparkJobError unless the profile's method has sessions, which `what` needs."""
+    if not credentials.has_session:
         raise SparkJobError(
-            f"{what} needs `method: session` in the profile; `method: {credentials.method}` runs "
-            "SQL only in this version of dbt-mzs3"
+            f"{what} needs `method: session` or `method: connect` in the profile; "
+            f"`method: {credentials.method}` runs SQL only in this version of dbt-mzs3"
         )

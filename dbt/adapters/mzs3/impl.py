@@ -242,6 +242,11 @@ class Mzs3Adapter(SparkAdapter):
         found: str = super().convert_number_type(agate_table, col_idx)
         return cls.convert_integer_type(agate_table, col_idx) if found == "bigint" else found
 
+    @available.parse(lambda *_args, **_kwargs: True)
+    def has_session(self) -> bool:
+        """Whether the connection holds a Spark session."""
+        return bool(self.config.credentials.has_session)
+
     @available.parse(lambda *_args, **_kwargs: "")
     def load_seed_rows(
         self, relation: BaseRelation, agate_table: agate.Table, column_types: dict[str, str]

@@ -49,7 +49,7 @@ class SessionJobHelper(PythonJobHelper):
         handle = self.connections.get_thread_connection().handle
         if not isinstance(handle, SessionConnection):
             raise DbtRuntimeError(
-                f"{node}: Python jobs need `method: session` in the profile; "
+                f"{node}: Python jobs need `method: session` or `connect` in the profile; "
                 f"`method: {self.credentials.method}` runs SQL only in this version of dbt-mzs3"
             )
         provided = {  # compiled_job.py says what they are for

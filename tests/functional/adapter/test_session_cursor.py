@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
-from dbt.adapters.mzs3.spark.session import get_or_create
+from dbt.adapters.mzs3.spark.session import get_or_create, isolated_session
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
 ENDLESS = "select count(*) from range(1000000000000) where id % 7 = rand()"
@@ -17,7 +17,7 @@ ENDLESS = "select count(*) from range(1000000000000) where id % 7 = rand()"
 
 @pytest.fixture
 def connection(spark_parameters):
-    return SessionConnection(spark_parameters, executor_timeout=600)
+    return SessionConnection(isolated_session(spark_parameters))
 
 
 def query(connection, sql, bindings=None):
@@ -63,7 +63,7 @@ def test_literals_read_back_as_their_text(connection, text):
 def test_settings_and_views_of_one_connection_are_unknown_to_another(connection, spark_parameters):
     query(connection, "set spark.sql.shuffle.partitions = 7")
     query(connection, "create temporary view mine as select 1 as x")
-    other = SessionConnection(spark_parameters, executor_timeout=600)
+    other = SessionConnection(isolated_session(spark_parameters))
 
     assert query(connection, "set spark.sql.shuffle.partitions")[0][1] == "7"
     assert query(other, "set spark.sql.shuffle.partitions")[0][1] == "2"
@@ -118,7 +118,7 @@ def test_cancelling_stops_the_running_statement_and_refuses_the_next(connection)
 
 
 def test_cancelling_one_connection_leaves_the_others_alone(connection, spark_parameters):
-    SessionConnection(spark_parameters, executor_timeout=600).cancel()
+    SessionConnection(isolated_session(spark_parameters)).cancel()
 
     assert query(connection, "select 1") == [(1,)]
 

@@ -6,12 +6,11 @@ import contextvars
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from dbt.adapters.mzs3.export import progress as export_progress
-from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot
 from dbt.adapters.mzs3.upload.progress import ProgressReporter, ProgressTarget
 
 TOKEN = "5f" * 16
@@ -163,26 +162,3 @@ def test_a_meter_without_a_driver_to_reach_never_raises(host: str) -> None:
 
 def test_a_token_is_not_shown() -> None:
     assert TOKEN not in repr(ProgressTarget("h", 1, TOKEN))
-
-
-class Conf:
-    def __init__(self, **settings: str) -> None:
-        self.settings = {f"spark.driver.{key}": value for key, value in settings.items()}
-        self.conf = self
-
-    def get(self, key: str, default: str | None) -> str | None:
-        return self.settings.get(key, default)
-
-
-def test_the_drivers_address_is_sparks() -> None:
-    found: list[Any] = [
-        driver_address(Conf(host="driver", bindAddress="0.0.0.0")),  # type: ignore[arg-type]
-        driver_address(Conf(host="10.0.0.7")),  # type: ignore[arg-type]
-        driver_address(Conf()),  # type: ignore[arg-type]
-    ]
-    assert found == [("driver", "0.0.0.0"), ("10.0.0.7", "10.0.0.7"), None]
-
-
-def test_over_connect_there_is_no_address() -> None:
-    remote = type("SparkSession", (Conf,), {"__module__": "pyspark.sql.connect.session"})
-    assert driver_address(remote(host="server")) is None

@@ -32,7 +32,8 @@ class Tracker:
 def is_steady(monkeypatch: pytest.MonkeyPatch, *infos: SparkStageInfo | None) -> bool:
     monkeypatch.setattr(upload_job, "_LATE_S", 0.05)
     spark: Any = SimpleNamespace()
-    monkeypatch.setattr(upload_job, "status_tracker", lambda _: Tracker(infos))
+    engine = SimpleNamespace(status_tracker=lambda _: Tracker(infos))
+    monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
     return written_at_once(spark, {5}, 12)
 
 

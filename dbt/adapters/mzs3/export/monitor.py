@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent, EventSink, FieldValue, Level, ignore_event
 from dbt.adapters.mzs3.export.history_table import MAX_ERROR, TABLE, History
-from dbt.adapters.mzs3.export.progress import Progress, Snapshot, driver_address, grouped
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot, grouped
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 
@@ -87,7 +88,9 @@ class RunMonitor:
 
     def progress(self) -> Progress:
         """Reports progress every few seconds while its block runs."""
-        return Progress(self._tell_progress, self._parts, driver_address(self._spark))
+        spark, engine = self._spark, engine_of(self._spark)
+        address = engine.driver_address(spark)
+        return Progress(self._tell_progress, self._parts, address, lambda: engine.tasks(spark))
 
     def stop_if_cancelled(self) -> None:
         """Raises CopyError once the user has stopped the run; to call before work begins."""

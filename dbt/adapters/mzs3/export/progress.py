@@ -13,44 +13,34 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dbt.adapters.mzs3.text import shown_bytes, shown_duration
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EVERY_S = 5.0
 _MAX_DATAGRAM = 1024
 _BAR = 16
 
 
-def driver_address(spark: SparkSession) -> tuple[str, str] | None:
-    """The host under which Spark's workers reach the driver, and the one to which it binds.
-
-    None if this process is not the driver.
-    """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        return None  # the driver is the server; workers can't be expected to reach its clients
-    host = spark.conf.get("spark.driver.host", None)
-    if not host:
-        return None
-    return host, spark.conf.get("spark.driver.bindAddress", host) or host
-
-
 class Progress:
     """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
-    `target` is what workers need, or None if they can't reach this process. Nothing in here
+    `address` is an Engine's `driver_address`; `target` is what workers need, or None if they can't
+    reach this process: then `tasks` tells how many Spark has run, of how many. Nothing in here
     raises, and when the block ends, the thread and its sockets are gone.
     """
 
     def __init__(
-        self, tell: Callable[[Snapshot], None], parts: int, address: tuple[str, str] | None
+        self,
+        tell: Callable[[Snapshot], None],
+        parts: int,
+        address: tuple[str, str] | None,
+        tasks: Callable[[], tuple[int, int] | None] = lambda: None,
     ) -> None:
         self._tell = tell
         self._address = address
+        self._tasks = tasks
         self._totals = ProgressTotals(secrets.token_hex(16), parts)
         self._committing = False
         self._context = contextvars.copy_context()
@@ -116,21 +106,25 @@ class Progress:
                 with contextlib.suppress(OSError):
                     self._totals.accept(key.data.recv(_MAX_DATAGRAM))
             if time.monotonic() >= due:
-                seen = self._totals.snapshot() if self.target else Snapshot("running")
+                seen = self._totals.snapshot() if self.target else self._by_tasks()
                 if self._committing:
                     seen = replace(seen, phase="committing")
                 with contextlib.suppress(Exception):
                     self._tell(seen)
                 due = time.monotonic() + EVERY_S
 
+    def _by_tasks(self) -> Snapshot:
+        done, tasks = self._tasks() or (None, None)
+        return Snapshot("running", tasks_done=done, tasks=tasks)
+
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The progress at a moment; without counts where workers can't reach the driver.
+    """The progress at a moment; with counts of tasks alone where workers can't reach the driver.
 
     `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
-    `committing`; `running` where there are no counts. Parts without rows never report.
-    `bytes_per_second` is the mean since the first part reported.
+    `committing`; `running` where there are no other counts than of tasks. Parts without rows never
+    report. `bytes_per_second` is the mean since the first part reported.
     """
 
     phase: Literal["running", "computing", "writing", "committing"]
@@ -138,13 +132,17 @@ class Snapshot:
     rows: int | None = None
     bytes: int | None = None
     bytes_per_second: float | None = None
+    tasks_done: int | None = None
+    tasks: int | None = None
 
     def text(self, parts: int, elapsed: float) -> str:
         """What the log says of it, after so many seconds."""
         said = {
             "computing": "Spark is computing the rows, no part has reported yet",
             "committing": "all files are uploaded and being committed",
-            "running": "COPY is running",
+            "running": f"Spark has run {self.tasks_done or 0:,} of {grouped(self.tasks, 'task')}"
+            if self.tasks
+            else "COPY is running",
             "writing": f"{self.parts_done} of {grouped(parts, 'part')}, "
             f"{grouped(self.rows or 0, 'row')}, {shown_bytes(self.bytes or 0)}",
         }[self.phase]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -46,7 +47,8 @@ def show_status(adapter: Any, select: Any) -> None:
     statuses: list[SourceStatus] = []
 
     def read(node: Any) -> None:
-        statuses.append(read_status(*_session_and_definition(adapter, node)))
+        with _session_and_definition(adapter, node) as opened:
+            statuses.append(read_status(*opened))
 
     try:
         _each(adapter, "s3_source_status", select, read)
@@ -60,9 +62,9 @@ def show_purified(adapter: Any, select: Any) -> None:
     """Print the purified definition of the selected sources, or of all."""
 
     def show(node: Any) -> None:
-        session, definition = _session_and_definition(adapter, node)
-        connection = adapter.config.credentials.connections[definition.aws_connection]
-        purified = read_purified(session, definition, connection)
+        with _session_and_definition(adapter, node) as (session, definition):
+            connection = adapter.config.credentials.connections[definition.aws_connection]
+            purified = read_purified(session, definition, connection)
         for line in purified_lines(purified, declared_external(node)):
             fire_event(Note(msg=line))
 
@@ -78,23 +80,23 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
         wrong = [name for name in names if not isinstance(name, str)]
         problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
     node = _one_source(adapter, action.value, source, problems)
-    acted = act(*_session_and_definition(adapter, node), action, list(names))
+    with _session_and_definition(adapter, node) as opened:
+        acted = act(*opened, action, list(names))
     fire_event(Note(msg=acted.line()))
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     node = _one_source(adapter, "reset_s3_source", source)
-    credentials = adapter.config.credentials
-    definition = source_definition(node, credentials.connections)
+    definition = source_definition(node, adapter.config.credentials.connections)
     name, then = definition.name, ingested_after_reset(definition.discovery)
     if confirm is not True:
         raise SourceError(
             f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
             f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
         )
-    session = source_session(credentials, name, TYPE)
-    with changing(session, definition) as lock:
+    opened = _session_and_definition(adapter, node)
+    with opened as (session, _), changing(session, definition) as lock:
         reset_source(session, definition, lock)
     fire_event(Note(msg=f"{name}: reset; the next run ingests {then}"))
 
@@ -102,7 +104,8 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
 def unlock_source(adapter: Any, source: Any) -> None:
     """Take the lock of one source away from whoever has it."""
     node = _one_source(adapter, "unlock_s3_source", source)
-    owner = unlock(*_session_and_definition(adapter, node))
+    with _session_and_definition(adapter, node) as opened:
+        owner = unlock(*opened)
     had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
     fire_event(Note(msg=f"{source}: unlocked; {had} had the lock"))
 
@@ -135,11 +138,14 @@ def _one_source(
     raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {names}")
 
 
-def _session_and_definition(adapter: Any, node: Any) -> tuple[SparkSession, SourceDefinition]:
+@contextmanager
+def _session_and_definition(
+    adapter: Any, node: Any
+) -> Iterator[tuple[SparkSession, SourceDefinition]]:
     credentials = adapter.config.credentials
     definition = source_definition(node, credentials.connections)
-    session = source_session(credentials, definition.name, TYPE)
-    return session, definition
+    with source_session(credentials, definition.name, TYPE) as session:
+        yield session, definition
 
 
 def _each(adapter: Any, operation: str, select: Any, action: Callable[[Any], None]) -> None:

@@ -61,13 +61,14 @@ def freshness_from_s3(
         if discovery.bucket_scan and not discovery.empties_location:
             found = read_freshness(definition, connection)
         else:
-            found = read_ingested_freshness(source_session(credentials, name, TYPE), definition)
+            with source_session(credentials, name, TYPE) as session:
+                found = read_ingested_freshness(session, definition)
             if discovery.bucket_scan:
                 found = with_ingested(read_freshness(definition, connection), found)
         response = FreshnessResponse("OK", "FRESHNESS", objects=found.objects, bytes=found.bytes)
         if tells_pending:
-            session = source_session(credentials, name, TYPE)
-            pending = read_pending(session, definition, connection)
+            with source_session(credentials, name, TYPE) as session:
+                pending = read_pending(session, definition, connection)
             response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc

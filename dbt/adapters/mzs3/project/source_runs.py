@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import Any
 
@@ -58,8 +59,9 @@ class SourcesOfNode:
         self._adapter = adapter
         self.credentials = adapter.config.credentials
         self._sessions: list[SparkSession] = []
+        self._open = ExitStack()
         self.cancelled = threading.Event()
-        if self.credentials.method == "session":
+        if self.credentials.has_session:
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
     def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
@@ -78,12 +80,13 @@ class SourcesOfNode:
                 errors.append(error)
 
         try:
-            run_together(
-                [partial(attempt, source) for source in sources],
-                threads=self._adapter.config.threads,
-                cancelled=self.cancelled,
-                interrupt=self._interrupt,
-            )
+            with self._open:
+                run_together(
+                    [partial(attempt, source) for source in sources],
+                    threads=self._adapter.config.threads,
+                    cancelled=self.cancelled,
+                    interrupt=self._interrupt,
+                )
         except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
             raise DbtRuntimeError("\n".join(sorted(errors)) or INTERRUPTED) from exc
         if errors:
@@ -93,8 +96,8 @@ class SourcesOfNode:
             raise DbtRuntimeError(text)
 
     def session(self, source: str, kind: str) -> SparkSession:
-        """As `source_session`; the session is interrupted together with the others."""
-        session = source_session(self.credentials, source, kind)
+        """As `source_session`, until `each` ends; interrupted together with the others."""
+        session = self._open.enter_context(source_session(self.credentials, source, kind))
         self._sessions.append(session)
         return session
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
-from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 
@@ -79,11 +81,16 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
     )
 
 
-def source_session(credentials: Any, source: str, kind: str) -> SparkSession:
-    """A Spark session of its own for a source of this type. Raises SparkJobError unless the
-    profile has `method: session`."""
+@contextmanager
+def source_session(credentials: Any, source: str, kind: str) -> Iterator[SparkSession]:
+    """A Spark session of its own for a source of this type, inside the block. Raises SparkJobError
+    unless the profile's method has sessions."""
     require_session(credentials, f"{source}: a source of type {kind}")
-    return isolated_session(credentials.server_side_parameters, credentials.executor_timeout)
+    session = session_of(credentials)
+    try:
+        yield session
+    finally:
+        engine_of(session).close(session)
 
 
 def variable(config: Any, name: str) -> Any:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import readable
-from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.sql import bind
-from dbt.adapters.mzs3.spark.status import rows_written
 
 _COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
 _VERB = re.compile(r"(?:insert|merge|update|delete)\b", re.IGNORECASE)
@@ -23,10 +22,10 @@ CANCELLED = "cancelled"
 
 
 class SessionConnection:
-    """A connection with a Spark session of its own, on the Spark that all connections share."""
+    """A connection that holds a Spark session of its own."""
 
-    def __init__(self, parameters: Mapping[str, str], executor_timeout: int) -> None:
-        self.session: SparkSession = isolated_session(parameters, executor_timeout)
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
         self.cancelled = threading.Event()
 
     def cursor(self) -> SessionCursor:
@@ -44,7 +43,8 @@ class SessionConnection:
             raise SparkJobError(CANCELLED)
 
     def close(self) -> None:
-        """Does nothing: the session goes with the connection, and Spark stays."""
+        """Give the session back; safe to repeat."""
+        engine_of(self.session).close(self.session)
 
     def rollback(self) -> None:
         """Does nothing, as Spark has no transactions."""
@@ -101,7 +101,7 @@ class SessionCursor:
             if name in self._frame.columns:
                 self._rows = self._fetched(None)
                 return int(self._rows[0][name]) if self._rows else None
-        return rows_written(self._frame)
+        return engine_of(self._connection.session).rows_written(self._frame)
 
     def _fetched(self, limit: int | None) -> list[Row]:
         if self._rows is not None or self._frame is None:

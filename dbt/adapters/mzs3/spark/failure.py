@@ -7,13 +7,13 @@ import json
 import re
 from contextlib import suppress
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, ExecutorError, Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import why_ended
+from dbt.adapters.mzs3.spark.status import JAVA_ERRORS
 
-SPARK_FAILURES = (PySparkException, Py4JError)
+SPARK_FAILURES = (PySparkException, *JAVA_ERRORS)
 
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
@@ -21,6 +21,22 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|bo
 # Where Spark was called from: lines of Python or Java that are ours, not the user's.
 _CALLERS = re.compile(r"\n== DataFrame ==\n.*?(?=\n== |\Z)", re.DOTALL)
 _MAX_LINES = 12
+
+# Why a Spark Connect server did not do what it was asked, by gRPC's code and by Spark's condition.
+_GONE = (
+    "the Spark Connect server does not answer, or was started anew: see whether it is up and can "
+    "be reached, and run again"
+)
+_REMOTE = {
+    "UNAVAILABLE": _GONE,
+    "DEADLINE_EXCEEDED": _GONE,
+    "UNAUTHENTICATED": "the Spark Connect server refused the token of `host` in the profile",
+    "PERMISSION_DENIED": "the Spark Connect server does not let this token in",
+    "INVALID_HANDLE.SESSION_NOT_FOUND": _GONE,
+    "INVALID_HANDLE.SESSION_CLOSED": _GONE,
+    "INVALID_HANDLE.SESSION_CHANGED": _GONE,
+    "INVALID_HANDLE.OPERATION_NOT_FOUND": _GONE,
+}
 
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*\n: (?:[\w$]+\.)+[\w$]+: ")
 _PLAN = re.compile(r"^\s*(?:'[A-Z]\w+ |[A-Z]\w+ \[|\+- |:- |== SQL ==|== DataFrame ==)")
@@ -58,6 +74,8 @@ def explain(exc: Exception) -> Mzs3Error:
         return Mzs3Error(raised.message)
     if (ended := why_ended(str(exc))) is not None:
         return SparkJobError(ended)
+    if (remote := remote_failure(exc)) is not None:
+        return SparkJobError(remote)
     text = _brief(str(exc)) or type(exc).__name__
     if missing := _MISSING_MODULE.search(text):
         text += (
@@ -65,6 +83,13 @@ def explain(exc: Exception) -> Mzs3Error:
             "there, or name a Python that has them in PYSPARK_PYTHON"
         )
     return SparkJobError(text)
+
+
+def remote_failure(exc: Exception) -> str | None:
+    """What a Spark Connect server failed with, if it is not the work that failed; else None."""
+    condition = exc.getCondition() if isinstance(exc, PySparkException) else None
+    status = getattr(exc, "getGrpcStatusCode", None)
+    return _REMOTE.get(condition or "") or _REMOTE.get(status().name if status else "")
 
 
 def _brief(text: str) -> str:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import SparkContext, SparkStageInfo
 from pyspark.sql import SparkSession
-
-from dbt.adapters.mzs3.spark.status import running_tasks, scheduler_of, unfinished_stages
 
 _POLL_S = 0.2
 
@@ -22,11 +19,24 @@ _LOOK_S = 1.0
 # Once work was ended, what comes after it waits no longer than this until a task has run.
 _SHORT_S = 60.0
 _LOOKS_IN_VAIN = 30
-_ENDED = "cancelled as part of cancellation of all jobs"
+_ENDED = ("cancelled as part of cancellation of all jobs", "[OPERATION_CANCELED]")
 
 _lock = threading.Lock()
-# By the id of each application that is watched: why its work was ended, once it was.
+# By the name of each scheduler that is watched: why its work was ended, once it was.
 _verdicts: dict[str, str | None] = {}
+
+
+class Scheduler(Protocol):
+    """Whoever hands tasks to executors."""
+
+    def waiting(self) -> Mapping[Hashable, int]:
+        """How many tasks have ended of each stage that is not finished now."""
+
+    def running(self) -> int:
+        """How many tasks run at all."""
+
+    def end_all(self) -> None:
+        """Cancel all that runs."""
 
 
 @contextmanager
@@ -53,26 +63,23 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
         thread.join()
 
 
-def watch(spark: SparkSession, patience: int) -> None:
+def watch(name: str, scheduler: Scheduler, patience: int) -> None:
     """From now on, jobs fail once they have waited `patience` seconds for an executor.
 
-    The first call for a Spark application decides. Nothing is watched where `patience` is 0,
-    where executors are in this process, or where the scheduler is in another one.
+    The first call with the name of a scheduler decides; 0 is no limit.
     """
-    if patience <= 0 or (context := scheduler_of(spark)) is None:
-        return
-    application, over = str(context.applicationId), threading.Event()
+    over = threading.Event()
     thread = threading.Thread(
         target=_keep_looking,
-        args=(context, application, patience, over),
+        args=(scheduler, name, patience, over),
         name="executors watchdog",
         daemon=True,
     )
     with _lock:
-        if application in _verdicts:
+        if patience <= 0 or name in _verdicts:
             return
         thread.start()
-        _verdicts.setdefault(application, None)
+        _verdicts.setdefault(name, None)
 
     def stop() -> None:
         over.set()
@@ -81,30 +88,28 @@ def watch(spark: SparkSession, patience: int) -> None:
     atexit.register(stop)  # before Spark goes, which the thread would ask in vain
 
 
-def _keep_looking(
-    context: SparkContext, application: str, patience: int, over: threading.Event
-) -> None:
+def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threading.Event) -> None:
     """Looks every second, until this process or its Spark ends."""
     waiting, in_vain = Waiting(patience), 0
     while not over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
         try:
-            waited = waiting.too_long(unfinished_stages(context), running_tasks(context))
+            waited = waiting.too_long(scheduler.waiting(), scheduler.running())
             if waited is not None:
-                _verdicts[application] = (
+                _verdicts[name] = (
                     f"for {waited:.0f} s there was work for executors, and none ran any of "
                     "it: the cluster's workers may be gone, or have no room for executors of "
                     "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
                     "again; executor_timeout in the profile says how long to wait"
                 )
-                context.cancelAllJobs()
+                scheduler.end_all()
             in_vain = 0
-        except (Py4JError, OSError, AttributeError):  # once, or because Spark has ended
+        except Exception:  # noqa: BLE001 - once, or because Spark has ended
             in_vain += 1
 
 
 def why_ended(failure: str) -> str | None:
     """The reason, if it was a watchdog that ended the work whose failure this is; else None."""
-    if _ENDED not in failure:
+    if not any(sign in failure for sign in _ENDED):
         return None
     with _lock:
         ended = [verdict for verdict in _verdicts.values() if verdict is not None]
@@ -118,23 +123,19 @@ class Waiting:
         self._patience = patience
         self._clock = clock
         self._since = clock()
-        self._ran: Mapping[tuple[int, int], int] = {}
+        self._ran: Mapping[Hashable, int] = {}
         self._limit = patience
 
-    def too_long(self, stages: Sequence[SparkStageInfo], running: int) -> float | None:
+    def too_long(self, ended: Mapping[Hashable, int], running: int) -> float | None:
         """The seconds, once they are more than the patience, which then begins anew; else None.
 
-        `stages` are those that are not done now, and count the tasks of their last attempt only;
-        `running` is how many tasks run at all. A slow task is one that runs.
+        `ended` and `running` are a Scheduler's `waiting()` and `running()`. A slow task is one
+        that runs.
         """
-        ran = {
-            (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
-            for stage in stages
-        }
-        lives = running > 0 or any(count > self._ran.get(stage, 0) for stage, count in ran.items())
-        self._ran = ran
+        lives = running > 0 or any(count > self._ran.get(one, 0) for one, count in ended.items())
+        self._ran = ended
         now = self._clock()
-        if lives or not stages:
+        if lives or not ended:
             self._since = now
             self._limit = self._patience if lives else self._limit
             return None

@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.status import LocalScheduler
 
 DEFAULT_FOLDER = ".spark"
 
@@ -109,10 +110,14 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
     One that runs already, a notebook's for example, is used as it is. For any thread. Raises
     SparkJobError when Spark can't start.
     """
+    if is_remote_only():
+        raise SparkJobError(
+            "method: session needs Spark itself, and what is installed is pyspark-client, which "
+            "can only reach a Spark Connect server (method: connect): run pip uninstall "
+            "pyspark-client, then pip install 'dbt-mzs3[session]'"
+        )
     with _lock:
-        # Spark would log every failed query with its stack traces; dbt reports them itself.
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        silence_loggers()
         running: SparkSession | None = SparkSession._instantiatedSession
         return running or _start(place_warehouse({**DEFAULTS, **parameters}, Path.cwd()))
 
@@ -125,14 +130,25 @@ def isolated_session(
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit.
     """
     session = get_or_create(parameters).newSession()
-    watch(session, executor_timeout)
+    scheduler = LocalScheduler(session.sparkContext)
+    if not scheduler.is_alone:
+        watch(str(session.sparkContext.applicationId), scheduler, executor_timeout)
     for key, value in {**DEFAULTS, **parameters}.items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
             session.conf.set(key, value)
     return session
 
 
+def silence_loggers() -> None:
+    """Has PySpark not log every failed query with its stack traces; dbt reports them itself."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def _start(parameters: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
     make_warehouse(parameters)
     if parameters.get("spark.master", "local").startswith("local"):
         # dbt may run by its path, with another `python3` first on PATH than its own.

@@ -3,57 +3,65 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from concurrent.futures import Future, TimeoutError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import SparkContext, SparkStageInfo, StatusTracker
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 
 from dbt.adapters.mzs3.errors import SparkJobError
 
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
-def status_tracker(spark: SparkSession) -> StatusTracker | None:
-    """The status tracker of Spark's scheduler; None where that runs in another process."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        return None
-    return spark.sparkContext.statusTracker()
-
-
-def scheduler_of(spark: SparkSession) -> SparkContext | None:
-    """The context that all sessions share, if its scheduler runs here and no executor does."""
-    if status_tracker(spark) is None:
-        return None
-    context = spark.sparkContext
-    alone = context.master.startswith("local") and not context.master.startswith("local-cluster")
-    return None if alone else context
+try:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+except ModuleNotFoundError:  # with pyspark-client, which has no Java
+    JAVA_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    JAVA_ERRORS = (Py4JError,)
 
 
-def unfinished_stages(context: SparkContext) -> list[SparkStageInfo]:
-    """The stages that are not finished."""
-    tracker = context.statusTracker()
-    found = map(tracker.getStageInfo, tracker.getActiveStageIds())
-    return [stage for stage in found if stage is not None]
+class LocalScheduler:
+    """The tasks of the Spark of this process; raises one of JAVA_ERRORS once it has ended."""
 
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
 
-def running_tasks(context: SparkContext) -> int:
-    """How many tasks run on live executors, also of earlier attempts at a stage."""
-    tracker = context._jsc.sc().statusTracker()
-    return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+    @property
+    def is_alone(self) -> bool:
+        """Whether the executor is in this process too."""
+        master = str(self._context.master)
+        return master.startswith("local") and not master.startswith("local-cluster")
+
+    def waiting(self) -> dict[Hashable, int]:
+        """How many tasks of its last attempt have ended of each stage that is not finished."""
+        tracker = self._context.statusTracker()
+        found = map(tracker.getStageInfo, tracker.getActiveStageIds())
+        return {
+            (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
+            for stage in found
+            if stage is not None
+        }
+
+    def running(self) -> int:
+        """How many tasks run on live executors, also of earlier attempts at a stage."""
+        tracker = self._context._jsc.sc().statusTracker()
+        return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+
+    def end_all(self) -> None:
+        """Cancel all that runs."""
+        self._context.cancelAllJobs()
 
 
 def rows_written(frame: DataFrame) -> int | None:
-    """How many rows the command behind `frame` wrote to files, by its plan; runs nothing. None
-    where that is not known, as with Spark Connect."""
-    plan = getattr(frame, "_jdf", None)
-    if plan is None:
-        return None
+    """How many rows the command behind a frame of this process wrote to files, by its plan; runs
+    nothing. None where that is not known."""
     try:
-        command = plan.queryExecution().executedPlan().commandPhysicalPlan()
+        command = frame._jdf.queryExecution().executedPlan().commandPhysicalPlan()
         counter = command.metrics().get("numOutputRows")
         return int(counter.get().value()) if counter.isDefined() else None
-    except Py4JError:
+    except JAVA_ERRORS:
         return None  # not a command, or one that writes no files
 
 

@@ -22,10 +22,11 @@ from dbt.adapters.mzs3.rows.batches import (
 )
 from dbt.adapters.mzs3.rows.columns import canonical_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
-from dbt.adapters.mzs3.spark.status import observed, status_tracker
+from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
@@ -179,7 +180,7 @@ def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) ->
     asked: then what `reported` has Spark compare has to do. Raises SparkJobError if the scheduler
     does not tell.
     """
-    tracker = status_tracker(spark)
+    tracker = engine_of(spark).status_tracker(spark)
     if tracker is None or not stages:
         return True
     [stage] = stages

@@ -4,7 +4,7 @@
   Returns the text that target/run shows.
 #}
 {% macro mzs3__load_csv_rows(model, agate_table) %}
-  {% if target.method != 'session' %}
+  {% if not adapter.has_session() %}
     {{ return(spark__load_csv_rows(model, agate_table)) }}
   {% endif %}
   {%- set column_types = model['config'].get('column_types', {}) -%}

@@ -1,0 +1,92 @@
+"""Where Spark runs: in this process, or behind a Spark Connect server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt.adapters.mzs3.spark import status
+from dbt.adapters.mzs3.spark.session import isolated_session
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+
+
+class Engine(Protocol):
+    """What differs between the two; all else of Spark is asked of the session."""
+
+    def close(self, session: SparkSession) -> None:
+        """Give back what the session holds; safe to repeat."""
+
+    def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
+        """The host under which workers reach this process, and the one to which it binds; None if
+        this process is not Spark's driver."""
+
+    def tasks(self, session: SparkSession) -> tuple[int, int] | None:
+        """How many tasks of what the session runs have ended, and how many there are so far; None
+        where that is not known."""
+
+    def status_tracker(self, session: SparkSession) -> StatusTracker | None:
+        """What Spark's scheduler tells of stages; None where that is in another process."""
+
+    def rows_written(self, frame: DataFrame) -> int | None:
+        """How many rows the command behind the frame wrote to files; None if that is not known.
+        Runs nothing."""
+
+
+class LocalEngine:
+    """Spark in this process, which starts with the first session and ends with the process."""
+
+    def close(self, session: SparkSession) -> None:
+        """Does nothing: the session goes with its connection, and Spark stays."""
+
+    def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
+        """As Spark's settings have them."""
+        host = session.conf.get("spark.driver.host", None)
+        if not host:
+            return None
+        return host, session.conf.get("spark.driver.bindAddress", host) or host
+
+    def tasks(self, session: SparkSession) -> None:
+        """Not known: Spark's scheduler does not tell which session a task is of."""
+
+    def status_tracker(self, session: SparkSession) -> StatusTracker:
+        """That of the application."""
+        return session.sparkContext.statusTracker()
+
+    def rows_written(self, frame: DataFrame) -> int | None:
+        """By the plan of the command."""
+        return status.rows_written(frame)
+
+
+def open_session(
+    server: str | None, parameters: Mapping[str, str], executor_timeout: int
+) -> SparkSession:
+    """A session of its own, with those parameters that can be set at run time.
+
+    `server` is the `sc://` URL of a Spark Connect server; without one, Spark is in this process.
+    Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
+    SparkJobError when Spark can't start, or the server does not answer.
+    """
+    if server is None:
+        return isolated_session(parameters, executor_timeout)
+    from dbt.adapters.mzs3.spark import remote  # needs grpcio
+
+    return remote.open_session(server, parameters, executor_timeout)
+
+
+def shown_server(url: str) -> str:
+    """The URL of a server without what is behind its port, such as a token, and without a user."""
+    address = url.partition(";")[0].partition("://")[2].rpartition("@")[2]
+    return f"sc://{address.rstrip('/')}"
+
+
+def engine_of(session: SparkSession) -> Engine:
+    """The engine that the session is of."""
+    if not type(session).__module__.startswith("pyspark.sql.connect"):
+        return LocalEngine()
+    from dbt.adapters.mzs3.spark import remote
+
+    return remote.RemoteEngine()

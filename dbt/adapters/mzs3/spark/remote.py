@@ -1,0 +1,187 @@
+"""Spark behind a Spark Connect server: sessions there, and what it tells of their tasks."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.engine import shown_server
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.interrupt import watch
+from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.session import DEFAULTS, silence_loggers
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql.connect.shell.progress import StageInfo
+
+# After about 10 s without an answer, where the client's own policy waits for 10 minutes.
+_RETRIES = {"max_retries": 6, "max_backoff": 2000}
+
+_lock = threading.Lock()
+# Of each open session, by its id.
+_running: dict[str, RunningTasks] = {}
+
+
+class RunningTasks:
+    """What the server tells of the tasks that a session runs; for any thread."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._lock = threading.Lock()
+        self._operations: dict[str | None, tuple[list[StageInfo], int]] = {}
+
+    def __call__(
+        self,
+        stages: Iterable[StageInfo] | None,
+        inflight_tasks: int,
+        operation_id: str | None,
+        done: bool,
+    ) -> None:
+        """Takes what the client hears of an operation, as a ProgressHandler of PySpark."""
+        with self._lock:
+            if done:
+                self._operations.pop(operation_id, None)
+            else:
+                self._operations[operation_id] = ([*(stages or ())], inflight_tasks)
+
+    def tasks(self) -> tuple[int, int] | None:
+        """How many tasks have ended, and how many there are so far; None where none is known."""
+        stages = [stage for operation, _ in self._heard() for stage in operation]
+        if not stages:
+            return None
+        ended = sum(stage.num_completed_tasks for stage in stages)
+        return ended, sum(stage.num_tasks for stage in stages)
+
+    def waiting(self) -> dict[Hashable, int]:
+        """How many tasks have ended of each stage that is not finished."""
+        return {
+            stage.stage_id: stage.num_completed_tasks
+            for stages, _ in self._heard()
+            for stage in stages
+            if not stage.done
+        }
+
+    def running(self) -> int:
+        """How many tasks run."""
+        return sum(inflight for _, inflight in self._heard())
+
+    def _heard(self) -> list[tuple[list[StageInfo], int]]:
+        with self._lock:
+            return [*self._operations.values()]
+
+
+class _OwnTasks:
+    """The tasks of all sessions of this process, for the watchdog.
+
+    What others run on the same server is not seen: work that waits behind theirs waits.
+    """
+
+    def waiting(self) -> dict[Hashable, int]:
+        return {stage: ended for one in _sessions() for stage, ended in one.waiting().items()}
+
+    def running(self) -> int:
+        return sum(one.running() for one in _sessions())
+
+    def end_all(self) -> None:
+        for one in _sessions():
+            one.session.interruptAll()
+
+
+def _sessions() -> list[RunningTasks]:
+    with _lock:
+        return [*_running.values()]
+
+
+class RemoteEngine:
+    """Spark behind a server that this process only sends queries to."""
+
+    def close(self, session: SparkSession) -> None:
+        """Stop the session, so that nothing of it is left on the server."""
+        with _lock:
+            known = _running.pop(session.session_id, None)
+        if known is None:
+            return
+        _retry(session, max_retries=0)  # a server that is gone holds no session
+        with suppress(Exception):
+            session.stop()
+
+    def driver_address(self, session: SparkSession) -> None:
+        """None: workers can't be expected to reach the clients of the driver."""
+
+    def tasks(self, session: SparkSession) -> tuple[int, int] | None:
+        """As the server has told."""
+        running = _running.get(session.session_id)
+        return running.tasks() if running else None
+
+    def status_tracker(self, session: SparkSession) -> StatusTracker | None:
+        """None: the server does not tell."""
+        return None
+
+    def rows_written(self, frame: DataFrame) -> None:
+        """Not known: the server does not tell."""
+
+
+def open_session(
+    server: str, parameters: Mapping[str, str], executor_timeout: int
+) -> SparkSession:
+    """As `engine.open_session`, on a server."""
+    address = shown_server(server)
+    silence_loggers()
+    try:
+        from pyspark.sql.connect.session import SparkSession as RemoteSession  # noqa: F401
+
+        session = SparkSession.builder.remote(server).create()
+    except ImportError as exc:
+        raise SparkJobError(
+            "method: connect needs the packages of Spark Connect's client, and one is missing: "
+            f"{str(exc).splitlines()[0]}; run pip install 'pyspark[connect]' where pyspark is "
+            "installed, else pip install 'dbt-mzs3[connect]'"
+        ) from exc
+    except PySparkException as exc:
+        # Of the URL, which may hold a token.
+        raise SparkJobError(
+            f"{address} is not the URL of a Spark Connect server: {explain(exc)}"
+        ) from None
+    _retry(session, **_RETRIES)
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
+    tasks = RunningTasks(session)
+    try:
+        session.registerProgressHandler(tasks)
+        for key, value in {**DEFAULTS, **parameters}.items():
+            if session.conf.isModifiable(key):
+                session.conf.set(key, value)
+    except PySparkException as exc:
+        _retry(session, max_retries=0)
+        session.stop()
+        raise SparkJobError(f"{address}: {explain(exc)}") from exc
+    with _lock:
+        _running[session.session_id] = tasks
+    watch("connect", _OwnTasks(), executor_timeout)
+    ship_executor_code()
+    return session
+
+
+def _retry(session: SparkSession, **limits: Any) -> None:
+    """Bounds how often the client asks a server anew that does not answer."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # PySpark has no public setting for it; a client that is built otherwise keeps its own.
+    with suppress(AttributeError, TypeError):
+        session.client.set_retry_policies([DefaultPolicy(**limits)])
+
+
+def _close_all() -> None:
+    for one in _sessions():
+        RemoteEngine().close(one.session)
+
+
+atexit.register(_close_all)

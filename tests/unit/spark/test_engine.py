@@ -1,0 +1,113 @@
+"""What is asked of Spark in this process, and of one behind a server."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark import remote
+from dbt.adapters.mzs3.spark.engine import LocalEngine, engine_of, shown_server
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.remote import RemoteEngine, RunningTasks
+
+
+class Session:
+    """Has settings of Spark's driver, as a session of this process."""
+
+    def __init__(self, **settings: str) -> None:
+        self.settings = {f"spark.driver.{key}": value for key, value in settings.items()}
+        self.conf = self
+
+    def get(self, key: str, default: str | None) -> str | None:
+        return self.settings.get(key, default)
+
+
+class RemoteSession:
+    """As a client's; `stops` counts."""
+
+    session_id = "s-1"
+
+    def __init__(self) -> None:
+        self.stops = 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+RemoteSession.__module__ = "pyspark.sql.connect.session"
+
+
+def test_the_drivers_address_is_sparks() -> None:
+    sessions: list[Any] = [
+        Session(host="driver", bindAddress="0.0.0.0"),
+        Session(host="10.0.0.7"),
+        Session(),
+    ]
+    found = [LocalEngine().driver_address(session) for session in sessions]
+    assert found == [("driver", "0.0.0.0"), ("10.0.0.7", "10.0.0.7"), None]
+
+
+def test_a_session_knows_its_engine() -> None:
+    local: Any = Session()
+    served: Any = RemoteSession()
+    assert isinstance(engine_of(local), LocalEngine)
+    assert isinstance(engine_of(served), RemoteEngine)
+    assert engine_of(served).driver_address(served) is None
+    assert engine_of(served).tasks(served) is None
+
+
+def test_a_server_is_shown_without_secrets() -> None:
+    assert shown_server("sc://me:pw@host:1/;token=t;use_ssl=true") == "sc://host:1"
+    assert shown_server("sc://host") == "sc://host"
+
+
+def stage(number: int, tasks: int, ended: int, *, done: bool = False) -> Any:
+    return SimpleNamespace(stage_id=number, num_tasks=tasks, num_completed_tasks=ended, done=done)
+
+
+def test_tasks_are_those_of_what_runs_now() -> None:
+    session: Any = RemoteSession()
+    running = RunningTasks(session)
+    assert running.tasks() is None
+    told = [stage(1, 4, 4, done=True), stage(2, 8, 3)]
+    running(stages=told, inflight_tasks=2, operation_id="a", done=False)
+    running(stages=[stage(3, 2, 0)], inflight_tasks=0, operation_id="b", done=False)
+    assert running.tasks() == (7, 14)
+    assert (running.waiting(), running.running()) == ({2: 3, 3: 0}, 2)
+    running(stages=told, inflight_tasks=0, operation_id="a", done=True)
+    running(stages=None, inflight_tasks=0, operation_id="b", done=True)
+    assert running.tasks() is None
+    assert running.waiting() == {}
+
+
+def test_a_session_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = RemoteSession()
+    monkeypatch.setitem(remote._running, session.session_id, RunningTasks(session))
+    RemoteEngine().close(session)
+    RemoteEngine().close(session)
+    assert session.stops == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "said"),
+    [
+        (None, "UNAVAILABLE", "does not answer"),
+        (None, "UNAUTHENTICATED", "refused the token"),
+        ("INVALID_HANDLE.SESSION_NOT_FOUND", "INTERNAL", "was started anew"),
+        (None, "INTERNAL", "division by zero"),
+    ],
+)
+def test_a_server_that_fails_is_told_apart_from_work_that_does(
+    condition: str | None, code: str, said: str
+) -> None:
+    grpc = pytest.importorskip("grpc")
+    failure = SparkConnectGrpcException(
+        "division by zero", errorClass=condition, grpc_status_code=grpc.StatusCode[code]
+    )
+    error = explain(failure)
+    assert isinstance(error, SparkJobError)
+    assert said in str(error)
