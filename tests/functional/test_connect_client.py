@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 import yaml
 from support.dbt_process import finish, start_dbt
@@ -42,7 +41,7 @@ BLOCKED = "raise ModuleNotFoundError('no module named ' + __name__, name=__name_
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `pyspark-client` alone, to go before the tests' own packages."""
     folder = tmp_path_factory.mktemp("client")
-    package = f"pyspark-client=={pyspark.__version__}"
+    package = "pyspark-client>=4.1,<5"  # a client of another minor version will do
     install = ["install", "--quiet", "--no-deps", "--target", str(folder), package]
     subprocess.run([sys.executable, "-m", "pip", *install], check=True)
     (folder / "py4j").mkdir()
@@ -97,6 +96,6 @@ def test_a_session_in_this_process_needs_spark_itself(
 
     code, console = dbt(tmp_path, client, "seed")
 
-    assert code == 1
+    assert code != 0
     assert "method: session needs Spark itself" in console
     assert "Traceback" not in console

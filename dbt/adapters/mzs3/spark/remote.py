@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import importlib
+import os
 import threading
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.engine import shown_server
@@ -137,8 +142,7 @@ def open_session(
     address = shown_server(server)
     silence_loggers()
     try:
-        from pyspark.sql.connect.session import SparkSession as RemoteSession  # noqa: F401
-
+        _import_client()
         session = SparkSession.builder.remote(server).create()
     except ImportError as exc:
         raise SparkJobError(
@@ -168,6 +172,18 @@ def open_session(
     watch("connect", _OwnTasks(), executor_timeout)
     ship_executor_code()
     return session
+
+
+def _import_client() -> None:
+    with _lock:
+        homeless = is_remote_only() and "SPARK_HOME" not in os.environ
+        if homeless:  # which makes pyspark-client 4.2 end the process when it is imported
+            os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        try:
+            importlib.import_module("pyspark.sql.connect.session")
+        finally:
+            if homeless:
+                del os.environ["SPARK_HOME"]
 
 
 def _retry(session: SparkSession, **limits: Any) -> None:
