@@ -96,7 +96,8 @@ def _texts_below(options: Any) -> dict[str, str]:
 
 def _default(option: Field[Any]) -> str:
     value = () if option.default_factory is not MISSING else option.default
-    if value is MISSING or (value is None and "None" not in str(option.type)):
+    optional = any(word in str(option.type) for word in ("None", "Optional"))
+    if value is MISSING or (value is None and not optional):
         return "required"
     if value is None or value == ():
         return "none"

@@ -13,8 +13,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.spark.engine import shown_server
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
+from dbt.adapters.mzs3.spark.remote import shown_server
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 
 HIDDEN = "***"

@@ -42,7 +42,7 @@ def test_every_option_has_its_row() -> None:
     assert list(defaults("s3_csv_source")) == list(KNOWN_KEYS)
     assert list(defaults("a persist_shard source")) == [one.name for one in fields(External)]
     assert {*defaults("aws_connections"), "name"} == {one.name for one in fields(AwsConnection)}
-    own = {"method", "server_side_parameters", "aws_connections", "executor_timeout"}
+    own = {"method", "host", "server_side_parameters", "aws_connections", "executor_timeout"}
     assert set(defaults("the profile")) == own
 
 

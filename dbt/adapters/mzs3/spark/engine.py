@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.spark import status
+from dbt.adapters.mzs3.spark import remote, status
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class LocalEngine:
 
     def status_tracker(self, session: SparkSession) -> StatusTracker:
         """That of the application."""
-        return session.sparkContext.statusTracker()
+        return status.status_tracker(session)
 
     def rows_written(self, frame: DataFrame) -> int | None:
         """By the plan of the command."""
@@ -72,21 +72,10 @@ def open_session(
     """
     if server is None:
         return isolated_session(parameters, executor_timeout)
-    from dbt.adapters.mzs3.spark import remote  # needs grpcio
-
     return remote.open_session(server, parameters, executor_timeout)
-
-
-def shown_server(url: str) -> str:
-    """The URL of a server without what is behind its port, such as a token, and without a user."""
-    address = url.partition(";")[0].partition("://")[2].rpartition("@")[2]
-    return f"sc://{address.rstrip('/')}"
 
 
 def engine_of(session: SparkSession) -> Engine:
     """The engine that the session is of."""
-    if not type(session).__module__.startswith("pyspark.sql.connect"):
-        return LocalEngine()
-    from dbt.adapters.mzs3.spark import remote
-
-    return remote.RemoteEngine()
+    is_remote = type(session).__module__.startswith("pyspark.sql.connect")
+    return remote.RemoteEngine() if is_remote else LocalEngine()

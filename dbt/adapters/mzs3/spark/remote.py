@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.engine import shown_server
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.interrupt import watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
@@ -172,6 +171,12 @@ def open_session(
     watch("connect", _OwnTasks(), executor_timeout)
     ship_executor_code()
     return session
+
+
+def shown_server(url: str) -> str:
+    """The URL of a server without what is behind its port, such as a token, and without a user."""
+    address = url.partition(";")[0].partition("://")[2].rpartition("@")[2]
+    return f"sc://{address.rstrip('/')}"
 
 
 def _import_client() -> None:

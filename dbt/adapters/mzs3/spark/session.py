@@ -130,9 +130,9 @@ def isolated_session(
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit.
     """
     session = get_or_create(parameters).newSession()
-    scheduler = LocalScheduler(session.sparkContext)
+    scheduler = LocalScheduler(session)
     if not scheduler.is_alone:
-        watch(str(session.sparkContext.applicationId), scheduler, executor_timeout)
+        watch(scheduler.name, scheduler, executor_timeout)
     for key, value in {**DEFAULTS, **parameters}.items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
             session.conf.set(key, value)

@@ -7,12 +7,12 @@ from collections.abc import Hashable, Mapping
 from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import StatusTracker
 
 try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -22,11 +22,17 @@ else:
     JAVA_ERRORS = (Py4JError,)
 
 
+def status_tracker(session: SparkSession) -> StatusTracker:
+    """What Spark's scheduler, in this process, tells of stages."""
+    return session.sparkContext.statusTracker()
+
+
 class LocalScheduler:
     """The tasks of the Spark of this process; raises one of JAVA_ERRORS once it has ended."""
 
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
+    def __init__(self, session: SparkSession) -> None:
+        self._context = session.sparkContext
+        self.name = str(self._context.applicationId)
 
     @property
     def is_alone(self) -> bool:
