@@ -138,7 +138,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         try:
             connection.handle = SessionConnection(session_of(credentials))
         except Mzs3Error as exc:
-            connection.state = ConnectionState.FAIL
+            connection.handle, connection.state = None, ConnectionState.FAIL  # or close opens it
             raise as_dbt_error(exc) from exc
         connection.state = ConnectionState.OPEN
         return connection

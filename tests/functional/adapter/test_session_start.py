@@ -84,8 +84,14 @@ class TestStart:
         }
 
     def test_without_java_the_error_says_what_is_missing(self, run, tmp_path):
+        starts, java = tmp_path / "starts", tmp_path / "bin" / "java"
+        java.parent.mkdir()
+        java.write_text(f"#!/bin/sh\necho started >> '{starts}'\nexit 1\n")
+        java.chmod(0o755)
+
         code, output = run("run", JAVA_HOME=str(tmp_path))
 
         assert code == 1
         assert "Spark 4 needs Java 17 or later" in output
         assert "Traceback" not in output
+        assert starts.read_text() == "started\n"
