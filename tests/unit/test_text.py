@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbt.adapters.mzs3.text import counted, followed_by, shown_bytes, shown_count
+from dbt.adapters.mzs3.text import counted, followed_by, grouped, shown_bytes, shown_count
 
 
 @pytest.mark.parametrize(
@@ -10,6 +10,11 @@ from dbt.adapters.mzs3.text import counted, followed_by, shown_bytes, shown_coun
 )
 def test_a_number_has_its_noun(count: int, text: str) -> None:
     assert counted(count, "new object") == text
+    assert grouped(count, "new object") == text
+
+
+def test_a_long_number_has_commas() -> None:
+    assert grouped(1_234_567, "row") == "1,234,567 rows"
 
 
 def test_a_sentence_more_begins_where_the_text_ends():

@@ -14,6 +14,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
+def grouped(count: int, noun: str) -> str:
+    """As `counted`, with commas: `1 row`, `1,234 rows`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def followed_by(text: str, sentence: str) -> str:
     """The text with one more sentence; on a line of its own if the text has several lines."""
     text = text.rstrip(".\n ")

@@ -12,7 +12,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.history_table import History
+from dbt.adapters.mzs3.export.history_table import History, RecordedRun
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.session import isolated_session
@@ -130,7 +130,7 @@ class TestCopyHistory:
 
 
 def append_to(history: History, model: str) -> None:
-    history.append(
+    run = RecordedRun(
         model=model,
         location="s3://b/",
         as_of=1,
@@ -140,11 +140,12 @@ def append_to(history: History, model: str) -> None:
         rows=1,
         bytes=1,
         files=1,
-        error=None,
+        error="",
         invocation_id="i",
         format="csv",
         on_existing="fail",
     )
+    history.append(run)
 
 
 def test_runs_that_append_at_once_lose_no_row(

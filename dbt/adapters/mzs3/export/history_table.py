@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -15,24 +16,38 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLE = "mzs3_copy_history"
-MAX_ERROR = 2000
+_MAX_ERROR = 2000
 _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 
-_COLUMNS = {
-    "model": "string",
-    "location": "string",
-    "as_of": "bigint",
-    "started": "timestamp",
-    "ended": "timestamp",
-    "status": "string",
-    "rows": "bigint",
-    "bytes": "bigint",
-    "files": "bigint",
-    "error": "string",
-    "invocation_id": "string",
-    "format": "string",
-    "on_existing": "string",
-}
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run as the table has it; `started` and `ended` are ms since the epoch.
+
+    `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
+    `rows`, `bytes` and `files` are None unless the export was committed. `error` says what failed,
+    what was cancelled, or what a committed export has left of the one before it; it may be empty.
+    """
+
+    model: str
+    location: str
+    as_of: int
+    started: int
+    ended: int
+    status: str
+    rows: int | None
+    bytes: int | None
+    files: int | None
+    error: str
+    invocation_id: str
+    format: str
+    on_existing: str
+
+
+_MOMENTS = ("started", "ended")
+_SPARK_TYPES = {"str": "string", "int": "bigint", "int | None": "bigint"}
+_COLUMNS = {column.name: _SPARK_TYPES[str(column.type)] for column in fields(RecordedRun)}
+_COLUMNS |= dict.fromkeys(_MOMENTS, "timestamp")
 
 
 def history_table(schema: str) -> str:
@@ -54,31 +69,26 @@ class History:
         self._table = history_table(schema)
         self._location = _location(spark, schema)
 
-    def append(self, *, started: int, **row: str | int | None) -> None:
-        """Add a run to the table by one job of Spark.
-
-        `started` and `ended` are ms since the epoch. `status` is `rows`, `error` or `cancelled`
-        (Materialize's design "Copy to S3", CopyResponse). `rows`, `bytes` and `files` are None
-        unless the export was committed; `error` says what failed, what was cancelled, or what a
-        committed export has left of the one before it.
+    def append(self, run: RecordedRun) -> None:
+        """Add a run to the table by one job of Spark; of its error the first 2000 characters.
 
         Any number of threads and processes may append at once: each row is a partition of its
         own, `day` (of the start, UTC) and `run`, which becomes visible atomically, in the
         metastore. Raises what Spark raises.
         """
-        day = datetime.fromtimestamp(started / 1000, tz=timezone.utc).date().isoformat()
-        run = uuid.uuid4().hex
+        day = datetime.fromtimestamp(run.started / 1000, tz=timezone.utc).date().isoformat()
+        run_id = uuid.uuid4().hex
         # Not INSERT: those that run at once share a folder for unfinished files, which the first
         # one to commit removes.
-        folder = f"{self._location}/day={day}/run={run}"
-        moments = {name: f"timestamp_millis(:{name})" for name in ("started", "ended")}
+        folder = f"{self._location}/day={day}/run={run_id}"
+        moments = {name: f"timestamp_millis(:{name})" for name in _MOMENTS}
         selected = ", ".join(
             f"CAST({moments.get(name, f':{name}')} AS {kind}) AS {quote_identifier(name)}"
             for name, kind in _COLUMNS.items()
         )
-        values = {**row, "started": started}
+        values = {**asdict(run), "error": run.error[:_MAX_ERROR] or None}
         self._spark.sql(f"SELECT {selected}", args=values).write.parquet(folder)
-        added = f"ADD PARTITION (day = '{day}', run = '{run}')"
+        added = f"ADD PARTITION (day = '{day}', run = '{run_id}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
 

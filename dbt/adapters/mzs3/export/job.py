@@ -125,7 +125,7 @@ class _Run:
         uploads = self._uploads()
         self.files += uploads.files
         if self.export.options.on_existing == "resume":
-            self.monitor.resumed(*taken_over(self.preflight.reusable, self.files))
+            self.monitor.resumed(taken_over(self.preflight.reusable, self.files))
         uploads.check()
         self.monitor.stop_if_cancelled()
 

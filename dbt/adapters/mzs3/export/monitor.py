@@ -11,19 +11,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.events import CopyEvent, EventSink, FieldValue, Level, ignore_event
-from dbt.adapters.mzs3.export.history_table import MAX_ERROR, TABLE, History
-from dbt.adapters.mzs3.export.progress import Progress, Snapshot, grouped
+from dbt.adapters.mzs3.events import CopyEvent, copy_warning, ignore_event
+from dbt.adapters.mzs3.export.commit.manifest import TakenOver
+from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.text import shown_bytes, shown_duration
+from dbt.adapters.mzs3.text import grouped, shown_bytes, shown_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.mzs3.events import EventSink, FieldValue, Level
     from dbt.adapters.mzs3.export.export import CopyResult, Export
 
+_NOTHING = TakenOver()
 _BEGINS_AGAIN: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {shown_bytes(WIDEST)}",
     "equal hashes": "sorted by all columns: different rows have the same hash",
@@ -107,17 +110,14 @@ class RunMonitor:
         """Tell that this run has completed an earlier run's commit."""
         self._tell("recovered", finished, {"recovered": finished})
 
-    def resumed(
-        self, parts: int = 0, of_parts: int = 0, size: int = 0, *, finished: bool = False
-    ) -> None:
+    def resumed(self, taken: TakenOver = _NOTHING, *, finished: bool = False) -> None:
         """Tell how many upload parts an interrupted run had sent; or, `finished`, all of it."""
-        found = f"{parts:,} of {grouped(of_parts, 'upload part')}"
-        text = f"{found}, {shown_bytes(size)}, taken over from an earlier run"
+        found = f"{taken.parts:,} of {grouped(taken.of_parts, 'upload part')}"
+        text = f"{found}, {shown_bytes(taken.bytes)}, taken over from an earlier run"
         if finished:
             uri = self._export.location.uri
             text = f"the export in {uri} is whole, and the same; nothing is sent"
-        fields = {"parts": parts, "of_parts": of_parts, "bytes": size, "finished": finished}
-        self._tell("resumed", f"resume: {text}", fields)
+        self._tell("resumed", f"resume: {text}", {**taken._asdict(), "finished": finished})
 
     def committed(self, result: CopyResult) -> CopyResult:
         """Note the result, which is visible from now on, whatever the run still fails with."""
@@ -133,6 +133,7 @@ class RunMonitor:
         elapsed, result = self._elapsed(), self._result
         error = self._context.scrub(str(failure)) if failure else ""
         made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
+        fields: dict[str, FieldValue] = {"error": error, "elapsed": elapsed}
         if result is not None:
             status = "rows"
             text = (
@@ -145,17 +146,15 @@ class RunMonitor:
             self._tell("committed", text, fields)
         elif self.is_cancelled or not isinstance(failure, Exception):
             status = "cancelled"
-            text = f"{self._copy} was cancelled"
-            self._tell("cancelled", text, {"error": error, "elapsed": elapsed}, "debug")
+            self._tell("cancelled", f"{self._copy} was cancelled", fields, "debug")
         else:
             status = "error"
-            text = f"{self._copy} failed: {error}"
             # dbt shows the error of a model itself.
-            self._tell("failed", text, {"error": error, "elapsed": elapsed}, "debug")
+            self._tell("failed", f"{self._copy} failed: {error}", fields, "debug")
         if self._history is None:
             return
         with self._warning("could not"):
-            self._history.append(
+            run = RecordedRun(
                 model=self._export.node,
                 location=self._export.location.uri,
                 as_of=result.as_of if result else self._export.as_of,
@@ -163,11 +162,12 @@ class RunMonitor:
                 ended=int((self._started + elapsed) * 1000),
                 status=status,
                 **made,
-                error=error[:MAX_ERROR] or None,
+                error=error,
                 invocation_id=self._context.invocation_id,
                 format=self._export.options.format.name,
                 on_existing=self._export.options.on_existing,
             )
+            self._history.append(run)
 
     @property
     def is_cancelled(self) -> bool:
@@ -184,7 +184,8 @@ class RunMonitor:
                 f"this run {failed} be recorded in {self._context.schema}.{TABLE}, and is "
                 f"otherwise as the log says: {explain(exc)}"
             )
-            self._tell("warning", warning, {"warning": warning}, "warn")
+            with contextlib.suppress(Exception):
+                self._context.tell(copy_warning(**self._about, warning=warning))
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if not self.is_cancelled:

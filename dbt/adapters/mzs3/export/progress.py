@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dbt.adapters.mzs3.text import shown_bytes, shown_duration
+from dbt.adapters.mzs3.text import grouped, shown_bytes, shown_duration
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 EVERY_S = 5.0
@@ -154,11 +154,6 @@ class Snapshot:
         """The share of parts that are done, for a terminal; empty in all phases but `writing`."""
         full = _BAR * (self.parts_done or 0) // parts
         return f"[{'#' * full}{'-' * (_BAR - full)}] " if self.phase == "writing" else ""
-
-
-def grouped(number: int, noun: str) -> str:
-    """`1 row`, `1,234 rows`: as `text.counted`, with commas."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @dataclass

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -187,16 +188,16 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
         yield f"size: expected {entry.bytes} bytes, found {listed.size}"
     file = ObjectFile(prefix, listed)
     try:
-        sha256, rows = content_of(file, entry.format)
+        found = content_of(file, entry.format)
     except (ReplacedError, *AwsFailure, OSError) as exc:
         yield _unreadable(exc)
         return
     finally:
         file.close()
-    if sha256 != entry.sha256:
-        yield f"SHA-256: expected {entry.sha256}, found {sha256}"
-    if rows != entry.rows:
-        yield f"rows: expected {entry.rows}, found {rows}"
+    if found.sha256 != entry.sha256:
+        yield f"SHA-256: expected {entry.sha256}, found {found.sha256}"
+    if found.rows != entry.rows:
+        yield f"rows: expected {entry.rows}, found {found.problem or found.rows}"
 
 
 def _unreadable(exc: Exception) -> str:
@@ -207,19 +208,24 @@ def _unreadable(exc: Exception) -> str:
     return describe(exc, "reading it", "s3:GetObject")
 
 
-def content_of(file: ObjectFile, file_format: ExportFormat) -> tuple[str, int | str]:
-    """The SHA-256 of an object, and how many rows it has, or why they can't be counted.
+class Content(NamedTuple):
+    """What an object holds; if its rows can't be counted they are None, and `problem` says why."""
 
-    Reads the object once, in chunks; raises what requests for it raise.
-    """
-    rows: int | str
+    sha256: str
+    rows: int | None
+    problem: str | None
+
+
+def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
+    """What the object holds, read once, in chunks; raises what requests for it raise."""
+    rows = problem = None
     try:
         rows = file_format.count_rows(pa.PythonFile(file, mode="r"))
     except (OSError, pa.ArrowException, ValueError) as exc:
         if file.failure is not None:
             raise
-        rows = f"none that can be counted: {exc}"
-    return file.sha256(), rows
+        problem = f"none that can be counted: {exc}"
+    return Content(file.sha256(), rows, problem)
 
 
 class ObjectFile(RandomAccessFile):

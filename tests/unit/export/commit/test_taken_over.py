@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dbt.adapters.mzs3.events import CopyEvent
-from dbt.adapters.mzs3.export.commit.manifest import taken_over
+from dbt.adapters.mzs3.export.commit.manifest import TakenOver, taken_over
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
@@ -27,8 +27,8 @@ def test_only_parts_that_were_not_sent_again_are_taken_over() -> None:
         file("p/2", "another", "d"),  # the same bytes, but sent to an upload of its own
         file("p/4", "four", "f"),
     ]
-    assert taken_over(found, files) == (2, 6, 100)
-    assert taken_over({}, files) == (0, 6, 0)
+    assert taken_over(found, files) == TakenOver(parts=2, of_parts=6, bytes=100)
+    assert taken_over({}, files) == TakenOver(of_parts=6)
 
 
 def test_how_it_is_told() -> None:
@@ -38,7 +38,7 @@ def test_how_it_is_told() -> None:
     )
     nothing: Any = None
     monitor = RunMonitor(nothing, export, RunContext("a", "b", tell=told.append), None)
-    monitor.resumed(2, 6, 2048)
+    monitor.resumed(TakenOver(parts=2, of_parts=6, bytes=2048))
     monitor.resumed(finished=True)
     assert [event.message for event in told] == [
         "a.b: resume: 2 of 6 upload parts, 2 kB, taken over from an earlier run",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import types as T
 
@@ -249,13 +249,18 @@ def plan_replacement(
     return kept, stale, in_place
 
 
+class TakenOver(NamedTuple):
+    """How many upload parts were not sent again, of how many, and the bytes of the first."""
+
+    parts: int = 0
+    of_parts: int = 0
+    bytes: int = 0
+
+
 def taken_over(
     found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
-) -> tuple[int, int, int]:
-    """How many parts of the uploads `found` at the beginning, by key, were not sent again.
-
-    Then how many parts the files have in all, and the bytes of those that were not sent again.
-    """
+) -> TakenOver:
+    """What the files have of the uploads `found` at the beginning, by key."""
     sizes = [
         upload.parts[number][1]
         for file in files
@@ -264,7 +269,7 @@ def taken_over(
         for number, etag in enumerate(file.etags, 1)
         if upload.parts.get(number, ("", 0))[0] == etag
     ]
-    return len(sizes), sum(len(file.etags) for file in files), sum(sizes)
+    return TakenOver(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
 
 
 def require_same(prefix: Prefix, existing: Existing, files: Sequence[PendingFile]) -> None:

@@ -55,9 +55,9 @@ class Span:
         return self.first + timedelta(days=bucket * self.width)
 
 
-RunTotals = Counter[str]
-"""Runs: their `count`, how many there are of each status, how many `left` old files, and the
-`rows` and `bytes` of those that succeeded."""
+class RunTotals(Counter[str]):
+    """Runs: their `count`, how many there are of each status, how many `left` old files, and the
+    `rows` and `bytes` of those that succeeded."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class ModelRuns:
     """One model: totals, its newest runs first, and its successes' numbers by day."""
 
     model: str
-    totals: RunTotals = field(default_factory=Counter)
+    totals: RunTotals = field(default_factory=RunTotals)
     newest: list[ReportedRun] = field(default_factory=list)
     last_success: datetime | None = None
     seconds: dict[int, list[float]] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
         model = models.get(run.model) or models.setdefault(run.model, ModelRuns(run.model))
-        of_day = days.setdefault(day, Counter())
+        of_day = days.setdefault(day, RunTotals())
         for key, count in run.counts.items():
             of_day[key] += count
             model.totals[key] += count
@@ -133,7 +133,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
     totals, buckets = RunTotals(), dict[int, RunTotals]()
     for day, of_day in sorted(days.items()):
         totals.update(of_day)
-        buckets.setdefault(span.bucket(day), Counter()).update(of_day)
+        buckets.setdefault(span.bucket(day), RunTotals()).update(of_day)
     return Summary(
         span=span,
         totals=totals,
