@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
-import uuid
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
-from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.objects.prefix import PROBE, Prefix
+from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, explained, is_denied, is_missing
+from dbt.adapters.mzs3.objects.prefix import Prefix, delete_all, probe_name
 
 _Found = TypeVar("_Found")
 
@@ -27,9 +24,6 @@ _AMAZON_S3 = re.compile(
     r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
     r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
 )
-# Its last part is that of a record which neither a source's listing nor its queue takes for an
-# object, whatever the pattern; its first one is what exports and Spark pass over.
-_PROBE_BESIDE_OBJECTS = f"{PROBE}{{}}/_committing.json"
 
 
 @dataclass(frozen=True)
@@ -51,12 +45,9 @@ def store_conditions(prefix: Prefix) -> Conditions:
     Nothing is left there. Where deleting is denied, no object is made: a PUT that must be refused
     tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other refusals.
     """
-    try:
+    needs = f"{prefix.permissions} and s3:GetObject"
+    with explained(f"trying conditional writes at {prefix.uri}", needs):
         return _tried_once("PUT", prefix, partial(_heeded_conditions, prefix))
-    except AwsFailure as exc:
-        doing = f"trying conditional writes at {prefix.uri}"
-        needs = f"{prefix.permissions} and s3:GetObject"
-        raise S3Error(describe(exc, doing, needs)) from exc
 
 
 def compares_before_deleting(prefix: Prefix) -> bool:
@@ -64,7 +55,7 @@ def compares_before_deleting(prefix: Prefix) -> bool:
 
     Tried once per process, without an object: a store where it is refuses one of a missing key.
     """
-    key = prefix.key(f"{PROBE}{uuid.uuid4().hex}")
+    key = prefix.key(probe_name())
     try:
         return _tried_once("DELETE", prefix, partial(_keeps_other, prefix, key))
     except AwsFailure:
@@ -81,12 +72,12 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
     endpoint = str(prefix.client.meta.endpoint_url)
     if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
         return True
-    name = _PROBE_BESIDE_OBJECTS.format(uuid.uuid4().hex)
-    try:
+    # The last part is that of a record which neither a source's listing nor its queue takes for an
+    # object, whatever the pattern; the first one is what exports and Spark pass over.
+    name = f"{probe_name()}/_committing.json"
+    doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
+    with explained(doing, "s3:PutObject and s3:DeleteObject"):
         return _tried_once("object", prefix, partial(_spares_other, prefix, name))
-    except AwsFailure as exc:
-        doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
-        raise S3Error(describe(exc, doing, "s3:PutObject and s3:DeleteObject")) from exc
 
 
 def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Found:
@@ -118,7 +109,7 @@ def _tried(request: Callable[..., object], *arguments: Any, **condition: str) ->
 
 
 def _heeded_conditions(prefix: Prefix) -> Conditions:
-    name = f"{PROBE}{uuid.uuid4().hex}"
+    name = probe_name()
     key, write = prefix.key(name), partial(_tried, prefix.write, name)
     try:
         prefix.delete(key)
@@ -137,8 +128,7 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
         write(b"4", IfMatch=before)
         return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
     finally:
-        with contextlib.suppress(*AwsFailure):
-            prefix.delete(key)
+        delete_all(prefix, [key])
 
 
 def _keeps_other(prefix: Prefix, key: str) -> bool:
@@ -161,5 +151,4 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
     try:
         return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
     finally:
-        with contextlib.suppress(*AwsFailure):
-            prefix.delete(key)
+        delete_all(prefix, [key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,8 +24,12 @@ Answer = TypeVar("Answer")
 _THREADS = 16
 _CONFLICTS = 4
 _PAUSE_S = 0.1
-PROBE = "_mzs3_"
-"""The beginning of the names of objects and uploads that only test what S3 does."""
+_PROBE = "_mzs3_"
+
+
+def probe_name() -> str:
+    """A new name, for an object or upload that only tests what S3 does."""
+    return f"{_PROBE}{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Prefix:
 
     def is_probe(self, key: str) -> bool:
         """Whether the object only tests what S3 does, for this run or another one."""
-        return key.startswith(self.key(PROBE))
+        return key.startswith(self.key(_PROBE))
 
     def objects(self, below: str = "") -> Iterator[ListedObject]:
         """Every object below the location, or of those the ones whose names begin so."""
@@ -157,10 +162,13 @@ class Prefix:
         return str(complete(**upload, MultipartUpload={"Parts": parts}).get("ETag", ""))
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Abort a multipart upload."""
-        self.client.abort_multipart_upload(
-            Bucket=self.location.bucket, Key=key, UploadId=upload_id
-        )
+        """Abort a multipart upload, if it is still there."""
+        upload: Any = {"Bucket": self.location.bucket, "Key": key, "UploadId": upload_id}
+        try:
+            self.client.abort_multipart_upload(**upload)
+        except AwsFailure as exc:
+            if not is_missing(exc):  # another has aborted it, or boto3 has asked twice
+                raise
 
     def uploads(
         self,
@@ -223,9 +231,8 @@ def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
         try:
             prefix.abort(*upload)
         except AwsFailure as exc:
-            if not is_missing(exc):
-                doing = f"aborting the upload of {prefix.uri_of(upload[0])}"
-                return describe(exc, doing, "s3:AbortMultipartUpload")
+            doing = f"aborting the upload of {prefix.uri_of(upload[0])}"
+            return describe(exc, doing, "s3:AbortMultipartUpload")
         return None
 
     return [problem for problem in map_concurrently(uploads, abort) if problem is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,11 +10,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.upload_part import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
-from dbt.adapters.mzs3.objects.prefix import PROBE, Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, probe_name
 from dbt.adapters.mzs3.spark.failure import explain
 
 
@@ -57,7 +56,7 @@ def proof_of_writing(prefix: Prefix) -> Iterator[str]:
 
     Raises S3Error, which names the missing permission.
     """
-    key = prefix.key(f"{PROBE}{uuid.uuid4().hex}")
+    key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # As files are made: what a KMS key or an ACL denies is found here.
         upload_id = prefix.begin_upload(key, prefix.properties)
@@ -74,19 +73,17 @@ def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
     try:
         prefix.abort(key, upload_id)
     except AwsFailure as exc:
-        if not is_missing(exc):  # else the first answer was lost, and abort was asked for again
-            text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
-            raise S3Error(
-                f"{text}; without it a failed export could not be cleaned up, and the upload "
-                f"{upload_id} of {prefix.uri_of(key)} stays open"
-            ) from exc
+        text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
+        raise S3Error(
+            f"{text}; without it a failed export could not be cleaned up, and the upload "
+            f"{upload_id} of {prefix.uri_of(key)} stays open"
+        ) from exc
     with contextlib.suppress(*AwsFailure):
-        for same, twin in prefix.uploads(key):  # of a first request whose answer was lost
-            prefix.abort(same, twin)
+        abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost
 
 
 def prove_deleting(prefix: Prefix) -> None:
     """Deletes an object that is not there; raises S3Error where that is denied."""
     doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
     with explained(doing, "s3:DeleteObject"):
-        prefix.delete(prefix.key(f"{PROBE}{uuid.uuid4().hex}"))
+        prefix.delete(prefix.key(probe_name()))

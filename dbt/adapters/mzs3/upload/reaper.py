@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, is_missing
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.names import is_file_name
 
@@ -60,8 +60,8 @@ class UploadReaper:
         self._partition_by = tuple(partition_by)
         self._others: frozenset[str] = frozenset()
         self._probes: frozenset[str] = frozenset()
-        # What is left, if open uploads can't be listed.
-        self.blind: str | None = None
+        self.unlisted: str | None = None
+        """What may be left, if open uploads can't be listed."""
         self._attempts_were_lost = False
         self._of_whole_bucket = False
         try:
@@ -72,7 +72,7 @@ class UploadReaper:
                 self.found = tuple(self._open())
         except AwsFailure as exc:
             self.found = ()
-            self.blind = self._remains(exc)
+            self.unlisted = self._remains(exc)
             return
         seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
@@ -81,7 +81,7 @@ class UploadReaper:
         else:
             self._others = seen
         if probe not in seen:
-            self.blind = self._remains("the store does not list open uploads")
+            self.unlisted = self._remains("the store does not list open uploads")
 
     def is_ours(self, key: str) -> bool:
         """Whether an export to this location could write this key."""
@@ -107,8 +107,8 @@ class UploadReaper:
 
         With `quiet_s`, until there was nothing to abort for so many seconds.
         """
-        if self.blind is not None:
-            return self.blind
+        if self.unlisted is not None:
+            return self.unlisted
         started = quiet_since = time.monotonic()
         pause = Event()
         try:
@@ -139,15 +139,8 @@ class UploadReaper:
             found = [upload for upload in found if upload[1] not in claimed]
         before = {upload_id for _, upload_id in self.found}
         self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
-        map_concurrently(found, self._abort)
+        map_concurrently(found, lambda upload: self._prefix.abort(*upload))
         return len(found)
-
-    def _abort(self, upload: tuple[str, str]) -> None:
-        try:
-            self._prefix.abort(*upload)
-        except AwsFailure as exc:
-            if not is_missing(exc):  # its own task may have aborted it first
-                raise
 
     def _open(self) -> Iterator[tuple[str, str]]:
         return self._prefix.uploads(of_whole_bucket=self._of_whole_bucket)

@@ -150,16 +150,16 @@ class _Writer:
         return self._open
 
     def _close(self) -> None:
-        if self._open is not None:
-            file, self._open = self._open, None
-            before = file.upload.bytes
-            file.content.close()
-            file.upload.finish()
-            self._reporter.add(0, file.upload.bytes - before)
-            told: dict[str, object] = {"part": file.part, "number": file.number}
-            told |= {"folder": file.folder, "rows": file.rows}
-            # Not the content: many closed files may wait for S3, and a compressor takes memory.
-            self._closed.append((told, file.upload))
+        file, self._open = self._open, None
+        if file is None:
+            return
+        before = file.upload.bytes
+        file.content.close()
+        file.upload.finish()
+        self._reporter.add(0, file.upload.bytes - before)
+        told = {"part": file.part, "number": file.number, "folder": file.folder, "rows": file.rows}
+        # Not the content: many closed files may wait for S3, and a compressor takes memory.
+        self._closed.append((told, file.upload))
 
 
 @dataclass

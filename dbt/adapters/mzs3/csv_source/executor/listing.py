@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.aws.failures import explained
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_schema
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
@@ -159,15 +159,8 @@ def _pages(
     if after:
         asked["StartAfter"] = after
     paginator = client.get_paginator("list_objects_v2")
-    try:
+    with explained(f"listing s3://{location.bucket}/{prefix}", "s3:ListBucket"):
         yield from paginator.paginate(Bucket=location.bucket, **asked)
-    except AwsFailure as exc:
-        raise listing_failed(exc, location.bucket, prefix) from exc
-
-
-def listing_failed(exc: Exception, bucket: str, prefix: str) -> S3Error:
-    """The error of a failed request for a page."""
-    return S3Error(describe(exc, f"listing s3://{bucket}/{prefix}", "s3:ListBucket"))
 
 
 def _matching(

@@ -117,9 +117,8 @@ class Effects:
         try:
             self._prefix.abort(file.key, file.upload_id)
         except AwsFailure as exc:
-            if not is_missing(exc):
-                aborting = describe(exc, "aborting it", permission_of(exc))
-                raise CopyError(f"{self.refusal}; {aborting}") from exc
+            aborting = describe(exc, "aborting it", permission_of(exc))
+            raise CopyError(f"{self.refusal}; {aborting}") from exc
         return is_completed(self._prefix, file, instead_of=self.pending.in_place)
 
     def is_visible(self) -> bool:

@@ -118,7 +118,7 @@ def _require_conditions(prefix: Prefix, on_existing: OnExisting) -> None:
 
 def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, list[OpenUpload]]:
     """The open uploads of interrupted runs that have a note of their properties."""
-    if reaper.blind is not None:
+    if reaper.unlisted is not None:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {prefix.uri}, and a "
             "store that lists open uploads: it could not see what an interrupted run left open. "
