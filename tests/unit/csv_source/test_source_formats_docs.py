@@ -13,7 +13,7 @@ from support.stored_objects import problem_of
 from dbt.adapters.mzs3.csv_source.config import CSV_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
-from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMATS, Reading, RecordField
+from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMAT_NAMES, Reading, RecordField
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
     TypedFormat,
@@ -68,7 +68,7 @@ def test_the_keys_and_the_formats_are_documented():
     named = re.search(r"The keys (.+?) are for CSV alone", page, re.DOTALL)
     assert named is not None
     assert re.findall(r"`(\w+)`", named[1]) == list(CSV_KEYS)
-    assert all(f"`{name}`" in page or f"`format: {name}`" in page for name in FORMATS)
+    assert all(f"`{name}`" in page or f"`format: {name}`" in page for name in FORMAT_NAMES)
 
 
 ARROW = {

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source.ranges import _utc
+from dbt.adapters.mzs3.csv_source.large_objects import _utc
 
 
 @pytest.fixture

@@ -49,8 +49,8 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     """Tags, moves or deletes the objects of every committed epoch that is due.
 
     Epochs that a run left which died are among them. What fails is a warning, and stays due for
-    the next run; what was overwritten since is left alone. Raises
-    SourceError once the lock is lost: who took it over decides what becomes of the objects.
+    the next run; what was overwritten since is left alone. Raises SourceError once the lock is
+    lost: who took it over decides what becomes of the objects.
     """
     waiting = left = in_vain = 0
     why_waiting = why_left = None

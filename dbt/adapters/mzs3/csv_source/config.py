@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.csv_source.executor.encoding import canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     CSV,
     FAIL,
-    FORMATS,
+    FORMAT_NAMES,
     HEADER_MATCHES,
     ON_BAD_ROW,
     ON_HEADER_MISMATCH,
@@ -237,7 +237,7 @@ def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
 
     Keys that are of CSV alone are a problem with another format.
     """
-    name = read("format", choice(FORMATS)) or CSV
+    name = read("format", choice(FORMAT_NAMES)) or CSV
     if name == CSV:
         return CSV, read
     wrong = [key for key in CSV_KEYS if key in read.given]

@@ -13,9 +13,9 @@ from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
+from dbt.adapters.mzs3.csv_source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
-from dbt.adapters.mzs3.csv_source.ranges import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError

@@ -65,8 +65,8 @@ def drop_partitions(
 
 def partition_sql(partition: Mapping[str, str]) -> str:
     """The partition as statements of Spark's name it."""
-    values = (f"{quote_identifier(name)} = {quote_literal(of)}" for name, of in partition.items())
-    return f"PARTITION ({', '.join(values)})"
+    equal = (f"{quote_identifier(name)} = {quote_literal(to)}" for name, to in partition.items())
+    return f"PARTITION ({', '.join(equal)})"
 
 
 def partition_folder(spark: SparkSession, table: str, partition: Mapping[str, str]) -> str:
@@ -89,6 +89,6 @@ def location_of(
     described = [(row["col_name"], row["data_type"]) for row in rows]
     # Columns may have these names too; they come first, and have a type. Of a partition, the
     # table's folder follows its own.
-    start = max(n for n, (name, of) in enumerate(described) if not of and "# Detailed" in name)
-    folder: str = next(of for name, of in described[start:] if name == "Location")
-    return folder.rstrip("/")
+    start = max(n for n, (name, kind) in enumerate(described) if not kind and "# Detailed" in name)
+    folders = [value for name, value in described[start:] if name == "Location"]
+    return str(folders[0]).rstrip("/")

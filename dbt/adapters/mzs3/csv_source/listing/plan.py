@@ -22,11 +22,7 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     reconcile,
     waiting_notes,
 )
-from dbt.adapters.mzs3.csv_source.listing.scan import (
-    known_after,
-    listed_objects,
-    listing_start,
-)
+from dbt.adapters.mzs3.csv_source.listing.scan import known_after, listed_objects, listing_start
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import held, persisted
@@ -59,8 +55,8 @@ class EpochPlan:
     """
 
     frame: DataFrame
-    objects: int
-    bytes: int
+    objects: int = 0
+    bytes: int = 0
     waiting_objects: int = 0
     waiting_bytes: int = 0
     notes: DataFrame | None = None
@@ -121,9 +117,14 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
         if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
-    waiting = found["objects"] - some["objects"], found["bytes"] - some["bytes"]
-    plan = taken.select(*_PLAN_COLUMNS)
-    return EpochPlan(plan, some["objects"], some["bytes"], *waiting, all_notes)
+    return EpochPlan(
+        frame=taken.select(*_PLAN_COLUMNS),
+        objects=some["objects"],
+        bytes=some["bytes"],
+        waiting_objects=found["objects"] - some["objects"],
+        waiting_bytes=found["bytes"] - some["bytes"],
+        notes=all_notes,
+    )
 
 
 def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> EpochPlan:
@@ -144,6 +145,11 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Ep
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
         f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )
-    events = refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None
-    new = decided.where(_IS_NEW)
-    return EpochPlan(new, 0, 0, found["objects"], found["bytes"], notes, text, events)
+    return EpochPlan(
+        frame=decided.where(_IS_NEW),
+        waiting_objects=found["objects"],
+        waiting_bytes=found["bytes"],
+        notes=notes,
+        refusal=text,
+        refused=refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None,
+    )

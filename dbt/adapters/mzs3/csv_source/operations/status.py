@@ -20,8 +20,8 @@ WAITING = "waiting"
 IN_ERROR = "in error"
 NEVER = "never ingested"
 
-_TITLES = ("source", "state", "objects", "waiting", "bytes waiting", "lag", "epochs", "last event")
-_ALIGNED = "<<>>>>><"
+_RIGHT = dict.fromkeys(("objects", "waiting", "bytes waiting", "lag", "epochs"), ">")
+_ALIGNED = {"source": "<", "state": "<", **_RIGHT, "last event": "<"}
 
 _IS_OPEN = f"object IS NOT NULL AND {is_any_sql('shown.state', State.OPEN)}"
 _HAS_FAILED = f"object IS NOT NULL AND shown.state = '{State.FAILED}'"
@@ -98,11 +98,11 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
     """The lines of a table of the sources, in order of their names, errors below it."""
     ordered = sorted(statuses, key=lambda status: status.source)
-    rows = [_TITLES, *(status.cells() for status in ordered)]
+    rows = [(*_ALIGNED,), *(status.cells() for status in ordered)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = zip(row, _ALIGNED, widths, strict=True)
+        cells = zip(row, _ALIGNED.values(), widths, strict=True)
         lines.append("  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
     for status in ordered:

@@ -41,12 +41,12 @@ def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     beside it. Any other that waits, that failed, or that was announced and is gone, is removed.
     What was removed and never known is counted in the log. Safe to repeat: nothing is noted twice.
     """
-    if not (events := sorted(inbox.gone, key=lambda event: event.kind is Kind.CREATED)):
+    if not inbox.gone:
         return
     columns = {
-        "object": [f"s3://{run.definition.location.bucket}/{event.key}" for event in events],
-        "announced": [event.kind is Kind.CREATED for event in events],
-        "text": [_text(event) for event in events],
+        "object": [f"s3://{run.definition.location.bucket}/{event.key}" for event in inbox.gone],
+        "announced": [event.kind is Kind.CREATED for event in inbox.gone],
+        "text": [_text(event) for event in inbox.gone],
     }
     told = run.spark.createDataFrame(pa.table(columns))
     with persisted(_with_what_is_known(told, ledger)) as known:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CSV, AVRO, PARQUET = "csv", "avro", "parquet"
-FORMATS = (CSV, AVRO, PARQUET)
+FORMAT_NAMES = (CSV, AVRO, PARQUET)
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
 HEADER_MATCHES = (EXACT, REORDER, SUBSET)
 FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
