@@ -23,7 +23,7 @@ logger = AdapterLogger("mzs3")
 
 _POLL_S = 0.2
 
-_guard = threading.Lock()
+_attempts_lock = threading.Lock()
 
 
 def is_empty_run(adapter: Any) -> bool:
@@ -33,14 +33,14 @@ def is_empty_run(adapter: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _attempts(invocation: str) -> dict[Hashable, Future[str | None]]:
-    """What was tried in this invocation; earlier ones are forgotten."""
+    """What this invocation has tried, by key: empty at first, and dropped for the next one's."""
     return {}
 
 
 def once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
     """What the first call of this invocation with this key got from its action: an error or None.
     Calls that come while it runs wait for it."""
-    with _guard:
+    with _attempts_lock:
         attempts = _attempts(invocation)
         is_first = key not in attempts
         attempt = attempts.setdefault(key, Future())

@@ -19,11 +19,12 @@ from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 def needed_sources(manifest: Any, node: Any, kind: str) -> list[Any]:
     """The sources of this type that a node reads, directly or through ephemeral models."""
-    inputs = list(dict.fromkeys(node.depends_on.nodes))
-    for unique_id in inputs:  # which grow meanwhile
-        if getattr(manifest.nodes.get(unique_id), "is_ephemeral_model", False):
-            further = manifest.nodes[unique_id].depends_on.nodes
-            inputs += [one for one in further if one not in inputs]
+    inputs: dict[str, None] = {}
+    new = node.depends_on.nodes
+    while new:  # until no ephemeral model reads what is not among the inputs
+        inputs |= dict.fromkeys(new)
+        read = [x for x in map(manifest.nodes.get, new) if getattr(x, "is_ephemeral_model", False)]
+        new = [one for model in read for one in model.depends_on.nodes if one not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
     return [source for source in sources if is_of_type(source, kind)]
 
