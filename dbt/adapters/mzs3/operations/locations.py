@@ -16,7 +16,6 @@ from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
-from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
 from dbt.adapters.mzs3.shard.compact import compact_shard
@@ -37,14 +36,13 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
     operation = "validate_aws_connection"
     _require_texts(operation, name=name, location=location)
     connections = adapter.config.credentials.connections
-    problems: list[str] = []
+    problems = Problems(operation)
     if name not in connections:
-        problems.append(unknown_connection("name", name, connections))
-    place = named_location(location, problems) if location is not None else None
+        problems.found.append(unknown_connection("name", name, connections))
+    place = named_location(location, problems.found) if location is not None else None
     if queue is not None and (problem := queue_problem(queue)) is not None:
-        problems.append(f"queue {problem}")
-    if problems:
-        raise ConfigError(operation, problems)
+        problems.found.append(f"queue {problem}")
+    problems.raise_if_any()
     connection = connections[name]
     if place is None and queue is None:
         logger.info(f"  aws {name}: {check_connection(connection)}")
@@ -135,5 +133,4 @@ def _require_texts(operation: str, **arguments: Any) -> None:
         for name, value in arguments.items()
         if value is not None and not isinstance(value, str)
     ]
-    if wrong:
-        raise ConfigError(operation, wrong)
+    Problems(operation, wrong).raise_if_any()

@@ -13,6 +13,7 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.csv_source.access import changing, unlock
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
@@ -20,7 +21,7 @@ from dbt.adapters.mzs3.csv_source.operations.pinned_definition import purified_l
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.csv_source.report import reset_hint
-from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error, SourceError
+from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
     selected_sources,
@@ -120,8 +121,7 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
     else:
         wrong = [name for name in names or () if not isinstance(name, str)]
         problems = [f"each of select must be {_A_SOURCE}, not {name!r}" for name in wrong]
-    if problems:
-        raise ConfigError(operation, problems)
+    Problems(operation, problems).raise_if_any()
     return selected_sources(adapter.get_macro_resolver(), names)
 
 
@@ -129,8 +129,7 @@ def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
-    if problems := [*of_table, *other_problems]:
-        raise ConfigError(operation, problems)
+    Problems(operation, [*of_table, *other_problems]).raise_if_any()
     found = selected_sources(adapter.get_macro_resolver(), [table])
     if [source_name(node) for node in found] == [table]:
         return found[0]

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, named_location, u
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
     ConfigReader,
+    Problems,
     choice,
     flag,
     format_size,
@@ -103,8 +104,7 @@ def parse_shard_options(
             f"{format_size(options.part_size)}; it is "
             f"{format_size(options.max_multi_part_bytes_in_memory)}"
         )
-    if problems:
-        raise ConfigError(node, problems)
+    Problems(node, problems).raise_if_any()
     return options
 
 
@@ -321,7 +321,6 @@ def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     """The request in a run-operation's arguments; raises ConfigError with all problems."""
     problems: list[str] = []
     options = ConfigReader(arguments, problems).all(_OF_COMPACTIONS)
-    if problems:
-        raise ConfigError(COMPACTION, problems)
+    Problems(COMPACTION, problems).raise_if_any()
     kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
     return CompactionRequest(**options, **kept)

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.config.values import Problems
-from dbt.adapters.mzs3.errors import ConfigError, ShardError
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
 from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.objects.prefix import Prefix
@@ -297,8 +297,7 @@ def default_datums(
         except (PySparkException, ValueError) as exc:
             reason = str(explain(exc)).splitlines()[0]
             problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
-    if problems:
-        raise ConfigError(node, problems)
+    Problems(node, problems).raise_if_any()
     return found
 
 
@@ -316,8 +315,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
         "rename one"
         for first, place in namesakes(names)
     ]
-    if problems:
-        raise ConfigError(node, problems)
+    Problems(node, problems).raise_if_any()
     return frame
 
 
