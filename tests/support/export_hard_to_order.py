@@ -13,6 +13,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.spark.session import get_or_create
 
 # Duplicates, NULLs in every place, both zeros at every depth, NaN, texts that a collation takes
@@ -67,13 +68,15 @@ EXPORTS: dict[str, dict[str, Any]] = {
     "csv": {**_IN_PARTS, "header": True, "on_existing": "resume"},
     "gzip": {**_COMPRESSED, "compression": "gzip"},
     "zstd": {**_COMPRESSED, "compression": "zstd"},
-    "parquet": {**_IN_PARTS, "format": "parquet"},
     "folders": {**_IN_PARTS, "partition_by": ["region", "odd"]},
-    "parquet_folders": {"parts": 3, "format": "parquet", "partition_by": ["day"]},
     "single": {"single_file": "all.csv"},
     "flat": {"parts": 3, "header": True},
-    "flat_parquet": {"parts": 3, "format": "parquet"},
 }
+OTHERS = [name for name in FORMATS if name not in EXPORTS]
+for _name in OTHERS:
+    EXPORTS[_name] = {**_IN_PARTS, "format": _name}
+    EXPORTS[f"{_name}_folders"] = {"parts": 3, "format": _name, "partition_by": ["day"]}
+    EXPORTS[f"flat_{_name}"] = {"parts": 3, "format": _name}
 # With no nested column, a hash alone orders the rows; many are there several times.
 FLAT = "id % 7 as id, region, odd, zero, amount, day, noon, letter, if(odd, null, 1) as one"
 

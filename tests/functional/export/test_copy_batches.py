@@ -16,6 +16,7 @@ from support.equal_hashes import partner
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, unmeasured_batches
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.failure import executor_error
@@ -87,7 +88,7 @@ def test_a_wide_row_is_seen_before_any_row_reaches_python(
 
 
 @pytest.mark.parametrize(
-    "options", [{"format": "csv"}, {"format": "parquet"}, {"partition_by": "third"}], ids=str
+    "options", [*({"format": name} for name in FORMATS), {"partition_by": "third"}], ids=str
 )
 def test_wide_rows_are_exported_as_any(
     copy: Copy, spark: Any, s3: Any, bucket: str, options: dict[str, str]
@@ -128,7 +129,7 @@ def test_rows_are_told_apart_by_where_they_have_null_and_by_the_signs_of_zeros(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options", [{}, {"format": "parquet"}, {"on_existing": "resume"}], ids=str
+    "options", [*({"format": name} for name in FORMATS), {"on_existing": "resume"}], ids=str
 )
 def test_two_rows_of_one_hash_are_sorted_by_all_columns(
     copy: Copy, spark: Any, s3: Any, bucket: str, options: dict[str, str]

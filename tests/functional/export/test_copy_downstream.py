@@ -9,21 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import psycopg
 import pyarrow.dataset as ds
 import pytest
-from support.downstream_rows import (
-    COLUMNS,
-    DUCKDB_TEXT_ARRAY,
-    ROWS,
-    Row,
-    comparable,
-    spark_schema,
-)
+from support.downstream_rows import COLUMNS, DUCKDB_TEXT_ARRAY, ROWS, comparable, spark_schema
+from support.exported_rows import READERS, csv_options, literal
 from support.faulty_s3 import connection_to
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.formats.registry import FORMATS
 
 pytestmark = pytest.mark.spark
 
@@ -36,19 +30,20 @@ EXPORTS: dict[str, dict[str, Any]] = {
     "other dialect": {
         "delimiter": "|", "quote": "'", "escape": "\\", "null": "NULL", "force_quote": ["note"],
     },
-    "parquet": {"format": "parquet", "parts": 2},
-    "parquet in folders": {"format": "parquet", "parts": 2, "partition_by": ["kind"]},
 }  # fmt: skip
-ANYWHERE = [("extremes", name) for name in EXPORTS if "parquet" not in name] + [
-    ("seed 1", "csv"),
-    ("seed 2", "gzip"),
-]
-PARQUET = [
-    ("extremes", "parquet"),
-    ("extremes", "parquet in folders"),
-    ("seed 1", "parquet"),
-    ("seed 2", "parquet in folders"),
-]
+CSV = [*(("extremes", name) for name in EXPORTS), ("seed 1", "csv"), ("seed 2", "gzip")]
+OTHERS: list[tuple[str, str]] = []
+for _name in [name for name in FORMATS if name not in EXPORTS]:
+    _folders = f"{_name} in folders"
+    EXPORTS[_name] = {"format": _name, "parts": 2}
+    EXPORTS[_folders] = {**EXPORTS[_name], "partition_by": ["kind"]}
+    OTHERS += [
+        ("extremes", _name),
+        ("extremes", _folders),
+        ("seed 1", _name),
+        ("seed 2", _folders),
+    ]
+PARQUET = [case for case in OTHERS if "parquet" in case[1]]
 Exported = Callable[[str, str], Path]
 
 
@@ -99,17 +94,25 @@ def manifest_files(folder: Path) -> list[Path]:
     return [folder / entry["url"].removeprefix(base) for entry in manifest["entries"]]
 
 
-def csv_options(name: str) -> dict[str, str]:
-    dialect = {"delimiter": ",", "quote": '"', "escape": '"', "null": ""}
-    return {key: EXPORTS[name].get(key, default) for key, default in dialect.items()}
+@pytest.mark.parametrize(("rows", "name"), [*CSV, *OTHERS])
+def test_every_format_holds_the_values(
+    session: Any, exported: Exported, rows: str, name: str
+) -> None:
+    options = EXPORTS[name]
+    read = READERS[options.get("format", "csv")]
+    found = read(session, exported(rows, name), options)
+    # DuckDB's own intervals can't be read from PostgreSQL's text of them.
+    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(("rows", "name"), [case for case in ANYWHERE if "folders" not in case[1]])
+@pytest.mark.parametrize(("rows", "name"), [case for case in CSV if "folders" not in case[1]])
 def test_postgres_copies_it(exported: Exported, postgres_uri: str, rows: str, name: str) -> None:
     columns = {"id": "bigint", "kind": "text"} | {n: c.postgres for n, c in COLUMNS.items()}
     definition = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-    options = ", ".join(f"{key} {_literal(value)}" for key, value in csv_options(name).items())
+    options = ", ".join(
+        f"{key} {literal(value)}" for key, value in csv_options(EXPORTS[name]).items()
+    )
     header = str(EXPORTS[name].get("header", False)).lower()
     statement = f"copy t from stdin (format csv, header {header}, {options})"
     with psycopg.connect(postgres_uri, row_factory=psycopg.rows.dict_row) as connection:
@@ -124,47 +127,9 @@ def test_postgres_copies_it(exported: Exported, postgres_uri: str, rows: str, na
     assert comparable(found) == comparable(ROWS[rows])
 
 
-@pytest.mark.parametrize(("rows", "name"), ANYWHERE)
-def test_duckdb_reads_csv(exported: Exported, rows: str, name: str) -> None:
-    folder = exported(rows, name)
-    suffix = manifest_files(folder)[0].name.partition(".")[2]
-    in_folders = "partition_by" in EXPORTS[name]
-    kinds = {"id": "BIGINT"} | ({} if in_folders else {"kind": "VARCHAR"})
-    kinds |= {column: c.duckdb for column, c in COLUMNS.items()}
-    dialect = csv_options(name)
-    options = {
-        "auto_detect": "false",
-        "header": str(EXPORTS[name].get("header", False)).lower(),
-        "delim": _literal(dialect["delimiter"]),
-        "quote": _literal(dialect["quote"]),
-        "escape": _literal(dialect["escape"]),
-        "nullstr": _literal(dialect["null"]),
-        "allow_quoted_nulls": "false",
-        "columns": "{" + ", ".join(f"{c}: '{kind}'" for c, kind in kinds.items()) + "}",
-    }
-    if in_folders:
-        options |= {"hive_partitioning": "true", "hive_types": "{kind: 'VARCHAR'}"}
-    listed = ", ".join(f"{key} = {value}" for key, value in options.items())
-    values = ", ".join(f"{c.value.format(n)} as {n}" for n, c in COLUMNS.items())
-    found = duckdb_rows(
-        f"select id, kind, {values} from read_csv('{folder}/**/*.{suffix}', {listed})"
-    )
-    # DuckDB's own intervals can't be read from PostgreSQL's text of them.
-    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
-
-
 def test_the_macro_for_duckdb_is_the_documented_one() -> None:
     text = Path(__file__).parents[3].joinpath("docs/downstream.md").read_text()
     assert " ".join(DUCKDB_TEXT_ARRAY.split()) in " ".join(text.split())
-
-
-@pytest.mark.parametrize(("rows", "name"), PARQUET)
-def test_duckdb_reads_parquet(exported: Exported, rows: str, name: str) -> None:
-    hive = ""
-    if "partition_by" in EXPORTS[name]:
-        hive = ", hive_partitioning = true, hive_types = {kind: 'VARCHAR'}"
-    found = duckdb_rows(f"select * from read_parquet('{exported(rows, name)}/**/*.parquet'{hive})")
-    assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
 
 
 @pytest.mark.parametrize(("rows", "name"), PARQUET)
@@ -194,16 +159,3 @@ def test_spark_reads_csv(session: Any, exported: Exported) -> None:
         row["id"]: row["note"] or None for row in ROWS["seed 1"] if "\r" not in (row["note"] or "")
     }
     assert {number: notes[number] or None for number in plain} == plain
-
-
-def duckdb_rows(query: str) -> list[Row]:
-    with duckdb.connect() as connection:
-        connection.execute("set TimeZone = 'UTC'")
-        connection.execute(DUCKDB_TEXT_ARRAY)
-        cursor = connection.execute(query)
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 # A type, a pattern, a set of values, a list of one form, or a mapping; `?` marks optional keys.
@@ -109,15 +110,15 @@ SCHEMA = T.StructType(
 )
 EXPORTS: dict[str, tuple[str, dict[str, Any]]] = {
     "CSV": ("part-{:04d}-0001.csv", {"header": True}),
-    "gzip": ("part-{:04d}-0001.csv.gz", {"compression": "gzip"}),
-    "partitioned CSV": ("c={}/d=%C3%A9 x/part-0000-0001.csv", {"partition_by": ["c", "d"]}),
-    "Parquet": ("part-{:04d}-0001.parquet", {"format": "parquet"}),
-    "partitioned Parquet": (
-        "c=__HIVE_DEFAULT_PARTITION__/part-{:04d}-0001.parquet",
-        {"format": "parquet", "partition_by": ["c"]},
-    ),
+    "partitioned": ("c={}/d=%C3%A9 x/part-0000-0001.csv", {"partition_by": ["c", "d"]}),
     "a single file": ("all.csv", {"single_file": "all.csv"}),
 }
+for name, each in FORMATS.items():
+    for compression, stored in each.stored_as.items():
+        EXPORTS[f"{name} {compression}"] = (
+            f"c=__HIVE_DEFAULT_PARTITION__/part-{{:04d}}-0001{stored.suffix}",
+            {"format": name, "compression": compression, "partition_by": ["c"]},
+        )
 
 
 def manifest(name: str, files: int = 3) -> dict[str, Any]:

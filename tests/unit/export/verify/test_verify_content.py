@@ -3,11 +3,11 @@
 import gzip
 import hashlib
 import io
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.format_files import EACH, ROWS, files
 from support.memory_s3 import failure
 from support.readable_s3 import PREFIX, Body, ReadableS3
 
@@ -40,8 +40,16 @@ def content(stored, name="part-0000-0001.csv", s3=None, **options):
     s3 = s3 or ReadableS3()
     s3.objects[PREFIX + name] = stored
     written = FORMATS["parquet" if name.endswith(".parquet") else "csv"].of(options).of_file(name)
-    sha256, rows = content_of(ObjectFile(s3.prefix, s3.listed(name)), written)
-    return SimpleNamespace(sha256=sha256, rows=rows)
+    return content_of(ObjectFile(s3.prefix, s3.listed(name)), written)
+
+
+def of_format(file_format, breaks=()):
+    name = f"country=NZ/part-0000-0001{file_format.stored.suffix}"
+    s3 = ReadableS3()
+    [stored] = files(file_format, [ROWS])
+    s3.objects[PREFIX + name] = stored
+    s3.breaks[PREFIX + name] = list(breaks)
+    return stored, content_of(ObjectFile(s3.prefix, s3.listed(name)), file_format)
 
 
 @pytest.mark.parametrize(
@@ -67,10 +75,10 @@ def test_a_file_without_rows(header, rows):
     assert content(b"", header=header).rows == 0
 
 
-def test_parquet():
-    stored = parquet(123)
-    found = content(stored, "country=NZ/part-0000-0001.parquet")
-    assert (found.rows, found.sha256) == (123, hashlib.sha256(stored).hexdigest())
+@pytest.mark.parametrize("file_format", EACH)
+def test_every_format(file_format):
+    stored, found = of_format(file_format)
+    assert found == (hashlib.sha256(stored).hexdigest(), ROWS.num_rows, None)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +98,16 @@ def test_parquet():
 )
 def test_what_is_broken_has_a_hash_and_no_rows(stored, name, reason):
     found = content(stored, name)
-    assert found.rows.startswith("none that can be counted: ")
-    assert reason in found.rows
+    assert found.rows is None
+    assert found.problem.startswith("none that can be counted: ")
+    assert reason in found.problem
     assert found.sha256 == hashlib.sha256(stored).hexdigest()
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.csv.zst", "x.parquet"])
-def test_a_connection_that_stays_broken_is_not_the_objects_fault(name):
-    s3 = ReadableS3()
-    stored = {"x.csv": TEXT, "x.csv.gz": gzip.compress(TEXT), "x.csv.zst": zstd(TEXT)}
-    s3.breaks[PREFIX + name] = [5] + [0] * 20
+@pytest.mark.parametrize("file_format", EACH)
+def test_a_connection_that_stays_broken_is_not_the_objects_fault(file_format):
     with pytest.raises(ConnectionResetError):
-        content(stored.get(name, parquet(9)), name, s3)
+        of_format(file_format, breaks=[5] + [0] * 20)
 
 
 def test_a_denied_footer_is_not_the_objects_fault():
