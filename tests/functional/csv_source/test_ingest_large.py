@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source import fetch, ranges
+from dbt.adapters.mzs3.csv_source import fetch, large_objects
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -19,13 +19,13 @@ ROWS = 2_000
 def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many objects were cut in each run; ranges are small enough for objects of a test."""
     counts: list[int] = []
-    rows_in_ranges = ranges.rows_in_ranges
+    rows_in_ranges = large_objects.rows_in_ranges
 
     def counting(spark: Any, spec: Any, objects: Any) -> Any:
         counts.append(len(objects))
         return rows_in_ranges(spark, spec, objects)
 
-    monkeypatch.setattr(ranges, "RANGE_BYTES", RANGE_BYTES)
+    monkeypatch.setattr(large_objects, "RANGE_BYTES", RANGE_BYTES)
     monkeypatch.setattr(fetch, "rows_in_ranges", counting)
     return counts
 
