@@ -2,20 +2,23 @@
 
     listing   a million keys: the first run, runs that find 1,000 new ones, the driver's memory
     fetching  10,000 objects of 1 kB in one run: its time, and its requests
+    scale     ten million objects: what each step of a run computes, and what the driver holds
 
 The bucket is made up by a server on this machine. Listing it once is boto3's paginator in one
-process. Read the ratios: the server and Spark share the cores.
+process. Read the ratios: the server and Spark share the cores. For `scale` there is no server: the
+client makes up its answers, and rows are made up where objects would be fetched.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,15 +26,19 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from made_up_bucket import PREFIX, MadeUpBucket, made_up_bucket
-from memory import DriverMemory
+from made_up_client import CONNECTION, MadeUpClient, made_up_client
+from memory import DriverMemory, DriverPeak, processor_seconds
 from pyspark.sql import functions as F
 from session import BUCKET, Session, source
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.status import read_status
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 
@@ -41,8 +48,16 @@ NEW = 1000
 def main() -> None:
     arguments = _arguments()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.master": arguments.master, "spark.driver.memory": "1g"}
+    settings = {
+        "spark.master": arguments.master,
+        "spark.driver.memory": arguments.driver_memory,
+        "spark.executor.memory": arguments.executor_memory,
+    }
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
+        if arguments.measure == "scale":
+            with made_up_client(arguments.keys or 10_000_000) as client:
+                Scale(Path(name), **settings).runs(client)
+            return
         bench = Bench(Path(name), **settings)
         folders = not arguments.flat
         if arguments.measure == "listing":
@@ -162,6 +177,96 @@ class Bench(Session):
         ledger.write_commit(epoch, done)
 
 
+class Scale(Session):
+    """One Spark session, and what runs and queries cost on a source of very many objects."""
+
+    def runs(self, bucket: MadeUpClient) -> None:
+        """Print what each step takes of time, of processors and of the driver's memory."""
+        self._peak = DriverPeak(self.spark)
+        print(f"{bucket.objects:,} objects{'':<13}", end="")
+        print("  seconds  processor  MB in Python, in the heap, of the ledger")
+        limited = {"max_objects_per_run": NEW}
+        others = bucket.objects - NEW
+        self._ingest("first run, takes 1,000", NEW, **limited)
+        self._ingest("takes all others", others)
+        self._ingest("nothing new", 0, key_order="ascending")  # the first one is full
+        bucket.objects += NEW
+        self._ingest("1,000 new", NEW)
+        self._ingest("nothing new at the end", 0, key_order="ascending")
+        orders = _orders()
+        with self._cost("compaction"):
+            compact(Ledger(self.spark, orders.relations))
+        self._ingest("nothing new, compacted", 0)
+        with self._cost("status"):
+            read_status(self.spark, orders)
+        self._query("query", bucket.objects)
+        with self._cost("retracts all"):
+            act(self.spark, orders, ObjectAction.RETRACT, ["**"])
+        self._query("query, all hidden", 0)
+        self.spark.stop()
+
+    def _ingest(self, title: str, objects: int, **external: Any) -> None:
+        with self._cost(title) as cost:
+            report = ingest(self.spark, _orders(**external), CONNECTION, on_step=cost.on_step)
+        if report.objects != objects:
+            raise SystemExit(f"{report.objects} objects were ingested in the place of {objects}")
+
+    def _query(self, title: str, rows: int) -> None:
+        with self._cost(title):
+            found = self.spark.table(_orders().relations.source).count()
+        if found != rows:
+            raise SystemExit(f"{found} rows were found in the place of {rows}")
+
+    @contextlib.contextmanager
+    def _cost(self, title: str) -> Iterator[Cost]:
+        cost = Cost(self._peak)
+        yield cost
+        files = (self.folder / "warehouse").rglob("orders__ledger/**/*.parquet")
+        cost.tell(title, sum(file.stat().st_size for file in files))
+
+
+class Cost:
+    """Prints what something costs, and the steps of a run that come before it ends."""
+
+    STEPS = ("list, compare", "note", "plan", "fetch", "commit", "compact")
+
+    def __init__(self, peak: DriverPeak) -> None:
+        self._peak = peak
+        peak.since_last()
+        self._began = self._last = time.perf_counter(), processor_seconds()
+        self._most = [0, 0]
+
+    def on_step(self, event: str) -> None:
+        """A step begins or ends, as `ingest` tells it."""
+        name = event.removeprefix("end ")
+        # What is between two steps is the listing.
+        self._line("list, compare" if event.startswith("begin") else name)
+
+    def _line(self, name: str) -> None:
+        now = time.perf_counter(), processor_seconds()
+        seconds, computed = (later - before for later, before in zip(now, self._last, strict=True))
+        peak = self._peak.since_last()
+        self._most = list(map(max, self._most, peak))
+        self._last = now
+        if name in self.STEPS and seconds > 1:
+            self._print(f"    {name}", seconds, computed, *peak)
+
+    def tell(self, title: str, *sizes: int) -> None:
+        """Print what all of it has cost, and sizes in bytes."""
+        self._line("")
+        now = time.perf_counter(), processor_seconds()
+        spent = (later - before for later, before in zip(now, self._began, strict=True))
+        self._print(title, *spent, *self._most, *sizes)
+
+    def _print(self, title: str, seconds: float, computed: float, *sizes: float) -> None:
+        megabytes = "".join(f"{size / 1e6:>8.0f}" for size in sizes)
+        print(f"{title:<30}{seconds:>10.1f}{computed:>11.1f}{megabytes}", flush=True)
+
+
+def _orders(**external: Any) -> SourceDefinition:
+    return source("scale", "orders", PREFIX, {"id": "string"}, header=["id"], **external)
+
+
 def _list(bucket: MadeUpBucket) -> None:
     connection = bucket.connection
     client = boto3.client(
@@ -180,11 +285,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("measure", choices=("listing", "fetching"))
+    parser.add_argument("measure", choices=("listing", "fetching", "scale"))
     parser.add_argument("--keys", type=int, help="how many objects the bucket has")
     parser.add_argument("--flat", action="store_true", help="without folders in their keys")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]", help="such as local-cluster[1,2,1500]")
+    parser.add_argument("--driver-memory", default="1g")
+    parser.add_argument("--executor-memory", default="1g", help="where the master has executors")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The resident memory of a Spark driver, and of its Python workers, as Linux counts it."""
+"""The memory of a Spark driver and of its Python workers, and what all of them compute."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 INTERVAL_S = 0.1
 
@@ -54,6 +57,34 @@ class DriverMemory:
 
     def _look(self) -> None:
         self._peak = {name: max(self._peak[name], now) for name, now in self._now().items()}
+
+
+class DriverPeak:
+    """The most that this process had resident, and that its JVM had in its heap, garbage too."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark.sparkContext._jvm
+        beans = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+        self._pools = [pool for pool in beans if pool.getType().name() == "HEAP"]
+
+    def since_last(self) -> tuple[int, int]:
+        """Both in bytes, since this was called before."""
+        heap = sum(pool.getPeakUsage().getUsed() for pool in self._pools)
+        resident = _status_bytes(os.getpid(), "VmHWM:")
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        for pool in self._pools:
+            pool.resetPeakUsage()
+        return resident, heap
+
+
+def processor_seconds() -> float:
+    """What this process, those below it and those that they waited for have computed so far."""
+    ticks = 0
+    for pid in (os.getpid(), *_descendants(b"")):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,119 @@
+"""A bucket of any number of objects that are nowhere, without a server: a client that reckons.
+
+It travels to Spark's tasks with the code that asks S3, so that a listing costs neither HTTP nor
+XML: what is left is the source's own work. `made_up_bucket.py` has the server, and its costs.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import hashlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import cloudpickle
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source import fetch, ingest
+from dbt.adapters.mzs3.csv_source.executor import listing
+from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
+from dbt.adapters.mzs3.csv_source.listing import scan
+
+PREFIX = "orders/"
+SIZE = 1000
+CONNECTION = AwsConnection(region="us-east-1", access_key_id="bench", secret_access_key="bench")
+_FIRST = datetime(2020, 1, 1, tzinfo=timezone.utc)
+_PER_DAY = 25_000  # a folder each
+_BETWEEN = timedelta(days=1) / _PER_DAY
+
+
+@dataclass
+class MadeUpClient:
+    """A client for a bucket of so many objects; more of them are new ones, behind the others."""
+
+    objects: int
+
+    def get_paginator(self, _: str) -> MadeUpClient:
+        """Itself: all it does is to list."""
+        return self
+
+    def paginate(
+        self, *, StartAfter: str = "", MaxKeys: int = 1000, Delimiter: str = "", **_: Any
+    ) -> Iterator[dict[str, Any]]:
+        """Pages as boto3's of `list_objects_v2`, below `PREFIX`."""
+        at = bisect.bisect_right(range(self.objects), StartAfter, key=_key)
+        if Delimiter:
+            days = range(at // _PER_DAY, -(-self.objects // _PER_DAY))
+            yield {"CommonPrefixes": [{"Prefix": _folder(day)} for day in days]}
+            return
+        for start in range(at, self.objects, MaxKeys) or (at,):
+            end = min(start + MaxKeys, self.objects)
+            contents = [_entry(number) for number in range(start, end)]
+            yield {"Contents": contents, "IsTruncated": end < self.objects}
+
+
+@contextlib.contextmanager
+def made_up_client(objects: int) -> Iterator[MadeUpClient]:
+    """Sources list this client's bucket inside the context; each object has one row, its key.
+
+    No object is fetched: the rows are made where tasks would fetch them.
+    """
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    client = MadeUpClient(objects)
+    with contextlib.ExitStack() as stack:
+        for module in (ingest, scan, listing):
+            stack.enter_context(mock.patch.object(module, "s3_client", _Client(client)))
+        stack.enter_context(mock.patch.object(fetch, "fetch_objects", _made_up_rows))
+        yield client
+
+
+@dataclass
+class _Client:
+    client: MadeUpClient
+
+    def __call__(self, _: AwsConnection) -> MadeUpClient:
+        return self.client
+
+
+def _made_up_rows(
+    spec: FetchSpec,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    modified = arrow_type("timestamp")
+    schema = ObjectRows(spec.columns, "", pa.scalar(None, modified)).skipped("").schema
+
+    def rows(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in listed:
+            key = batch.column("key")
+            uri = pc.binary_join_element_wise(f"s3://{spec.bucket}", key, "/")
+            first = pa.repeat(pa.scalar(1, pa.int64()), len(key))
+            when = batch.column("last_modified").cast(modified)
+            problem = pa.nulls(len(key), schema.types[-1])
+            yield pa.RecordBatch.from_arrays([key, uri, first, when, problem], schema=schema)
+
+    return rows
+
+
+def _folder(day: int) -> str:
+    return f"{PREFIX}day={day:05}/"
+
+
+def _key(number: int) -> str:
+    return f"{_folder(number // _PER_DAY)}{number:010}.csv"
+
+
+def _entry(number: int) -> dict[str, Any]:
+    key = _key(number)
+    return {
+        "Key": key,
+        "ETag": f'"{hashlib.md5(key.encode()).hexdigest()}"',
+        "Size": SIZE,
+        "LastModified": _FIRST + number * _BETWEEN,
+    }
