@@ -52,6 +52,7 @@ def main() -> None:
         "spark.master": arguments.master,
         "spark.driver.memory": arguments.driver_memory,
         "spark.executor.memory": arguments.executor_memory,
+        "spark.log.level": "ERROR",
     }
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
         if arguments.measure == "scale":
