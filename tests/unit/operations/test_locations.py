@@ -36,7 +36,9 @@ class Connections:
 
 @pytest.fixture
 def adapter() -> Any:
-    credentials = SimpleNamespace(method="session", connections={"default": AwsConnection()})
+    credentials = SimpleNamespace(
+        method="session", has_session=True, connections={"default": AwsConnection()}
+    )
     return SimpleNamespace(
         config=SimpleNamespace(credentials=credentials), connections=Connections()
     )
@@ -91,7 +93,7 @@ def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_report_needs_a_session(adapter: Any) -> None:
-    adapter.config.credentials.method = "thrift"
+    adapter.config.credentials.has_session = False
     with pytest.raises(DbtRuntimeError, match="copy_report needs `method: session`"):
         run_operation(adapter, "copy_report", "s", "r.html", 7)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +36,10 @@ def node(table: str) -> Any:
 @pytest.fixture
 def adapter() -> Any:
     credentials = SimpleNamespace(
-        method="thrift", connections={"default": AwsConnection()}, server_side_parameters={}
+        method="thrift",
+        has_session=False,
+        connections={"default": AwsConnection()},
+        server_side_parameters={},
     )
     config = SimpleNamespace(
         credentials=credentials,
@@ -201,7 +205,9 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
             raise SourceError("lake.items: broken")
         return name
 
-    monkeypatch.setattr(sources, "_session_and_definition", lambda _, node: (node.name, None))
+    monkeypatch.setattr(
+        sources, "_session_and_definition", lambda _, node: nullcontext((node.name, None))
+    )
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
     monkeypatch.setattr(sources, "fire_event", lambda note: said.append(note.msg))

@@ -1,5 +1,6 @@
 """How fresh a source is said to be: what its listing shows, what its ledger does, or both."""
 
+from contextlib import nullcontext
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ RELATION = SimpleNamespace(schema="raw", identifier="orders")
 def adapter():
     credentials = SimpleNamespace(
         method="session",
+        has_session=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
         executor_timeout=600,
@@ -51,7 +53,7 @@ def found(monkeypatch):
     monkeypatch.setattr(freshness, "read_freshness", lambda *_: Freshness(EARLIER, 1, 10))
     monkeypatch.setattr(freshness, "read_ingested_freshness", lambda *_: Freshness(LATER, 2, 20))
     monkeypatch.setattr(freshness, "read_pending", lambda *_: (3, 30))
-    monkeypatch.setattr(freshness, "source_session", lambda *_: None)
+    monkeypatch.setattr(freshness, "source_session", lambda *_: nullcontext())
 
 
 @pytest.mark.parametrize(

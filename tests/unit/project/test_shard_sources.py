@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,12 +50,13 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     handle = SimpleNamespace(cancelled=threading.Event())
     credentials = SimpleNamespace(
         method="session",
+        has_session=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(source_runs, "source_session", lambda *_: session)
+    monkeypatch.setattr(source_runs, "source_session", lambda *_: nullcontext(session))
     monkeypatch.setattr(staging, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(

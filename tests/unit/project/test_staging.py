@@ -1,6 +1,7 @@
 """What a node's sources come to: each tried once a run, several at a time. Spark has no part."""
 
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -42,6 +43,7 @@ def adapter(cancelled):
     handle = SimpleNamespace(cancelled=cancelled)
     credentials = SimpleNamespace(
         method="session",
+        has_session=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
         executor_timeout=600,
@@ -65,7 +67,7 @@ def adapter(cancelled):
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
     monkeypatch.setattr(
-        source_runs, "source_session", lambda *_: SimpleNamespace(interruptAll=int)
+        source_runs, "source_session", lambda *_: nullcontext(SimpleNamespace(interruptAll=int))
     )
 
     def put(action):
@@ -126,7 +128,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(source_runs, "source_session", lambda *_: session)
+    monkeypatch.setattr(source_runs, "source_session", lambda *_: nullcontext(session))
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled

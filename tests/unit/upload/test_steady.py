@@ -82,9 +82,11 @@ def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spark: Any = SimpleNamespace()
-    monkeypatch.setattr(upload_job, "status_tracker", lambda _: Tracker([None]))
+    engine = SimpleNamespace(status_tracker=lambda _: Tracker([None]))
+    monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
     assert written_at_once(spark, set(), 0)
-    monkeypatch.setattr(upload_job, "status_tracker", lambda _: None)
+    engine = SimpleNamespace(status_tracker=lambda _: None)
+    monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
     assert written_at_once(spark, {5}, 12)
 
 
