@@ -53,8 +53,9 @@ FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 # Imported only where an object of that format is read, which says so if the package is missing.
 OPTIONAL_FOR_EXECUTORS = {"csv_source/executor/formats/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
-# These ask the JVM in this process of what it runs or has run, and do without where there is none.
-CLASSIC_ONLY = {"spark/status.py"}
+# These ask the JVM in this process of what it runs, has run or may run on, and do without where
+# there is none.
+CLASSIC_ONLY = {"spark/status.py", "spark/room.py"}
 
 
 def modules() -> list[Path]:

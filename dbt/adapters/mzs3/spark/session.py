@@ -21,6 +21,7 @@ from pyspark.util import is_remote_only
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.room import require_room
 from dbt.adapters.mzs3.spark.status import LocalScheduler
 
 DEFAULT_FOLDER = ".spark"
@@ -127,11 +128,13 @@ def isolated_session(
 ) -> SparkSession:
     """A new session on the process's Spark, with those parameters that can be set at run time.
 
-    Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit.
+    Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
+    SparkJobError where the cluster can't take executors of the size that Spark asks for.
     """
     session = get_or_create(parameters).newSession()
     scheduler = LocalScheduler(session)
-    if not scheduler.is_alone:
+    if executor_timeout > 0 and not scheduler.is_alone:
+        require_room(session)
         watch(scheduler.name, scheduler, executor_timeout)
     for key, value in {**DEFAULTS, **parameters}.items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
