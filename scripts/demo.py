@@ -1,25 +1,25 @@
 """The demo: flights from CSV objects in S3, through dbt models in Spark, back to S3 as CSV.
 
 Run it with `make demo`, which prepares the environment and Java. Everything stays on this
-machine: S3 is moto's server on the loopback interface, Spark runs inside dbt's process.
+machine: S3 is moto's server on the loopback interface, Spark runs inside dbt's process. A target
+of the sample project's profile that needs other servers gets them for as long as the demo lasts.
 """
 
 from __future__ import annotations
 
-import logging
+import argparse
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-import boto3
-from demo_data import csv_objects, exported_flights
+from cluster import TARGETS, s3_variables, servers
+from demo_data import exported_flights
 from demo_exports import (
     DemoFailed,
     Export,
@@ -28,31 +28,32 @@ from demo_exports import (
     require_growth,
     require_rows,
 )
-from moto.server import ThreadedMotoServer
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from demo_s3 import EXPORTS_BUCKET, load, s3_client, s3_server
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "sample_project"
 WORK = ROOT / ".demo"
 DBT = Path(sys.executable).with_name("dbt")
 
-RAW_BUCKET, EXPORTS_BUCKET = "acme-raw", "acme-exports"
 SHARD = f"s3://{EXPORTS_BUCKET}/shards/planes_flown"
-ACCESS_KEY_ID, SECRET_ACCESS_KEY = "demo-key-id", "demo-secret-key"  # moto takes any
+TARGET = "DBT_TARGET"
 # Settings of the caller's own work, which would point dbt, Spark or boto3 elsewhere.
 FOREIGN_SETTINGS = ("AWS_", "DBT_", "HADOOP_", "HIVE_", "PYSPARK_", "SPARK_")
 
 
 def main() -> int:
     """Run the demo; 0 if every step did what it should."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", nargs="?", choices=TARGETS, help="where Spark runs")
+    target = parser.parse_args().target
     signal.signal(signal.SIGTERM, _terminated)
     forget_foreign_settings(os.environ)
     _start_clean()
     try:
-        with s3_server() as endpoint:
-            _run(endpoint)
+        targets = [target] if target else []
+        with s3_server() as endpoint, servers(WORK / "servers", targets) as variables:
+            environment = dbt_environment(os.environ, {**s3_variables(endpoint), **variables})
+            _run(endpoint, environment if target is None else {**environment, TARGET: target})
     except DemoFailed as exc:
         print(f"\nThe demo failed: {exc}", file=sys.stderr)
         return 1
@@ -62,9 +63,8 @@ def main() -> int:
     return 0
 
 
-def _run(endpoint: str) -> None:
+def _run(endpoint: str, environment: Mapping[str, str]) -> None:
     client = s3_client(endpoint)
-    environment = dbt_environment(os.environ, endpoint)
     print(f"Java is {os.environ.get('JAVA_HOME', 'what the PATH has')}; S3 is moto at {endpoint}")
     _title("Load CSV objects into S3")
     loaded = load(client)
@@ -96,30 +96,6 @@ def _start_clean() -> None:
     WORK.mkdir()
 
 
-@contextmanager
-def s3_server() -> Iterator[str]:
-    """moto's S3 on a free port of the loopback interface, in a thread; yields its address."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
-
-
-def s3_client(endpoint: str) -> S3Client:
-    """A client of the server at this address, whatever the caller's AWS settings are."""
-    return boto3.Session().client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=ACCESS_KEY_ID,
-        aws_secret_access_key=SECRET_ACCESS_KEY,
-    )
-
-
 def forget_foreign_settings(environment: MutableMapping[str, str]) -> None:
     """Remove what would point boto3, Spark or dbt away from this demo; no proxy to loopback."""
     for name in [name for name in environment if name.startswith(FOREIGN_SETTINGS)]:
@@ -127,7 +103,9 @@ def forget_foreign_settings(environment: MutableMapping[str, str]) -> None:
     environment["NO_PROXY"] = environment["no_proxy"] = "127.0.0.1"
 
 
-def dbt_environment(environment: Mapping[str, str], endpoint: str) -> dict[str, str]:
+def dbt_environment(
+    environment: Mapping[str, str], variables: Mapping[str, str]
+) -> dict[str, str]:
     """The environment with what the project's profile reads, and this Python for the workers."""
     return {
         **environment,
@@ -135,30 +113,16 @@ def dbt_environment(environment: Mapping[str, str], endpoint: str) -> dict[str, 
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-        "S3_ENDPOINT": endpoint,
         "WAREHOUSE": str(WORK / "spark" / "warehouse"),
-        "DBT_ENV_SECRET_ACCESS_KEY_ID": ACCESS_KEY_ID,
-        "DBT_ENV_SECRET_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+        **variables,
     }
-
-
-def load(client: S3Client) -> dict[str, int]:
-    """Create the buckets and upload every object; the number of rows of each table."""
-    for bucket in (RAW_BUCKET, EXPORTS_BUCKET):
-        client.create_bucket(Bucket=bucket)
-    rows: dict[str, int] = {}
-    for key, content in csv_objects():
-        client.put_object(Bucket=RAW_BUCKET, Key=key, Body=content)
-        count = content.count(b"\n") - 1  # no field of this data holds a newline
-        table = key.partition("/")[0]
-        rows[table] = rows.get(table, 0) + count
-        print(f"  s3://{RAW_BUCKET}/{key:<22} {count:>7,} rows {len(content):>11,} bytes")
-    return rows
 
 
 def dbt(command: str, environment: Mapping[str, str], *last: str) -> None:
     """Run dbt in the sample project, with these words last; DemoFailed if it reports a failure."""
     words = [*command.split(), *last]
+    if TARGET in environment:
+        words += ["--target", environment[TARGET]]
     print(f"$ dbt {shlex.join(words)}", flush=True)
     process = subprocess.Popen([DBT, *words], cwd=PROJECT, env=dict(environment))
     try:

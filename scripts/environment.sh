@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes .venv with this project and the extras named, for example: scripts/environment.sh demo
+# With `workers` it makes .venv/workers with what the workers of a cluster need, and nothing else.
 # PYTHON names the interpreter to use; without it, the first suitable one on the PATH is taken.
 set -eu
 cd "$(dirname "$0")/.."
@@ -31,9 +32,19 @@ if ! { [ -x .venv/bin/python ] && suitable .venv/bin/python; }; then
   fi
 fi
 
-echo "Installing dbt-mzs3[$extras] into .venv (some minutes the first time) …"
-if ! .venv/bin/python -m pip install --disable-pip-version-check -e ".[$extras]" >"$log" 2>&1; then
+if [ "$extras" = workers ]; then
+  what="pyarrow and boto3" where=.venv/workers
+  # Without a pip of its own, which a virtualenv could not give it.
+  .venv/bin/python -m venv --without-pip --clear "$where"
+  packages=$("$where/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  set -- --target "$packages" "pyarrow>=18" "boto3>=1.36"
+else
+  what="dbt-mzs3[$extras]" where=.venv
+  set -- -e ".[$extras]"
+fi
+echo "Installing $what into $where (some minutes the first time) …"
+if ! .venv/bin/python -m pip install --disable-pip-version-check "$@" >"$log" 2>&1; then
   tail -n 40 "$log" >&2
-  echo "pip could not install dbt-mzs3[$extras]: its last lines are above." >&2
+  echo "pip could not install $what: its last lines are above." >&2
   exit 1
 fi

@@ -12,7 +12,8 @@ INTERPRETER = """\
 #!/bin/sh
 case "$1 $2" in
   "-c "*) exit {too_old} ;;
-  "-m {works}") mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo {name} > .venv/made_by ;;
+  "-m {works}") for made do :; done
+    mkdir -p "$made/bin" && cp "$0" "$made/bin/python" && echo {name} > "$made/made_by" ;;
   "-m pip") shift 2; echo "$*" >> .venv/pip_was_told; echo "pip says so"; exit {pip_fails} ;;
   *) echo "no module $2" >&2; exit 1 ;;
 esac
@@ -40,9 +41,9 @@ def interpreter(checkout, name, *, too_old=0, works="venv", pip_fails=0):
     program.chmod(0o755)
 
 
-def run(checkout, **environment):
+def run(checkout, extras="demo", **environment):
     return subprocess.run(
-        [checkout / "scripts" / "environment.sh", "demo"],
+        [checkout / "scripts" / "environment.sh", extras],
         env={"PATH": str(checkout / "bin"), "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
         | environment,
         capture_output=True,
@@ -59,6 +60,15 @@ def test_the_project_is_installed_with_the_extras(checkout):
     assert run(checkout).returncode == 0
     told = (checkout / ".venv" / "pip_was_told").read_text()
     assert told == "install --disable-pip-version-check -e .[demo]\n"
+
+
+def test_the_workers_python_gets_what_workers_need_and_nothing_else(checkout):
+    interpreter(checkout, "python3")
+    assert run(checkout, "workers").returncode == 0
+    told = (checkout / ".venv" / "pip_was_told").read_text()
+    assert told.startswith("install --disable-pip-version-check --target ")
+    assert told.endswith(" pyarrow>=18 boto3>=1.36\n")
+    assert (checkout / ".venv" / "workers" / "made_by").exists()
 
 
 def test_a_python_that_is_too_old_is_passed_over(checkout):
