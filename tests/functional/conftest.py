@@ -2,17 +2,18 @@
 
 import functools
 import os
+import sys
 import threading
 
 import boto3
 import pytest
+import spark_servers
 from botocore.config import Config
 from dbt_common.behavior_flags import BehaviorFlagRendered
 from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from support import real_stores
 from support.real_stores import STORE, running
-from support.standalone import connect_server
 
 KEYS = {
     "access_key_id": "AKIAMZS3TESTKEY00001",
@@ -139,10 +140,13 @@ def spark_parameters(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def connect_url(spark_parameters):
+def connect_url(spark_parameters, tmp_path_factory):
     """The URL of a Spark Connect server with these parameters, for the whole run."""
-    with connect_server({**spark_parameters, "spark.log.level": "INFO"}) as (_, url):
-        yield url
+    settings = {**spark_parameters, "spark.log.level": "INFO", "spark.ui.enabled": "true"}
+    python = {"PYSPARK_PYTHON": sys.executable}  # models in Python use what this one has
+    folder = tmp_path_factory.mktemp("connect")
+    with spark_servers.connect_server(folder, settings, python) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="class")

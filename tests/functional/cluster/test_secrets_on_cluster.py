@@ -1,0 +1,146 @@
+"""No server, page, log or command line has a key of the profile, whatever a run does."""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+import urllib.request
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from support.cluster_project import (
+    CLUSTER,
+    RUN,
+    SECRET_ACCESS_KEY,
+    Project,
+    Roads,
+    start_connect,
+)
+from support.standalone import HOSTS, standalone_cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+
+_SECRET = SECRET_ACCESS_KEY.encode()
+# As it is, as hexadecimal digits, and in base64, wherever it begins there.
+_FORMS = [
+    _SECRET,
+    _SECRET.hex().encode(),
+    *(base64.b64encode(b"\0" * begin + _SECRET)[4:-4] for begin in range(3)),
+]
+_MOST_PAGES = 150
+LOG4J = """
+rootLogger.level = debug
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
+"""
+
+
+def pages(addresses: Iterable[str]) -> dict[str, bytes]:
+    """The pages, and those of the same servers that they link to."""
+    found: dict[str, bytes] = {}
+    waiting = [address.rstrip("/") + "/" for address in addresses]
+    servers = {urlsplit(address).netloc for address in waiting}
+    while waiting and len(found) < _MOST_PAGES:
+        address = waiting.pop(0)
+        if address in found or "/static/" in address or "kill" in address:
+            continue
+        try:
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                found[address] = answer.read()
+        except HTTPError as exc:
+            found[address] = exc.read()
+        for link in re.findall(rb"(?:href|src)=[\"']([^\"'#]+)", found[address]):
+            url = urljoin(address, link.decode().replace("&amp;", "&"))
+            if urlsplit(url).netloc in servers:
+                waiting.append(url)
+    return found
+
+
+def command_lines() -> dict[str, bytes]:
+    """Those of all processes."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found[str(process)] = process.read_bytes()
+        except OSError:
+            continue
+    return found
+
+
+def files_below(folders: Iterable[Path]) -> dict[str, bytes]:
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in files if path.name != "profiles.yml"}
+
+
+def shown(seen: dict[str, bytes]) -> list[str]:
+    return [name for name, content in seen.items() if any(form in content for form in _FORMS)]
+
+
+def run(project: Project, roads: Roads, addresses: Callable[[], list[str]]) -> dict[str, bytes]:
+    """What is seen while each model is run."""
+    seen: dict[str, bytes] = {}
+
+    def look(*_: str) -> None:
+        seen.update(command_lines())
+        seen.update(pages(addresses()))
+
+    looked = roads.when_under_way(look)
+    code, console = project.run(*RUN, flags=["--debug"])
+    assert looked == {*RUN}, console
+    assert code == 0, console
+    return {**seen, "console": console.encode()}
+
+
+@pytest.fixture
+def loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Settings with which Spark keeps events, and all of its processes log what they can."""
+    (tmp_path / "events").mkdir()
+    (tmp_path / "log4j2.properties").write_text(LOG4J)
+    debug = f"-Dlog4j2.configurationFile=file:{tmp_path / 'log4j2.properties'}"
+    monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", debug)
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",  # to be searched
+        "spark.eventLog.dir": str(tmp_path / "events"),
+        "spark.driver.extraJavaOptions": debug,
+        "spark.executor.extraJavaOptions": debug,
+    }
+
+
+def test_a_standalone_cluster_shows_no_secret(
+    project: Callable[..., Project], roads: Roads, loud: dict[str, str], tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    page = f"http://127.0.0.1:{port}/"
+    settings = {"spark.ui.enabled": "true", "spark.ui.port": port, "spark.log.level": "DEBUG"}
+    with standalone_cluster(tmp_path / "cluster", roads.environments) as cluster:
+        parameters = {**CLUSTER, **loud, **settings, "spark.master": cluster.master}
+        on_it = project({"method": "session", "server_side_parameters": parameters})
+        seen = run(on_it, roads, lambda: [page, *cluster.pages])
+    seen.update(files_below([tmp_path]))
+    assert any(address.startswith(f"{page}SQL/execution") for address in seen)
+    logs = [name for name, content in seen.items() if b" DEBUG " in content]
+    for log in ("master.log", "worker-1.log", "stderr", "spark.log"):
+        assert any(name.endswith(log) for name in logs), log
+    assert shown(seen) == []
+
+
+def test_a_connect_server_shows_no_secret(
+    project: Callable[..., Project], roads: Roads, loud: dict[str, str], tmp_path: Path
+) -> None:
+    with start_connect(tmp_path / "server", roads.workers[HOSTS[0]].endpoint, loud) as server:
+        on_it = project({"method": "connect", "host": server.url})
+        seen = run(on_it, roads, lambda: [server.page, f"{server.page}/connect"])
+    seen.update(files_below([tmp_path]))
+    assert any(address.startswith(f"{server.page}/connect/session") for address in seen)
+    assert b" DEBUG " in seen[str(server.log)]
+    assert shown(seen) == []
