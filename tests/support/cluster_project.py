@@ -164,6 +164,7 @@ class Project:
             "AWS_ENDPOINT_URL": endpoint,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": str(spark_servers.WORKERS_PYTHON),
+            "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         }
         s3.create_bucket(Bucket=bucket)
         for number in range(OBJECTS):

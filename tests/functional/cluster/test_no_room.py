@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 def test_an_executor_that_fits_no_worker_is_an_error_before_anything_is_done(
     settings: dict[str, str], asked: str, on_cluster: Callable[..., Project], cluster: Cluster
 ) -> None:
-    project = on_cluster(**settings)
+    # Else Spark itself waits for executors before it takes any work.
+    wait = {"spark.scheduler.minRegisteredResourcesRatio": "0"}
+    project = on_cluster(**wait, **settings)
     code, console = project.run("export")
     assert code != 0
     assert (
