@@ -24,6 +24,7 @@ ROWS = 20_000
 OBJECTS = 8
 IDS = 500
 """Of each object of the source."""
+_RUN_S = 900
 SECRET_ACCESS_KEY = "mzs3-cluster-secret-51e0c7a9"
 
 # Some MB for each part, so that a task has an upload under way when something befalls it.
@@ -214,7 +215,7 @@ class Project:
         """The exit code of `dbt run`, and its console."""
         process = self.start(*flags, "run", "--select", *models)
         try:
-            console = finish(process)
+            console = finish(process, _RUN_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -31,9 +31,9 @@ def start_dbt(folder: Path, *arguments: str, **environment: str) -> subprocess.P
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process: subprocess.Popen[str], timeout: float = 300) -> str:
     """Its console, once it has ended."""
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=timeout)
     return output
 
 

@@ -17,7 +17,7 @@ import spark_servers
 from support.cluster_project import RUN, Project, Roads, start_connect
 from support.standalone import HOSTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 _PATIENCE_S = 120
 

@@ -9,7 +9,7 @@ import pytest
 from support.cluster_project import RUN, Project, Roads
 from support.faulty_s3 import Fault, Request
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 _CUT_S = 30
 

@@ -9,7 +9,7 @@ import pytest
 from support.cluster_project import RUN, Project, Roads
 from support.standalone import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
 def test_a_run_goes_on_without_the_worker_that_died(

@@ -9,7 +9,7 @@ from spark_servers import WORKER_MB
 from support.cluster_project import Project
 from support.standalone import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.cluster_project import Project
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 QUERY = """
 select id, id % 3 as third, cast(id / 7D as decimal(20, 6)) as share, hash(id) / 7D as x,

@@ -22,7 +22,7 @@ from support.cluster_project import (
 )
 from support.standalone import HOSTS, standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 _SECRET = SECRET_ACCESS_KEY.encode()
 # As it is, as hexadecimal digits, and in base64, wherever it begins there.

@@ -12,7 +12,7 @@ from support.cluster_project import RUN, UNDER_WAY, Project, Roads
 from support.faulty_s3 import Request
 from support.standalone import HOSTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 _PATIENCE_S = 240
 # A second attempt is begun as soon as a task is seen to take longer than the others.
