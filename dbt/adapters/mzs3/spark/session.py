@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.capacity import require_capacity
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.room import require_room
 from dbt.adapters.mzs3.spark.status import LocalScheduler
 
 DEFAULT_FOLDER = ".spark"
@@ -134,7 +134,7 @@ def isolated_session(
     session = get_or_create(parameters).newSession()
     scheduler = LocalScheduler(session)
     if executor_timeout > 0 and not scheduler.is_alone:
-        require_room(session)
+        require_capacity(session)
         watch(scheduler.name, scheduler, executor_timeout)
     for key, value in {**DEFAULTS, **parameters}.items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:

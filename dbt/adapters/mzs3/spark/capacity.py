@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Room(NamedTuple):
+# What is raised by a Spark that has other classes.
+_OTHER_SPARK: tuple[type[Exception], ...] = (*JAVA_ERRORS, AttributeError, TypeError)
+
+
+class Size(NamedTuple):
     """What an executor needs, or what a worker has in all: MB of memory, and cores."""
 
     memory: int
     cores: int
 
 
-def require_room(spark: SparkSession) -> None:
+def require_capacity(spark: SparkSession) -> None:
     """Raises SparkJobError where the cluster has workers, and none can ever take an executor.
 
     Spark would wait for a larger worker, for ever. Says nothing of other clusters, and of those
@@ -35,14 +39,14 @@ def require_room(spark: SparkSession) -> None:
     try:
         workers = _workers(context)
         cores = context.getConf().get("spark.executor.cores", "1")
-        asked = Room(context._jsc.sc().executorMemory(), int(cores))
-    except (*JAVA_ERRORS, AttributeError, TypeError):  # of another Spark, which has other classes
+        asked = Size(context._jsc.sc().executorMemory(), int(cores))
+    except _OTHER_SPARK:
         return
-    if (problem := lack_of_room(asked, workers)) is not None:
+    if (problem := lack_of_capacity(asked, workers)) is not None:
         raise SparkJobError(f"no worker of {context.master} can take an executor: {problem}")
 
 
-def lack_of_room(asked: Room, workers: Sequence[Room]) -> str | None:
+def lack_of_capacity(asked: Size, workers: Sequence[Size]) -> str | None:
     """What is asked for and what there is; None where a worker has room, or where there is none
     yet."""
     if not workers or any(w.memory >= asked.memory and w.cores >= asked.cores for w in workers):
@@ -56,7 +60,7 @@ def lack_of_room(asked: Room, workers: Sequence[Room]) -> str | None:
     )
 
 
-def _workers(context: SparkContext) -> list[Room]:
+def _workers(context: SparkContext) -> list[Size]:
     """What the master tells its web page, which the driver asks as it has asked for executors."""
     jvm = context._jvm
     spark = jvm.org.apache.spark
@@ -65,4 +69,4 @@ def _workers(context: SparkContext) -> list[Room]:
     request = getattr(getattr(spark.deploy, "DeployMessages$RequestMasterState$"), "MODULE$")
     any_class = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").Any()
     answer = rpc.setupEndpointRef(address, "Master").askSync(request, any_class)
-    return [Room(worker.memory(), worker.cores()) for worker in answer.workers()]
+    return [Size(worker.memory(), worker.cores()) for worker in answer.workers()]
