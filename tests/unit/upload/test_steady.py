@@ -29,8 +29,10 @@ class Tracker:
         return self._infos.pop(0) if len(self._infos) > 1 else self._infos[0]
 
 
-def is_steady(monkeypatch: pytest.MonkeyPatch, *infos: SparkStageInfo | None) -> bool:
-    monkeypatch.setattr(upload_job, "_LATE_S", 0.05)
+def is_steady(
+    monkeypatch: pytest.MonkeyPatch, *infos: SparkStageInfo | None, late_s: float = 60
+) -> bool:
+    monkeypatch.setattr(upload_job, "_LATE_S", late_s)
     spark: Any = SimpleNamespace()
     engine = SimpleNamespace(status_tracker=lambda _: Tracker(infos))
     monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
@@ -75,7 +77,7 @@ def test_a_stage_that_is_not_told_of_is_an_error(
     info: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SparkJobError, match=r"knows nothing more of stage 5.*retainedStages"):
-        is_steady(monkeypatch, info)
+        is_steady(monkeypatch, info, late_s=0)
 
 
 def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(
