@@ -20,6 +20,14 @@ from support.standalone import HOSTS
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 _PATIENCE_S = 120
+VOID = """
+sources:
+  - name: void
+    schema: "{{ target.schema }}"
+    tables:
+      - name: nothing
+        external: {type: s3_csv_source, location: "s3://%s/none/", header: [id]}
+"""
 
 
 def sessions_on(server: spark_servers.Server) -> int:
@@ -43,6 +51,17 @@ def test_after_a_build_no_session_is_left_and_dbt_ends_at_once(
     [done] = [info for info in told if info["msg"].startswith("Done.")]
     assert (ended - datetime.fromisoformat(done["ts"].replace("Z", "+00:00"))).total_seconds() < 3
     assert sessions_on(connect) == 0
+
+
+def test_sources_are_read_that_have_nothing_new_or_nothing_at_all(on_connect: Project) -> None:
+    models, void = on_connect.folder / "models", VOID.replace("%s", on_connect.bucket)
+    (models / "void.yml").write_text(void)
+    of_nothing = "{{ config(materialized='table') }} select * from {{ source('void', 'nothing') }}"
+    (models / "of_nothing.sql").write_text(of_nothing)
+    for _ in range(2):
+        code, console = on_connect.run("ingested", "of_nothing")
+        assert code == 0, console
+    on_connect.require_right("ingested")
 
 
 @pytest.mark.parametrize("model", RUN)

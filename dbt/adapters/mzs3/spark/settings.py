@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 FEW = 10_000
 """So many rows, of some tens of MB, fit into the driver's memory."""
@@ -64,4 +65,4 @@ def held(frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
         with persisted(frame) as rows:
             yield rows
     else:
-        yield frame.sparkSession.createDataFrame(here).coalesce(1)
+        yield arrow_frame(frame.sparkSession, here).coalesce(1)

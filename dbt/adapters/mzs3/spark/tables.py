@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
@@ -30,6 +31,13 @@ def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[
         session.catalog.dropTempView(view)
 
 
+def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """The rows of an Arrow table as a Spark DataFrame, also where there is none."""
+    # Spark Connect takes the types of a table that has rows only.
+    schema = None if table.num_rows else from_arrow_schema(table.schema, False)
+    return spark.createDataFrame(table, schema)
+
+
 def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
     """The rows as a Spark DataFrame. Raises SparkJobError for other types."""
     if isinstance(rows, DataFrame):
@@ -38,7 +46,9 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
     if kind.startswith("pyspark.pandas."):
         frame: DataFrame = rows.to_spark()
         return frame
-    if kind.startswith(("pandas.", "pyarrow.")):
+    if kind.startswith("pyarrow."):
+        return arrow_frame(spark, rows)
+    if kind.startswith("pandas."):
         return spark.createDataFrame(rows)
     raise SparkJobError(
         f"the model returned {kind}; return a Spark, pandas-on-Spark or pandas DataFrame, or an "
@@ -58,7 +68,7 @@ def load_seed(
     In ANSI mode a value that doesn't fit its type fails the whole load.
     """
     texts = pa.table([pa.array(map(_text, values), pa.string()) for values in columns], names)
-    frame = spark.createDataFrame(texts).coalesce(1)
+    frame = arrow_frame(spark, texts).coalesce(1)
     cast = {
         name.lower(): F.col(quote_identifier(name)).cast(type_).alias(name)
         for name, type_ in zip(names, types, strict=True)

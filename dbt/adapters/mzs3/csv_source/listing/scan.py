@@ -36,6 +36,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -132,7 +133,7 @@ def listed_objects(
 def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
     """These objects of the source's bucket: object, etag, size, last_modified."""
     table = pa.Table.from_batches([as_batch(objects)])
-    return _with_uris(run, run.spark.createDataFrame(table))
+    return _with_uris(run, arrow_frame(run.spark, table))
 
 
 def _with_uris(run: SourceRun, listed: DataFrame) -> DataFrame:
