@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.settings import default_parallelism, speculates
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
 from dbt.adapters.mzs3.upload.job import Uploads, upload_parts
@@ -107,8 +107,8 @@ class _Run:
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
-        speculation = self.frame.sparkSession.conf.get("spark.speculation", "false")
-        self.preflight.reaper.abort_after_commit(speculative=str(speculation) == "true")
+        speculative = speculates(self.frame.sparkSession)
+        self.preflight.reaper.abort_after_commit(speculative=speculative)
         return result
 
     def compared_with(self, existing: Existing) -> CopyResult:

@@ -43,6 +43,11 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(row[0]) + 1
 
 
+def speculates(spark: SparkSession) -> bool:
+    """Whether Spark may begin a second attempt of a task that is slow."""
+    return str(spark.conf.get("spark.speculation", "false")).lower() == "true"
+
+
 @contextmanager
 def persisted(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, persisted inside the block."""

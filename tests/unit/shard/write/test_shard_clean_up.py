@@ -93,6 +93,7 @@ def test_where_there_were_no_uploads_none_are_looked_for(prefix: Prefix) -> None
 
 def test_uploads_that_are_known_go_and_so_do_their_objects(prefix: Prefix) -> None:
     files = [opened(prefix, OURS, 0), opened(prefix, OURS, 1)]
+    opened(prefix, OURS, 1)  # by an attempt that was lost
     make_visible(prefix, files[:1])
     assert failed(prefix, files) == SAID
     assert left(prefix) == []
@@ -120,6 +121,28 @@ def test_files_of_a_run_that_succeeds_are_visible(
 ) -> None:
     file = opened(prefix, OURS, 0)
     monkeypatch.setattr(batch, "upload", lambda *_: ([file], 3, 1))
-    found = written(prefix, lambda: None)
+    monkeypatch.setattr(batch, "speculates", lambda _: False)
+    found = written(prefix, lambda: SimpleNamespace(sparkSession=None))
     assert [f"orders/{one.name}" for one in found.files] == left(prefix) == [file.key]
     assert (found.upper, found.additions, found.retractions) == (6, 3, 1)
+
+
+@pytest.mark.parametrize("speculative", [False, True])
+def test_a_run_that_succeeds_aborts_what_lost_attempts_have_open(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch, speculative: bool
+) -> None:
+    file, other = opened(prefix, OURS, 0), opened(prefix, THEIRS, 0)
+    lost = [] if speculative else [opened(prefix, OURS, 0)]
+    late: list[PendingFile] = []
+
+    def pause(*_: Any) -> None:
+        if not late:
+            late.append(opened(prefix, OURS, 0))
+
+    monkeypatch.setattr(reaper, "Event", lambda: SimpleNamespace(wait=pause))
+    monkeypatch.setattr(reaper, "_LOST_QUIET_S", 0.01)
+    monkeypatch.setattr(batch, "upload", lambda *_: ([file], 3, 1))
+    monkeypatch.setattr(batch, "speculates", lambda _: speculative)
+    written(prefix, lambda: SimpleNamespace(sparkSession=None))
+    assert left(prefix) == [other.key, file.key]
+    assert late and (lost or speculative)

@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.settings import speculates
 from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import proof_of_writing
@@ -72,6 +73,10 @@ def write_batch(
         _stop_if(cancelled)
         files = None  # only tasks know them
         files, additions, retractions = upload(prefix, parts, spec)
+        reaper = None
+        if files:
+            probe = files[0].upload_id
+            reaper = UploadReaper(below(prefix, spec.prefix), probe, take_over=True)
         _stop_if(cancelled)
         written = make_visible(prefix, files)
     except Exception as exc:
@@ -80,6 +85,11 @@ def write_batch(
         text = followed_by(f"{doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.prefix, files)
         raise ShardError(f"{text}. {left}" if left else text) from exc
+    if reaper is not None:
+        # What is open besides is of attempts of tasks that were lost or too late. It costs
+        # storage, and no more, where it can't be aborted.
+        lost = len(reaper.found) > len(files)
+        reaper.abort_after_commit(speculative=lost or speculates(parts.sparkSession))
     return replace(batch, files=written, additions=additions, retractions=retractions)
 
 
@@ -147,6 +157,9 @@ def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -
     if files is None:
         return left_by_tasks(prefix, folder)
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
+    if files and not problems:
+        left = left_by_tasks(prefix, folder)  # of lost attempts, which have told nothing
+        problems += [left] if left else []
     objects = remove(prefix, [file.key for file in files])
     if objects:
         listed = ", ".join(prefix.uri_of(key) for key in objects)
@@ -154,15 +167,20 @@ def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -
     return "; ".join(problems) or None
 
 
+def below(prefix: Prefix, folder: str) -> Prefix:
+    """The folder of one batch, in which no other run writes."""
+    return Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
+
+
 def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
     """Abort what tasks have open, until none opens more; None, or what may be left."""
-    below = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
+    there = below(prefix, folder)
     try:
-        with proof_of_writing(below) as probe:
-            return UploadReaper(below, probe, take_over=True).abort_until_idle()
+        with proof_of_writing(there) as probe:
+            return UploadReaper(there, probe, take_over=True).abort_until_idle()
     except S3Error as exc:
         return (
-            f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
+            f"Open uploads may be left below {there.uri}, which cost storage but are not visible: "
             "a lifecycle rule of the bucket that aborts incomplete uploads removes them, and "
             f"compact_shard after a week. Looking for them failed too: {exc}"
         )
