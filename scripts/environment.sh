@@ -37,7 +37,7 @@ if [ "$extras" = workers ]; then
   # Without a pip of its own, which a virtualenv could not give it.
   .venv/bin/python -m venv --without-pip --clear "$where"
   packages=$("$where/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-  set -- --target "$packages" "pyarrow>=18" "boto3>=1.36"
+  set -- --target "$packages" "pyarrow>=24" "boto3>=1.36"
 else
   what="dbt-mzs3[$extras]" where=.venv
   set -- -e ".[$extras]"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
+from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import OpenFile
 from dbt.adapters.mzs3.upload.file_upload import FileUpload, Uploader
@@ -71,6 +72,7 @@ def _report(told: Mapping[str, object]) -> pa.RecordBatch:
 
 
 def _written(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, object]]:
+    require_version()
     with Uploader(spec) as uploader:
         writer = None
         for run in found:

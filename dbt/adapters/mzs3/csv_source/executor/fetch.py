@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN, Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
@@ -97,6 +98,7 @@ def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
     """
 
     def fetch(listed: Batches) -> Batches:
+        require_version()
         task, client = _Task(spec), task_client(spec.connection, spec.source)
         for batch in listed:
             objects = batch.select(["key", "etag", "size"]).to_pylist()

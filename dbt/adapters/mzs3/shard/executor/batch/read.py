@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
+from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
@@ -186,6 +187,7 @@ def read_files(
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        require_version()
         client = s3_client(connection)
         names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
         if validate:
