@@ -17,7 +17,8 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores lint docs bench clean
+.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores lint docs \
+  bench bench-peers clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -79,6 +80,9 @@ docs: .venv/.docs ## The docs as a site, site/index.html
 
 bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its reader, diffs to exports
 	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
+
+bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB, on MinIO; needs Go
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/peers.py
 
 clean: ## Remove what these targets made
 	rm -rf .venv .java_home .demo .stores site sample_project/target sample_project/logs

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory import WorkerMemory
-from rclone import serve_s3
+from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
 

@@ -21,7 +21,7 @@ import demo
 import spark_servers
 from cluster import TARGETS, s3_variables, servers
 from demo_s3 import load, s3_client, s3_server
-from rclone import serve_s3
+from s3_server import serve_s3
 from session import Session, median_seconds, source
 from table import COLUMNS, TABLE
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from rclone import serve_s3
+from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds, source
 from table import BYTES_PER_ROW, COLUMNS, TABLE
 

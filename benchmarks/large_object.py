@@ -19,7 +19,7 @@ from pathlib import Path
 
 import duckdb
 from forwarder import Forwarder
-from rclone import serve_s3
+from s3_server import serve_s3
 from session import BUCKET, Session, source
 
 from dbt.adapters.mzs3.config.values import parse_size

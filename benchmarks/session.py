@@ -72,9 +72,20 @@ def median_seconds(
     rounds: int,
     after_each: Callable[[], object] = lambda: None,
 ) -> dict[str, float]:
-    """The median time of each way, of which all run in turn and get the number of the turn.
+    """The median of `seconds_in_turn` of each way."""
+    seconds = seconds_in_turn(ways, rounds, lambda _: after_each())
+    return {way: statistics.median(times) for way, times in seconds.items()}
 
-    The first turn, whose number is 0, warms up and does not count, nor does `after_each`.
+
+def seconds_in_turn(
+    ways: Mapping[str, Callable[[int], object]],
+    rounds: int,
+    after_each: Callable[[str], object],
+) -> dict[str, list[float]]:
+    """The times of each way, of which all run in turn and get the number of the turn.
+
+    The first turn, whose number is 0, warms up and does not count, nor does `after_each`, which
+    gets the way.
     """
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(rounds + 1):
@@ -83,5 +94,5 @@ def median_seconds(
             run(turn)
             if turn:
                 seconds[way].append(time.perf_counter() - started)
-            after_each()
-    return {way: statistics.median(times) for way, times in seconds.items()}
+            after_each(way)
+    return seconds

@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 from forwarder import Forwarder
-from rclone import serve_s3
+from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds
 from table import TABLE
 
