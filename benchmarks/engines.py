@@ -1,7 +1,8 @@
 """How long the same work takes wherever Spark runs, as ratios.
 
 `sample`: `dbt build` of the sample project on a standalone cluster and over Spark Connect, to a
-Spark in dbt's process. `workers`: an export and an ingestion with one worker of one core, to two.
+Spark in dbt's process. `workers`: an export and an ingestion with one worker of one core, to two,
+each bound to a core of its own, where dbt's process and the S3 server have work too.
 Run it with PYTHONPATH=scripts, where the servers are. Their start is not counted.
 """
 
@@ -14,7 +15,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import demo
@@ -76,7 +77,8 @@ def workers(folder: Path, rounds: int, rows: int) -> None:
         stack.callback(bench.spark.stop)
         bench.connection = start(serve_s3(bench.s3_folder))
         for count, name in ((1, "one worker"), (2, "two workers")):
-            start(spark_servers.worker(folder, f"worker-{count}", master.url))
+            with on_core(count - 1):
+                start(spark_servers.worker(folder, f"worker-{count}", master.url))
             bench.wait_for(count)
             ways: dict[str, Callable[[int], object]] = {
                 "export": bench.export,
@@ -86,6 +88,20 @@ def workers(folder: Path, rounds: int, rows: int) -> None:
                 medians[way][name] = median
     for way, times in medians.items():
         _print(f"{way} of {rows:,} rows, medians of {rounds}", times, "one worker")
+
+
+@contextlib.contextmanager
+def on_core(number: int) -> Iterator[None]:
+    """Processes that are started inside stay on this core; not on fewer than two, or a Mac."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) <= number:
+        yield
+        return
+    os.sched_setaffinity(0, {cores[number]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 class Bench(Session):

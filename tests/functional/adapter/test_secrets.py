@@ -86,6 +86,7 @@ class TestSecrets:
         assert "aws default: arn:aws" in ran[Path("stdout")]
         assert "no-such-bucket" in ran[Path("stdout")]
 
+    @pytest.mark.in_process
     def test_logs_artifacts_jobs_and_spark_events_are_among_what_is_searched(self, ran):
         names = {path.name for path in ran}
 

@@ -9,15 +9,31 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
-from dbt.adapters.mzs3.spark.session import get_or_create, isolated_session
+from dbt.adapters.mzs3.spark.engine import engine_of, open_session
+from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
 ENDLESS = "select count(*) from range(1000000000000) where id % 7 = rand()"
 
 
 @pytest.fixture
-def connection(spark_parameters):
-    return SessionConnection(isolated_session(spark_parameters))
+def connect(dbt_profile_target, spark_parameters):
+    """`connect()`: a new connection, as the profile has it."""
+    server = dbt_profile_target.get("host")
+    opened = []
+
+    def new():
+        opened.append(SessionConnection(open_session(server, spark_parameters, 0)))
+        return opened[-1]
+
+    yield new
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def connection(connect):
+    return connect()
 
 
 def query(connection, sql, bindings=None):
@@ -60,16 +76,17 @@ def test_literals_read_back_as_their_text(connection, text):
     assert query(connection, f"select {quote_literal(text)}") == [(text,)]
 
 
-def test_settings_and_views_of_one_connection_are_unknown_to_another(connection, spark_parameters):
+def test_settings_and_views_of_one_connection_are_unknown_to_another(connection, connect):
     query(connection, "set spark.sql.shuffle.partitions = 7")
     query(connection, "create temporary view mine as select 1 as x")
-    other = SessionConnection(isolated_session(spark_parameters))
+    other = connect()
 
     assert query(connection, "set spark.sql.shuffle.partitions")[0][1] == "7"
     assert query(other, "set spark.sql.shuffle.partitions")[0][1] == "2"
     assert query(other, "show views") == []
 
 
+@pytest.mark.in_process
 def test_there_is_one_spark_in_the_process(connection, spark_parameters):
     shared = get_or_create(spark_parameters)
 
@@ -95,6 +112,12 @@ def test_errors_have_sparks_message_and_no_stack_trace(connection, sql):
     assert "Unresolved" not in text
 
 
+def is_busy(session):
+    engine = engine_of(session)
+    status = engine.status_tracker(session)
+    return bool(status.getActiveJobsIds() if status else (engine.tasks(session) or (0, 0))[1])
+
+
 def test_cancelling_stops_the_running_statement_and_refuses_the_next(connection):
     failures = []
 
@@ -106,8 +129,7 @@ def test_cancelling_stops_the_running_statement_and_refuses_the_next(connection)
 
     running = threading.Thread(target=run)
     running.start()
-    status = connection.session.sparkContext.statusTracker()
-    while not status.getActiveJobsIds() and running.is_alive():
+    while running.is_alive() and not is_busy(connection.session):
         running.join(0.05)
     connection.cancel()
     running.join(60)
@@ -117,8 +139,8 @@ def test_cancelling_stops_the_running_statement_and_refuses_the_next(connection)
         query(connection, "select 1")
 
 
-def test_cancelling_one_connection_leaves_the_others_alone(connection, spark_parameters):
-    SessionConnection(isolated_session(spark_parameters)).cancel()
+def test_cancelling_one_connection_leaves_the_others_alone(connection, connect):
+    connect().cancel()
 
     assert query(connection, "select 1") == [(1,)]
 
@@ -133,6 +155,7 @@ class TestThroughDbt:
 
         assert len(table.rows) == 3
 
+    @pytest.mark.in_process
     def test_rows_that_an_insert_wrote_are_reported(self, project):
         table = f"{project.test_schema}.counted"
         self.execute(project, f"create table {table} (id bigint) using parquet")
@@ -145,6 +168,7 @@ class TestThroughDbt:
             12,
         )
 
+    @pytest.mark.in_process
     def test_rows_are_counted_after_comments_too(self, project):
         table = f"{project.test_schema}.commented"
         self.execute(project, f"create table {table} (id bigint) using parquet")

@@ -33,6 +33,7 @@ def names_in(*folder):
 
 
 @pytest.mark.slow
+@pytest.mark.in_process
 class TestStart:
     @pytest.fixture(scope="class")
     def models(self):
