@@ -25,11 +25,13 @@ from dbt.adapters.mzs3.csv_source import definition as csv_source
 from dbt.adapters.mzs3.export.options import KNOWN, CopyOptions
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.submit.options import SubmitOptions
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TABLES: dict[str, type | tuple[type, ...]] = {
     "the profile": Mzs3Credentials,
     "aws_connections": AwsConnection,
+    "spark_submit": SubmitOptions,
     "copy_to_s3": (CopyOptions, *FORMATS.values()),
     "persist_shard": shard_config.ShardOptions,
     "s3_csv_source": csv_source.External,

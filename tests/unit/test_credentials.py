@@ -163,3 +163,32 @@ def test_work_waits_for_executors_for_a_while_or_for_ever():
     assert credentials(executor_timeout=0).executor_timeout == 0
     with pytest.raises(DbtRuntimeError, match="executor_timeout is the number of seconds"):
         credentials(executor_timeout=-1)
+
+
+THRIFT = {"method": "thrift", "host": "spark.acme.com", "user": "dbt"}
+
+
+def test_jobs_are_submitted_where_the_profile_says_how():
+    assert not credentials(**THRIFT).runs_jobs
+    made = credentials(**THRIFT, spark_submit={})
+    assert made.runs_jobs
+    assert made.submit_options is not None
+
+
+def test_settings_of_jobs_are_shown_nowhere_but_the_master():
+    conf = {"spark.hadoop.javax.jdo.option.ConnectionPassword": "the-metastores-password"}
+    made = credentials(**THRIFT, spark_submit={"master": "yarn", "conf": conf})
+
+    assert dict(made.connection_info())["spark_submit"] == {"master": "yarn"}
+    for shown in (repr(made), str(made.to_dict()), str(dict(made.connection_info()))):
+        assert "the-metastores-password" not in shown
+    Mzs3Credentials.validate(made.to_dict(omit_none=True))
+
+
+def test_jobs_that_are_submitted_are_for_methods_without_a_session():
+    with pytest.raises(DbtRuntimeError) as caught:
+        credentials(spark_submit={"deploy_mode": "cluster"}, executor_timeout=-1)
+
+    assert "executor_timeout is the number of seconds" in str(caught.value)
+    assert "spark_submit is for method: thrift, http and odbc" in str(caught.value)
+    assert "spark_submit.deploy_mode can't be cluster" in str(caught.value)

@@ -24,6 +24,7 @@ DOORS = {
     "operations",
     "project",
     "python_job.py",
+    "workplace.py",
 }
 SHIPPED = (
     "arrow",
@@ -46,7 +47,7 @@ SHIPPED = (
 # Each room imports from those before it; features, which come last, not from each other.
 ROOMS = (
     *("text", "errors", "names", "arrow", "config", "aws", "objects", "formats", "spark"),
-    *("rows", "events", "upload"),
+    *("submit", "rows", "events", "upload"),
 )
 FEATURES = ("export", "csv_source", "shard")
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}

@@ -115,7 +115,10 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         """Raises dbt's errors, without the JVM's stack traces."""
         try:
             yield
-        except DbtRuntimeError:
+        except DbtRuntimeError as exc:
+            if "\n\tat " in str(exc.msg):  # of a Thrift server
+                logger.debug(str(exc.msg))
+                exc.msg = str(readable(Exception(exc.msg)))
             raise
         except Mzs3Error as exc:
             logger.debug(f"Error while running:\n{sql}")
@@ -132,6 +135,8 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         credentials = connection.credentials
         if not credentials.has_session:
             opened: Connection = super().open(connection)
+            if not hasattr(opened.handle, "cancelled"):
+                opened.handle.cancelled = threading.Event()
             return opened
         if connection.state == ConnectionState.OPEN:
             return connection
@@ -142,6 +147,14 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             raise as_dbt_error(exc) from exc
         connection.state = ConnectionState.OPEN
         return connection
+
+    def cancel(self, connection: Connection) -> None:
+        """Stop what runs for the connection, in this process or elsewhere."""
+        connection.handle.cancelled.set()
+        try:
+            super().cancel(connection)
+        except Exception as exc:  # noqa: BLE001 - a driver's, of a statement that has ended
+            logger.debug(f"cancelling {connection.name}: {exc}")
 
     def cancel_open(self) -> list[str]:
         """Cancel what other threads run; returns the names of their connections.

@@ -16,11 +16,14 @@ from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import shown_server
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
+from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
 
 HIDDEN = "***"
 _SERVER = re.compile(r"sc://[^/;\s]+/?(;[^=;\s]+=[^=;\s]*)*")
 _SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
-_SECRET_FIELDS = ("token", "password", "connection_string_suffix", "server_side_parameters")
+_SECRET_FIELDS = (
+    *("token", "password", "connection_string_suffix", "server_side_parameters", "spark_submit"),
+)
 
 
 class Mzs3ConnectionMethod(StrEnum):
@@ -44,8 +47,8 @@ class Mzs3Credentials(SparkCredentials):
 
     method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
     """`session`: Spark runs in dbt's process, locally or on the cluster that `spark.master` names.
-    `connect`: Spark runs behind a Spark Connect server. `thrift`, `http`, `odbc`: SQL models only,
-    as in dbt-spark, with its keys."""
+    `connect`: Spark runs behind a Spark Connect server. `thrift`, `http`, `odbc`: SQL as in
+    dbt-spark, with its keys; all else needs `spark_submit`."""
     host: Optional[str] = None  # noqa: UP045
     """With `connect`, the server: `sc://spark.acme.com:15002`, with what it needs behind it, such
     as `/;use_ssl=true;token={{ env_var('SPARK_TOKEN') }}`. What follows the `;` is not shown."""
@@ -60,9 +63,25 @@ class Mzs3Credentials(SparkCredentials):
     """For how many seconds work waits while no executor of the cluster runs any of it. Then all
     that runs fails, and what comes after waits a minute at most until an executor is there. 0 is
     for ever."""
+    spark_submit: Optional[Dict[str, Any]] = None  # noqa: UP006, UP045
+    """With `thrift`, `http` and `odbc`: exports, shards, sources and Python models run as jobs of
+    `spark-submit`. [What it is given](#spark_submit), or `{}`."""
 
     def __post_init__(self) -> None:
-        if problems := [*self._problems()]:
+        problems = [*self._problems()]
+        # Not fields: what dbt serializes is the profile's own text, with its keys masked.
+        self.connections: dict[str, AwsConnection] = {}
+        self.submit_options: SubmitOptions | None = None
+        try:
+            self.connections = parse_connections(self.aws_connections)
+        except ConfigError as exc:
+            problems.append(str(exc))
+        try:
+            if self.spark_submit is not None:
+                self.submit_options = parse_submit_options(self.spark_submit)
+        except ConfigError as exc:
+            problems.append(str(exc))
+        if problems:
             raise DbtRuntimeError("\n".join(problems))
         # dbt-spark's checks, but for three things: it wants a host, which a session has not, would
         # cut a slash off it, and would turn off ANSI mode (docs/decisions/0001-ansi-mode.md).
@@ -77,17 +96,17 @@ class Mzs3Credentials(SparkCredentials):
         if self.has_session:
             self.host = host
         self.server_side_parameters = given
-        # Not a field: what dbt serializes is the profile's own text, with its keys masked.
-        try:
-            self.connections: dict[str, AwsConnection] = parse_connections(self.aws_connections)
-        except ConfigError as exc:
-            raise DbtRuntimeError(str(exc)) from exc
 
     def _problems(self) -> Iterator[str]:
         if self.executor_timeout < 0:
             yield (
                 "executor_timeout is the number of seconds that work may wait for Spark's "
                 f"executors, or 0 for no limit; it can't be {self.executor_timeout}"
+            )
+        if self.spark_submit is not None and self.has_session:
+            yield (
+                f"spark_submit is for method: thrift, http and odbc; with method: {self.method} "
+                "everything runs in the session of a connection: remove it"
             )
         if self.method != Mzs3ConnectionMethod.CONNECT:
             return
@@ -102,8 +121,13 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def has_session(self) -> bool:
-        """Whether connections hold a Spark session, which all but SQL needs."""
+        """Whether connections hold a Spark session."""
         return self.method in (Mzs3ConnectionMethod.SESSION, Mzs3ConnectionMethod.CONNECT)
+
+    @property
+    def runs_jobs(self) -> bool:
+        """Whether there is a way for more than SQL."""
+        return self.has_session or self.submit_options is not None
 
     @property
     def connect_server(self) -> str | None:
@@ -139,6 +163,8 @@ class Mzs3Credentials(SparkCredentials):
             for key in ("spark.master", WAREHOUSE):
                 if key in self.server_side_parameters:
                     yield key, self.server_side_parameters[key]
+        if self.submit_options is not None:
+            yield "spark_submit", {"master": self.submit_options.master}
         shown = {
             name: {"region": connection.region, "endpoint": connection.endpoint}
             for name, connection in self.connections.items()
@@ -173,10 +199,11 @@ class Mzs3Credentials(SparkCredentials):
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
 
 
-def require_session(credentials: Mzs3Credentials, what: str) -> None:
-    """Raises SparkJobError unless the profile's method has sessions, which `what` needs."""
-    if not credentials.has_session:
+def require_spark(credentials: Mzs3Credentials, subject: str) -> None:
+    """Raises SparkJobError if the profile runs SQL only, as the subject needs more."""
+    if not credentials.runs_jobs:
         raise SparkJobError(
-            f"{what} needs `method: session` or `method: connect` in the profile; "
-            f"`method: {credentials.method}` runs SQL only in this version of dbt-mzs3"
+            f"{subject} needs more than SQL, which is all that `method: {credentials.method}` "
+            "runs without `spark_submit` in the profile: add that, or use `method: session` or "
+            "`method: connect`"
         )

@@ -22,7 +22,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
-from dbt.adapters.mzs3.credentials import require_session
+from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.operations import OPERATIONS
@@ -30,10 +30,12 @@ from dbt.adapters.mzs3.project.declarations import check_declarations, shard_opt
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
-from dbt.adapters.mzs3.python_job import SessionJobHelper, job_response
+from dbt.adapters.mzs3.python_job import SessionJobHelper, SubmitJobHelper, job_response
 from dbt.adapters.mzs3.shard.config import parse_shard_options
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.spark.tables import load_seed
+from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.workplace import workplace
 
 if TYPE_CHECKING:
     import agate
@@ -117,13 +119,16 @@ class Mzs3Adapter(SparkAdapter):
 
     @property
     def default_python_submission_method(self) -> str:
-        """`session`: Python models run in dbt's own session by default."""
-        return "session"
+        """`spark_submit` where the profile has that, else `session`, dbt's own."""
+        return "session" if self.config.credentials.submit_options is None else "spark_submit"
 
     @property
     def python_submission_helpers(self) -> dict[str, Any]:
-        """The one way to run Python models: in a session."""
-        return {"session": partial(SessionJobHelper, connections=self.connections)}
+        """The ways to run Python models, by their `submission_method`."""
+        helpers = {"session": SessionJobHelper, "spark_submit": SubmitJobHelper}
+        return {
+            name: partial(helper, connections=self.connections) for name, helper in helpers.items()
+        }
 
     generate_python_submission_response = staticmethod(job_response)
 
@@ -155,7 +160,7 @@ class Mzs3Adapter(SparkAdapter):
             )
         credentials = self.config.credentials
         with as_dbt_errors():
-            require_session(credentials, f"{node}: copy_to_s3")
+            require_spark(credentials, node)
             parse_options(node, options, credentials.connections)
         return render_copy_job(
             node,
@@ -172,7 +177,7 @@ class Mzs3Adapter(SparkAdapter):
         name, options = node.unique_id, shard_options(node)
         credentials = self.config.credentials
         with as_dbt_errors():
-            require_session(credentials, f"{name}: persist_shard")
+            require_spark(credentials, name)
             parse_shard_options(name, options, credentials.connections)
         return render_shard_job(name, query, options)
 
@@ -267,10 +272,13 @@ class Mzs3Adapter(SparkAdapter):
     # --- dbt debug -------------------------------------------------------------------------
 
     def debug_query(self) -> None:
-        """Check Spark, and each AWS connection of the profile, for `dbt debug`."""
+        """Check Spark, jobs where they are submitted, and each AWS connection of the profile, for
+        `dbt debug`."""
         super().debug_query()
         credentials = self.config.credentials
         problems: list[str] = []
+        if credentials.submit_options is not None:
+            problems += self._problems_of_jobs()
         for name, connection in credentials.connections.items():
             if name not in credentials.aws_connections:
                 logger.info(f"  aws {name}: not in the profile; boto3's own chain is used")
@@ -281,6 +289,19 @@ class Mzs3Adapter(SparkAdapter):
                 problems.append(str(exc))
         if problems:
             raise DbtRuntimeError("\n".join(problems))
+
+    def _problems_of_jobs(self) -> list[str]:
+        """What a job, which this submits, sees otherwise than the server."""
+        _, there = self.execute("show schemas", fetch=True)
+        with as_dbt_errors(), workplace(self.config.credentials) as place:
+            here = place.do(Work(schema_names, {}), "dbt debug")
+        if missing := sorted({str(row[0]) for row in there.rows} - {*here}):
+            return [
+                f"jobs of spark-submit do not see {', '.join(missing)}, which the server has: "
+                "they have another metastore; spark_submit.conf must name the server's"
+            ]
+        logger.info(f"  spark-submit: a job ran, and sees the server's {len(here)} schemas")
+        return []
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:

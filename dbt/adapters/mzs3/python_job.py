@@ -25,8 +25,11 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.shard.write.job import PersistResult
-from dbt.adapters.mzs3.spark.cursor import SessionConnection
+from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.job import run_job
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.submit.driver import run_submitted
+from dbt.adapters.mzs3.workplace import workplace
 
 
 def run_started_ms() -> int:
@@ -36,8 +39,8 @@ def run_started_ms() -> int:
 
 
 @dataclass
-class SessionJobHelper(PythonJobHelper):
-    """Runs a job in the session of the connection that its node holds."""
+class JobHelper(PythonJobHelper):
+    """Runs a job for the node that has the connection of this thread."""
 
     model: dict[str, Any]
     credentials: Mzs3Credentials
@@ -45,33 +48,74 @@ class SessionJobHelper(PythonJobHelper):
 
     def submit(self, compiled_code: str) -> Any:
         """Run the job; returns its `result`. Raises dbt's errors."""
-        node, name = str(self.model["unique_id"]), str(self.model["original_file_path"])
+        node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
-        if not isinstance(handle, SessionConnection):
-            raise DbtRuntimeError(
-                f"{node}: Python jobs need `method: session` or `connect` in the profile; "
-                f"`method: {self.credentials.method}` runs SQL only in this version of dbt-mzs3"
-            )
+        self._require(node)
+        # Without the white space that Jinja puts before it, the model starts on line 1, as it does
+        # in its file: so the line numbers of errors are the file's.
+        code = compiled_code.lstrip()
         provided = {  # compiled_job.py says what they are for
             "aws_connections": self.credentials.connections,
             "as_of": run_started_ms(),
-            "cancelled": handle.cancelled,
-            "tell": log_copy_event,
-            "scrub": lambda text: scrub_secrets(text, env_secrets()),
             "invocation_id": get_invocation_id(),
         }
         remains = self.connections.remains
         try:
-            handle.check_cancelled()
-            # Without the white space that Jinja puts before it, the model starts on line 1, as
-            # it does in its file: so the line numbers of errors are the file's.
+            if handle.cancelled.is_set():
+                raise SparkJobError(CANCELLED)
             with remains.running(node):
-                return run_job(handle.session, compiled_code.lstrip(), name, provided)
+                return self._run(code, provided, handle)
         except Mzs3Error as exc:
             if handle.cancelled.is_set():
                 stopped = isinstance(exc, SparkJobError)
                 remains.say(f"{node} was cancelled" if stopped else str(exc))
             raise as_dbt_error(exc) from exc
+
+    def _require(self, node: str) -> None:
+        """Raises DbtRuntimeError where the profile has no such way."""
+        raise NotImplementedError
+
+    def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
+        raise NotImplementedError
+
+
+class SessionJobHelper(JobHelper):
+    """Runs a job in the session of its connection."""
+
+    def _require(self, node: str) -> None:
+        if not self.credentials.has_session:
+            raise DbtRuntimeError(
+                f"{node}: submission_method: session needs `method: session` or `connect` in the "
+                f"profile, which has `method: {self.credentials.method}`; with `spark_submit` in "
+                "the profile, leave submission_method out"
+            )
+
+    def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
+        beside = {
+            "cancelled": handle.cancelled,
+            "tell": log_copy_event,
+            "scrub": lambda text: scrub_secrets(text, env_secrets()),
+        }
+        file = str(self.model["original_file_path"])
+        return run_job(handle.session, code, file, {**provided, **beside})
+
+
+class SubmitJobHelper(JobHelper):
+    """Runs a job by `spark-submit`."""
+
+    def _require(self, node: str) -> None:
+        if self.credentials.submit_options is None:
+            raise DbtRuntimeError(
+                f"{node}: submission_method: spark_submit needs `spark_submit` in the profile, "
+                "beside `method: thrift`, `http` or `odbc`; else leave submission_method out"
+            )
+
+    def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
+        node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])
+        arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
+        work = Work(run_submitted, arguments, takes=("cancelled", "tell"))
+        with workplace(self.credentials) as place:
+            return place.do(work, node, cancelled=handle.cancelled, tell=log_copy_event)
 
 
 @dataclass

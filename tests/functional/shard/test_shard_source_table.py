@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from support.spark_values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import table as read_table
 from dbt.adapters.mzs3.shard.read.table import (
@@ -223,14 +222,16 @@ def test_no_rows_come_in_the_place_of_those_that_are_there_meanwhile(
         write()
         return False
 
-    monkeypatch.setattr(staging, "source_exists", missing)
+    monkeypatch.setattr(read_table, "source_exists", missing)
     where = parse_location(location if written else f"{location}-to-be")
-    column = SimpleNamespace(name="id", data_type="bigint")
-    node = SimpleNamespace(schema=schema, identifier="Orders", columns={"id": column})
     source = ShardSource("lake.orders", where)
-    staging._read(spark, node, source, connection, is_empty=False, if_missing=True)
+    refresh = partial(
+        *(read_table.refresh_source, spark, source, connection, [("id", "bigint")]),
+        *(schema, "Orders"),
+    )
+    refresh(is_empty=False, if_missing=True)
     assert spark.table(f"{schema}.orders").count() == 3
-    staging._read(spark, node, source, connection, is_empty=True, if_missing=False)
+    refresh(is_empty=True, if_missing=False)
     assert spark.table(f"{schema}.orders").count() == 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3 import workplace
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest
@@ -22,25 +23,30 @@ from dbt.include.mzs3 import PACKAGE_PATH
 SESSION: Any = object()
 
 
-class Connections:
-    def __init__(self) -> None:
-        self.opened = 0
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows with each session."""
+    sessions: list[Any] = []
 
-    def get_thread_connection(self) -> Any:
-        self.opened += 1
-        return SimpleNamespace(handle=SimpleNamespace(session=SESSION))
+    def session_of(_: Any) -> Any:
+        sessions.append(SESSION)
+        return SESSION
 
-    def exception_handler(self, _: str) -> Any:
-        return nullcontext()
+    monkeypatch.setattr(workplace, "session_of", session_of)
+    return sessions
 
 
 @pytest.fixture
-def adapter() -> Any:
+def adapter(opened: list[Any]) -> Any:
     credentials = SimpleNamespace(
-        method="session", has_session=True, connections={"default": AwsConnection()}
+        method="session",
+        has_session=True,
+        runs_jobs=True,
+        connections={"default": AwsConnection()},
     )
     return SimpleNamespace(
-        config=SimpleNamespace(credentials=credentials), connections=Connections()
+        config=SimpleNamespace(credentials=credentials),
+        connections=SimpleNamespace(exception_handler=lambda _: nullcontext()),
     )
 
 
@@ -65,10 +71,12 @@ def test_every_operation_has_a_macro_of_its_name() -> None:
     assert sorted(macros) == sorted(OPERATIONS)
 
 
-def test_a_report_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
+def test_a_report_names_all_that_is_wrong_before_spark_starts(
+    adapter: Any, opened: list[Any]
+) -> None:
     problems = refused(adapter, "copy_report", "lake.", ".", "7")
     assert [problem.split()[0] for problem in problems] == ["schema", "days", "path"]
-    assert adapter.connections.opened == 0
+    assert opened == []
 
 
 def test_a_path_that_no_system_takes_is_left_to_the_writing() -> None:
@@ -83,8 +91,8 @@ def test_an_empty_selection_of_sources_is_refused(adapter: Any) -> None:
 def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def write(*arguments: Any) -> Path:
-        asked.extend(arguments)
+    def write(session: Any, request: ReportRequest) -> Path:
+        asked.extend([session, request])
         return Path("r.html")
 
     monkeypatch.setattr(locations, "write_report", write)
@@ -92,9 +100,10 @@ def test_a_report_that_can_be(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == [SESSION, ReportRequest("lake.sales", Path("r.html"), 7)]
 
 
-def test_a_report_needs_a_session(adapter: Any) -> None:
-    adapter.config.credentials.has_session = False
-    with pytest.raises(DbtRuntimeError, match="copy_report needs `method: session`"):
+def test_a_report_needs_more_than_sql(adapter: Any) -> None:
+    adapter.config.credentials.method = "thrift"
+    adapter.config.credentials.runs_jobs = False
+    with pytest.raises(DbtRuntimeError, match="copy_report needs more than SQL"):
         run_operation(adapter, "copy_report", "s", "r.html", 7)
 
 
@@ -145,12 +154,14 @@ def test_every_wrong_name_of_a_selection_is_named(adapter: Any) -> None:
     ]
 
 
-def test_a_compaction_names_all_that_is_wrong_before_spark_starts(adapter: Any) -> None:
+def test_a_compaction_names_all_that_is_wrong_before_spark_starts(
+    adapter: Any, opened: list[Any]
+) -> None:
     how = {"since": 20260131, "encoding": "protobuf"}
     problems = refused(adapter, "compact_shard", "orders", "lake", how)
     words = [problem.split()[0] for problem in problems]
     assert words == ["aws_connection", "location", "since", "encoding"]
-    assert adapter.connections.opened == 0
+    assert opened == []
 
 
 def test_ctrl_c_lets_a_compaction_clean_up_and_say_what_is_left(
@@ -165,7 +176,7 @@ def test_ctrl_c_lets_a_compaction_clean_up_and_say_what_is_left(
             raise KeyboardInterrupt
         return result(self, timeout)
 
-    def compact_shard(_: Any, __: Any, ___: Any, cancelled: threading.Event) -> None:
+    def compact_shard(_: Any, shard: Any, request: Any, cancelled: threading.Event) -> None:
         assert cancelled.wait(60)
         raise ShardError("nothing is left")
 

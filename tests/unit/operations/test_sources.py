@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3 import workplace
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import sources
@@ -38,8 +39,8 @@ def adapter() -> Any:
     credentials = SimpleNamespace(
         method="thrift",
         has_session=False,
+        runs_jobs=False,
         connections={"default": AwsConnection()},
-        server_side_parameters={},
     )
     config = SimpleNamespace(
         credentials=credentials,
@@ -129,8 +130,8 @@ def test_a_reset_promises_no_object_that_the_source_would_not_find(
         ("reset_s3_source", "lake.orders", True),
     ],
 )
-def test_sources_need_a_session(adapter: Any, operation: Any) -> None:
-    assert "lake.orders: a source of type s3_csv_source needs `method: session`" in error_of(
+def test_sources_need_more_than_sql(adapter: Any, operation: Any) -> None:
+    assert "lake.orders needs more than SQL, which is all that `method: thrift`" in error_of(
         adapter, *operation
     )
 
@@ -200,16 +201,15 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
 ) -> None:
     said: list[str] = []
 
-    def read_status(name: str, _: Any) -> str:
-        if name == "items":
+    def read_status(_: Any, definition: SourceDefinition) -> str:
+        if definition.name == "lake.items":
             raise SourceError("lake.items: broken")
-        return name
+        return definition.name
 
-    monkeypatch.setattr(
-        sources, "_session_and_definition", lambda _, node: nullcontext((node.name, None))
-    )
+    adapter.config.credentials.has_session = True
+    monkeypatch.setattr(workplace, "session_of", lambda _: None)
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
     monkeypatch.setattr(sources, "fire_event", lambda note: said.append(note.msg))
     assert error_of(adapter, "s3_source_status", None) == "lake.items: broken"
-    assert said == ["orders"]
+    assert said == ["lake.orders"]

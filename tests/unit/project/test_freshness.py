@@ -1,12 +1,12 @@
 """How fresh a source is said to be: what its listing shows, what its ledger does, or both."""
 
-from contextlib import nullcontext
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.mzs3 import workplace
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, with_ingested
 from dbt.adapters.mzs3.project import freshness
@@ -19,8 +19,8 @@ RELATION = SimpleNamespace(schema="raw", identifier="orders")
 @pytest.fixture
 def adapter():
     credentials = SimpleNamespace(
-        method="session",
         has_session=True,
+        runs_jobs=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
         executor_timeout=600,
@@ -51,9 +51,10 @@ def manifest_of(**external):
 @pytest.fixture
 def found(monkeypatch):
     monkeypatch.setattr(freshness, "read_freshness", lambda *_: Freshness(EARLIER, 1, 10))
-    monkeypatch.setattr(freshness, "read_ingested_freshness", lambda *_: Freshness(LATER, 2, 20))
-    monkeypatch.setattr(freshness, "read_pending", lambda *_: (3, 30))
-    monkeypatch.setattr(freshness, "source_session", lambda *_: nullcontext())
+    ingested = Freshness(LATER, 2, 20)
+    monkeypatch.setattr(freshness, "read_ingested_freshness", lambda _, definition: ingested)
+    monkeypatch.setattr(freshness, "read_pending", lambda _, definition, connection: (3, 30))
+    monkeypatch.setattr(workplace, "session_of", lambda _: None)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,21 +11,23 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
+from dbt.adapters.mzs3 import workplace
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.project import source_runs, staging
+from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.project.sources import needed_sources
+from dbt.adapters.mzs3.shard.read import table
 
 
-def source(table: str, kind: str = "persist_shard") -> Any:
-    external = {"type": kind, "location": f"s3://lake/{table}"}
+def source(name: str, kind: str = "persist_shard") -> Any:
+    external = {"type": kind, "location": f"s3://lake/{name}"}
     column = SimpleNamespace(name="id", data_type="bigint")
     return SimpleNamespace(
-        unique_id=f"source.acme.lake.{table}",
+        unique_id=f"source.acme.lake.{name}",
         source_name="lake",
-        name=table,
+        name=name,
         schema="raw",
-        identifier=table,
+        identifier=name,
         external=SimpleNamespace(to_dict=lambda omit_none: external),
         columns={"id": column},
     )
@@ -49,15 +50,15 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=threading.Event())
     credentials = SimpleNamespace(
-        method="session",
         has_session=True,
+        runs_jobs=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(source_runs, "source_session", lambda *_: nullcontext(session))
-    monkeypatch.setattr(staging, "source_exists", lambda *_: False)
+    monkeypatch.setattr(workplace, "session_of", lambda _: session)
+    monkeypatch.setattr(table, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(
             credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
@@ -82,8 +83,8 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
             assert (columns, place[0]) == ([("id", "bigint")], "raw")
             action(source.name, True)
 
-        monkeypatch.setattr(staging, "write_source_table", write)
-        monkeypatch.setattr(staging, "write_empty_table", write_empty)
+        monkeypatch.setattr(table, "write_source_table", write)
+        monkeypatch.setattr(table, "write_empty_table", write_empty)
 
     return put
 
@@ -160,7 +161,7 @@ def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
         exists.set()
 
     reading(action)
-    monkeypatch.setattr(staging, "source_exists", lambda *_: exists.is_set())
+    monkeypatch.setattr(table, "source_exists", lambda *_: exists.is_set())
     node = SimpleNamespace(
         **{**vars(NODE), "depends_on": SimpleNamespace(nodes=["source.acme.lake.orders"])}
     )

@@ -1,13 +1,13 @@
 """What a node's sources come to: each tried once a run, several at a time. Spark has no part."""
 
 import threading
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
+from dbt.adapters.mzs3 import workplace
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.csv_source.report import IngestReport
@@ -42,8 +42,8 @@ def adapter(cancelled):
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=cancelled)
     credentials = SimpleNamespace(
-        method="session",
         has_session=True,
+        runs_jobs=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
         executor_timeout=600,
@@ -66,16 +66,14 @@ def adapter(cancelled):
 @pytest.fixture
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
-    monkeypatch.setattr(
-        source_runs, "source_session", lambda *_: nullcontext(SimpleNamespace(interruptAll=int))
-    )
+    monkeypatch.setattr(workplace, "session_of", lambda _: SimpleNamespace(interruptAll=int))
 
     def put(action):
         def ingest(session, definition, connection, **options):
             action(session, definition.name, options)
             return IngestReport(definition.name, 0, 0, 0, 0.0)
 
-        monkeypatch.setattr(staging, "ingest", ingest)
+        monkeypatch.setattr(staging, "ingest_and_tell", ingest)
 
     return put
 
@@ -128,7 +126,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(source_runs, "source_session", lambda *_: nullcontext(session))
+    monkeypatch.setattr(workplace, "session_of", lambda _: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled
@@ -221,8 +219,8 @@ def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypat
     monkeypatch.setattr(staging, "logger", log)
 
     def action(session, name, options):
-        options["log"].warn(f"{name}: look into this")
-        options["log"].say(f"{name}: nothing much")
+        options["tell"](("warn", f"{name}: look into this"))
+        options["tell"](("say", f"{name}: nothing much"))
 
     ingest(action)
     staging.stage_for_node(adapter, NODE)

@@ -43,7 +43,7 @@ def test_every_option_has_its_row() -> None:
     assert list(defaults("a persist_shard source")) == [one.name for one in fields(External)]
     assert {*defaults("aws_connections"), "name"} == {one.name for one in fields(AwsConnection)}
     own = {"method", "host", "server_side_parameters", "aws_connections", "executor_timeout"}
-    assert set(defaults("the profile")) == own
+    assert set(defaults("the profile")) == {*own, "spark_submit"}
 
 
 def test_a_default_is_shown_as_a_user_writes_it() -> None:

@@ -43,6 +43,12 @@ class AwsConnection:
     """Whether you pay for requests to buckets whose owner does not. S3 denies access to those
     otherwise."""
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that are to be shown nowhere."""
+        found = (getattr(self, each.name) for each in fields(self) if not each.repr)
+        return tuple(value for value in found if value)
+
 
 _PAYS = "requester_pays"
 _KEYS = tuple(f.name for f in fields(AwsConnection) if f.name != "name")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -96,6 +97,14 @@ def ingest(
         raise SourceError(f"{name}: {exc}") from exc
     on_step("end unlock")
     return replace(report, seconds=time.monotonic() - started)
+
+
+def ingest_and_tell(
+    spark: SparkSession, *, tell: Callable[[tuple[str, str]], None], **how: Any
+) -> IngestReport:
+    """As `ingest`; each line of its log is told with its level, `warn` or `say`."""
+    log = SourceLog(warn=lambda text: tell(("warn", text)), say=lambda text: tell(("say", text)))
+    return ingest(spark, log=log, **how)
 
 
 def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.aws.check import check_connection, check_permissions
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
 from dbt.adapters.mzs3.config.values import Problems
-from dbt.adapters.mzs3.credentials import require_session
+from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
@@ -23,6 +23,8 @@ from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.workplace import workplace
 
 logger = AdapterLogger("mzs3")
 
@@ -78,11 +80,14 @@ def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
 
 def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
     """Write a page about the exports of the last days, from their history in the schema."""
-    require_session(adapter.config.credentials, "copy_report")
-    request = ReportRequest.of(schema, path, days)
-    with adapter.connections.exception_handler("writing the report of exports"):
-        session = adapter.connections.get_thread_connection().handle.session
-        written = write_report(session, request)
+    credentials = adapter.config.credentials
+    require_spark(credentials, "copy_report")
+    work = Work(write_report, {"request": ReportRequest.of(schema, path, days)})
+    with (
+        adapter.connections.exception_handler("writing the report of exports"),
+        workplace(credentials) as place,
+    ):
+        written = place.do(work, "copy_report")
     logger.info(f"  the exports of the last {days} days: {written}")
 
 
@@ -102,27 +107,29 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
     operation = "compact_shard"
     _require_texts(operation, location=location, aws_connection=aws_connection)
     credentials = adapter.config.credentials
-    require_session(credentials, operation)
+    require_spark(credentials, operation)
     problems = Problems(operation)
     with problems.gathered():
-        connection, place = named_target(
+        connection, location = named_target(
             operation, credentials.connections, aws_connection, location
         )
     with problems.gathered():
         request = parse_compaction(how)
     problems.raise_if_any()
-    with adapter.connections.exception_handler(f"compacting {place.uri}"):
-        session = adapter.connections.get_thread_connection().handle.session
-        cancelled = threading.Event()
-        shard = ShardLocation(connection, place)
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(compact_shard, session, shard, request, cancelled)
-            try:
-                done = running.result()
-            except KeyboardInterrupt:
-                cancelled.set()  # it cleans up, and may have done all by then
-                done = running.result()
-    for line in compaction(place.uri, done):
+    what = {"shard": ShardLocation(connection, location), "request": request}
+    work, cancelled = Work(compact_shard, what, takes=("cancelled",)), threading.Event()
+    with (
+        adapter.connections.exception_handler(f"compacting {location.uri}"),
+        workplace(credentials) as place,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        running = pool.submit(place.do, work, operation, cancelled=cancelled)
+        try:
+            done = running.result()
+        except KeyboardInterrupt:
+            cancelled.set()  # it cleans up, and may have done all by then
+            done = running.result()
+    for line in compaction(location.uri, done):
         logger.info(f"  {line}")
 
 

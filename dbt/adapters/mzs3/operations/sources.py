@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
-from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.config.values import Problems
-from dbt.adapters.mzs3.csv_source.access import changing, unlock
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition
+from dbt.adapters.mzs3.csv_source.access import unlock
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import purified_lines, read_purified
-from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
+from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_ingested
 from dbt.adapters.mzs3.csv_source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
@@ -27,9 +25,12 @@ from dbt.adapters.mzs3.project.sources import (
     selected_sources,
     source_definition,
     source_name,
-    source_session,
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.workplace import Workplace, workplace
+
+T = TypeVar("T")
 
 logger = AdapterLogger("mzs3")
 
@@ -47,9 +48,8 @@ def show_status(adapter: Any, select: Any) -> None:
     """Print a table of the selected sources, or of all."""
     statuses: list[SourceStatus] = []
 
-    def read(node: Any) -> None:
-        with _session_and_definition(adapter, node) as opened:
-            statuses.append(read_status(*opened))
+    def read(place: Workplace, node: Any) -> None:
+        statuses.append(_do(adapter, place, node, read_status))
 
     try:
         _each(adapter, "s3_source_status", select, read)
@@ -61,11 +61,11 @@ def show_status(adapter: Any, select: Any) -> None:
 
 def show_purified(adapter: Any, select: Any) -> None:
     """Print the purified definition of the selected sources, or of all."""
+    connections = adapter.config.credentials.connections
 
-    def show(node: Any) -> None:
-        with _session_and_definition(adapter, node) as (session, definition):
-            connection = adapter.config.credentials.connections[definition.aws_connection]
-            purified = read_purified(session, definition, connection)
+    def show(place: Workplace, node: Any) -> None:
+        connection = connections[_definition(adapter, node).aws_connection]
+        purified = _do(adapter, place, node, read_purified, connection=connection)
         for line in purified_lines(purified, declared_external(node)):
             fire_event(Note(msg=line))
 
@@ -81,32 +81,31 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
         wrong = [name for name in names if not isinstance(name, str)]
         problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
     node = _one_source(adapter, action.value, source, problems)
-    with _session_and_definition(adapter, node) as opened:
-        acted = act(*opened, action, list(names))
+    with workplace(adapter.config.credentials) as place:
+        acted = _do(adapter, place, node, act, action=action, names=list(names))
     fire_event(Note(msg=acted.line()))
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     node = _one_source(adapter, "reset_s3_source", source)
-    definition = source_definition(node, adapter.config.credentials.connections)
+    definition = _definition(adapter, node)
     name, then = definition.name, ingested_after_reset(definition.discovery)
     if confirm is not True:
         raise SourceError(
             f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
             f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
         )
-    opened = _session_and_definition(adapter, node)
-    with opened as (session, _), changing(session, definition) as lock:
-        reset_source(session, definition, lock)
+    with workplace(adapter.config.credentials) as place:
+        _do(adapter, place, node, reset_ingested)
     fire_event(Note(msg=f"{name}: reset; the next run ingests {then}"))
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
     """Take the lock of one source away from whoever has it."""
     node = _one_source(adapter, "unlock_s3_source", source)
-    with _session_and_definition(adapter, node) as opened:
-        owner = unlock(*opened)
+    with workplace(adapter.config.credentials) as place:
+        owner = _do(adapter, place, node, unlock)
     had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
     fire_event(Note(msg=f"{source}: unlocked; {had} had the lock"))
 
@@ -137,23 +136,28 @@ def _one_source(
     raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {names}")
 
 
-@contextmanager
-def _session_and_definition(
-    adapter: Any, node: Any
-) -> Iterator[tuple[SparkSession, SourceDefinition]]:
-    credentials = adapter.config.credentials
-    definition = source_definition(node, credentials.connections)
-    with source_session(credentials, definition.name, TYPE) as session:
-        yield session, definition
+def _definition(adapter: Any, node: Any) -> SourceDefinition:
+    return source_definition(node, adapter.config.credentials.connections)
 
 
-def _each(adapter: Any, operation: str, select: Any, action: Callable[[Any], None]) -> None:
+def _do(
+    adapter: Any, place: Workplace, node: Any, function: Callable[..., T], **arguments: Any
+) -> T:
+    """What the function returns for the source, beside a session of its own."""
+    definition = _definition(adapter, node)
+    return place.do(Work(function, {"definition": definition, **arguments}), definition.name)
+
+
+def _each(
+    adapter: Any, operation: str, select: Any, action: Callable[[Workplace, Any], None]
+) -> None:
     errors = []
-    for node in _selected(adapter, operation, select):
-        try:
-            action(node)
-        except Mzs3Error as exc:
-            logger.debug(traceback.format_exc())
-            errors.append(str(exc))
+    with workplace(adapter.config.credentials) as place:
+        for node in _selected(adapter, operation, select):
+            try:
+                action(place, node)
+            except Mzs3Error as exc:
+                logger.debug(traceback.format_exc())
+                errors.append(str(exc))
     if errors:
         raise DbtRuntimeError("\n".join(errors))

@@ -17,7 +17,9 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     with_ingested,
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import is_set, source_definition, source_of, source_session
+from dbt.adapters.mzs3.project.sources import is_set, source_definition, source_of
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.workplace import workplace
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
 
@@ -58,18 +60,20 @@ def freshness_from_s3(
         definition = source_definition(source, credentials.connections)
         connection = credentials.connections[definition.aws_connection]
         discovery, name = definition.discovery, definition.name
-        if discovery.bucket_scan and not discovery.empties_location:
-            found = read_freshness(definition, connection)
-        else:
-            with source_session(credentials, name, TYPE) as session:
-                found = read_ingested_freshness(session, definition)
-            if discovery.bucket_scan:
-                found = with_ingested(read_freshness(definition, connection), found)
-        response = FreshnessResponse("OK", "FRESHNESS", objects=found.objects, bytes=found.bytes)
-        if tells_pending:
-            with source_session(credentials, name, TYPE) as session:
-                pending = read_pending(session, definition, connection)
-            response.pending_objects, response.pending_bytes = pending
+        what = {"definition": definition}
+        with workplace(credentials) as place:
+            if discovery.bucket_scan and not discovery.empties_location:
+                found = read_freshness(definition, connection)
+            else:
+                found = place.do(Work(read_ingested_freshness, what), name)
+                if discovery.bucket_scan:
+                    found = with_ingested(read_freshness(definition, connection), found)
+            response = FreshnessResponse(
+                "OK", "FRESHNESS", objects=found.objects, bytes=found.bytes
+            )
+            if tells_pending:
+                pending = place.do(Work(read_pending, {**what, "connection": connection}), name)
+                response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
     return response, found.newest, datetime.now(timezone.utc)

@@ -6,18 +6,20 @@ import threading
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
-from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import INTERRUPTED
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import source_name, source_session
+from dbt.adapters.mzs3.project.sources import source_name
+from dbt.adapters.mzs3.spark.work import Tell, Work
+from dbt.adapters.mzs3.workplace import workplace
+
+T = TypeVar("T")
 
 logger = AdapterLogger("mzs3")
 
@@ -58,10 +60,9 @@ class SourcesOfNode:
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
         self.credentials = adapter.config.credentials
-        self._sessions: list[SparkSession] = []
-        self._open = ExitStack()
+        self._place = workplace(self.credentials)
         self.cancelled = threading.Event()
-        if self.credentials.has_session:
+        if self.credentials.runs_jobs:
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
     def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
@@ -80,12 +81,12 @@ class SourcesOfNode:
                 errors.append(error)
 
         try:
-            with self._open:
+            with self._place:
                 run_together(
                     [partial(attempt, source) for source in sources],
                     threads=self._adapter.config.threads,
                     cancelled=self.cancelled,
-                    interrupt=self._interrupt,
+                    interrupt=self._place.interrupt,
                 )
         except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
             raise DbtRuntimeError("\n".join(sorted(errors)) or INTERRUPTED) from exc
@@ -95,15 +96,9 @@ class SourcesOfNode:
                 self._adapter.connections.remains.say(text)
             raise DbtRuntimeError(text)
 
-    def session(self, source: str, kind: str) -> SparkSession:
-        """As `source_session`, until `each` ends; interrupted together with the others."""
-        session = self._open.enter_context(source_session(self.credentials, source, kind))
-        self._sessions.append(session)
-        return session
-
-    def _interrupt(self) -> None:
-        for session in list(self._sessions):
-            session.interruptAll()
+    def do(self, work: Work[T], source: str, tell: Tell = lambda what: None) -> T:
+        """The result of work on a source, for an action of `each`. Raises as `Workplace.do`."""
+        return self._place.do(work, source, cancelled=self.cancelled, tell=tell)
 
 
 def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:

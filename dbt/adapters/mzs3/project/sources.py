@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
-from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.location import SCHEME
-from dbt.adapters.mzs3.connections import session_of
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
-from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 
@@ -80,18 +75,6 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
         columns=[vars(column) for column in node.columns.values()],
         connections=connections,
     )
-
-
-@contextmanager
-def source_session(credentials: Any, source: str, kind: str) -> Iterator[SparkSession]:
-    """A Spark session of its own for a source of this type, inside the block. Raises SparkJobError
-    unless the profile's method has sessions."""
-    require_session(credentials, f"{source}: a source of type {kind}")
-    session = session_of(credentials)
-    try:
-        yield session
-    finally:
-        engine_of(session).close(session)
 
 
 def variable(config: Any, name: str) -> Any:

@@ -14,14 +14,10 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
-from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.credentials import require_session
 from dbt.adapters.mzs3.csv_source.definition import TYPE
-from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.ingest import ingest_and_tell
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
-from dbt.adapters.mzs3.csv_source.report import SourceLog
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
 from dbt.adapters.mzs3.project.sources import (
@@ -34,8 +30,8 @@ from dbt.adapters.mzs3.project.sources import (
     source_of,
 )
 from dbt.adapters.mzs3.shard import config as shard_config
-from dbt.adapters.mzs3.shard.read.table import source_exists, write_empty_table, write_source_table
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.shard.read.table import refresh_source
+from dbt.adapters.mzs3.spark.work import Work
 
 logger = AdapterLogger("mzs3")
 
@@ -93,7 +89,6 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
         definition = source_definition(source, connections)
         if source.unique_id in to_list and definition.full_listing_hours is not None:
             definition = replace(definition, full_listing_hours=0)
-        session = run.session(definition.name, TYPE)
         afresh = not create_only and source.unique_id in to_refresh
         if full_refresh and not afresh:
             then = ingested_after_reset(definition.discovery)
@@ -103,15 +98,14 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
                 f"'{{{_REFRESH_VARIABLE}: [{definition.name}]}}'"
             )
             fire_event(Note(msg=kept))
-        report = ingest(
-            session,
-            definition,
-            connections[definition.aws_connection],
-            create_only=create_only,
-            afresh=afresh,
-            cancelled=run.cancelled,
-            log=SourceLog(warn=logger.warning, say=logger.info),
-        )
+        how = {
+            "definition": definition,
+            "connection": connections[definition.aws_connection],
+            "create_only": create_only,
+            "afresh": afresh,
+        }
+        work = Work(ingest_and_tell, how, takes=("cancelled", "tell"))
+        report = run.do(work, definition.name, tell=_log)
         done = report.line()
         if is_empty:
             done = (
@@ -121,6 +115,11 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
         fire_event(Note(msg=done))
 
     run.each(sources, create_only, stage)
+
+
+def _log(told: tuple[str, str]) -> None:
+    level, text = told
+    (logger.warning if level == "warn" else logger.info)(text)
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
@@ -158,15 +157,27 @@ def read_shards(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fal
     run, is_empty = SourcesOfNode(adapter), is_empty_run(adapter)
 
     def read(node: Any) -> None:
-        name = source_name(node)
-        require_session(run.credentials, f"{name}: a source of type {shard_config.TYPE}")
+        name, place = source_name(node), (node.schema, node.identifier)
         source = shard_source(node, run.credentials.connections)
-        connection = run.credentials.connections[source.aws_connection]
+        how = {
+            "source": source,
+            "connection": run.credentials.connections[source.aws_connection],
+            "columns": [(column.name, column.data_type) for column in node.columns.values()],
+            "schema": node.schema,
+            "identifier": node.identifier,
+            "is_empty": is_empty,
+            "if_missing": create_only,
+        }
+        # One at a time: no rows must not come in the place of those that another has just read.
+        with _locks_guard:
+            lock = _locks[place]
         try:
-            session = run.session(name, shard_config.TYPE)
-            _read(session, node, source, connection, is_empty=is_empty, if_missing=create_only)
-        except (Mzs3Error, *SPARK_FAILURES) as exc:
-            raise ShardError(f"{name}: {explain(exc)}") from exc
+            with lock:
+                compared = run.do(Work(refresh_source, how), name)
+        except Mzs3Error as exc:
+            raise ShardError(f"{name}: {exc}") from exc
+        if compared is not None:
+            logger.info(f"{name}: {_compared_text(compared)}")
 
     run.each(sources, create_only, read)
 
@@ -177,32 +188,6 @@ def shard_source(node: Any, connections: Collection[str]) -> shard_config.ShardS
     return shard_config.parse_shard_source(
         source_name(node), declared_external(node), names, connections
     )
-
-
-def _read(
-    session: SparkSession,
-    node: Any,
-    source: shard_config.ShardSource,
-    connection: AwsConnection,
-    *,
-    is_empty: bool,
-    if_missing: bool,
-) -> None:
-    place = (node.schema, node.identifier)
-    # One at a time: no rows must not come in the place of those that another has just read.
-    with _locks_guard:
-        lock = _locks[place]
-    with lock:
-        if if_missing and source_exists(session, *place):
-            return
-        if is_empty or if_missing:
-            columns = [(column.name, column.data_type) for column in node.columns.values()]
-            # Another process may have read it since.
-            write_empty_table(session, source, connection, columns, *place, if_missing=if_missing)
-            return
-        compared = write_source_table(session, source, connection, *place)
-    if compared is not None:
-        logger.info(f"{source.name}: {_compared_text(compared)}")
 
 
 def _compared_text(values: int) -> str:

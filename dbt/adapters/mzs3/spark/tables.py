@@ -84,6 +84,11 @@ def _text(value: Any) -> str | None:
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
+def schema_names(spark: SparkSession) -> list[str]:
+    """The schemas of the current catalog."""
+    return [str(row[0]) for row in spark.sql("SHOW SCHEMAS").collect()]
+
+
 def encoded(text: str) -> str:
     """The text in hexadecimal digits: Spark shows a value in which it finds a word such as `url`
     or `token` as redacted, and hexadecimal digits spell none of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.csv_source.access import changing
 from dbt.adapters.mzs3.csv_source.config import Discovery
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
@@ -47,6 +48,12 @@ def reset_source(
             lock.require(outcome)
         spark.sql(f"DROP {drop}")
         outcome = "the source is dropped in part, and nothing more"
+
+
+def reset_ingested(spark: SparkSession, definition: SourceDefinition) -> None:
+    """As `reset_source`, under the source's lock. Raises SourceError where there is nothing."""
+    with changing(spark, definition) as lock:
+        reset_source(spark, definition, lock)
 
 
 def ingested_after_reset(discovery: Discovery) -> str:

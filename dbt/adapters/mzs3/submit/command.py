@@ -1,0 +1,102 @@
+"""The command that starts a submitted job, the files that it reads, and its environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import dbt.adapters.mzs3.errors as anchor
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.submit.options import SubmitOptions
+
+PACKAGE = Path(anchor.__file__).parent
+# dbt gives variables of such names to the profile alone.
+_OF_THE_PROFILE = "DBT_ENV_SECRET"
+_MAIN = "from dbt.adapters.mzs3.submit.driver import main\n\nmain()\n"
+_SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.IGNORECASE)
+
+
+def spark_submit() -> Path:
+    """The script, of SPARK_HOME or else of the installed pyspark. Raises SparkJobError if there
+    is none."""
+    home, spec = os.environ.get("SPARK_HOME"), importlib.util.find_spec("pyspark")
+    homes = [home] if home else list(spec.submodule_search_locations or ()) if spec else []
+    for folder in homes:
+        if (script := Path(folder) / "bin" / "spark-submit").exists():
+            return script
+    where = f"SPARK_HOME, which is {home}, has none" if home else "there is none"
+    raise SparkJobError(
+        f"jobs need bin/spark-submit, and {where}: install pyspark beside dbt, or set SPARK_HOME "
+        "to a Spark of version 4"
+    )
+
+
+def command(
+    options: SubmitOptions, settings: Mapping[str, str], folder: Path, socket: Path
+) -> list[str]:
+    """What to run, once the files that it names are in the folder, which must be private."""
+    script = spark_submit()
+    archive, main, properties = (
+        folder / name for name in ("dbt_mzs3.zip", "dbt_mzs3_job.py", "spark.properties")
+    )
+    _write_archive(archive)
+    main.write_text(_MAIN)
+    properties.touch(mode=0o600)
+    properties.write_text(_properties({**settings, **options.conf}))
+    master = [] if options.master is None else ["--master", options.master]
+    return [
+        str(script),
+        *master,
+        *("--deploy-mode", options.deploy_mode),
+        *("--properties-file", str(properties), "--load-spark-defaults"),
+        *("--py-files", ",".join([str(archive), *options.py_files])),
+        *(str(main), str(socket)),
+    ]
+
+
+def environment(options: SubmitOptions) -> dict[str, str]:
+    """This process's environment without its secrets; the driver has this Python, unless the user
+    names another, and so do workers in the driver's process."""
+    found = {key: one for key, one in os.environ.items() if not key.startswith(_OF_THE_PROFILE)}
+    found.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    master = options.master or options.conf.get("spark.master", "local")
+    if master.startswith("local"):
+        found.setdefault("PYSPARK_PYTHON", sys.executable)
+    return found
+
+
+def secret_settings(conf: Mapping[str, str]) -> Iterable[str]:
+    """The values of settings whose names say that they are secret."""
+    return [value for key, value in conf.items() if value and _SECRET_SETTING.search(key)]
+
+
+def _write_archive(path: Path) -> None:
+    """Our code, to be found before any dbt that the driver's Python has: a job needs none of it,
+    and loading it takes seconds."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for package in ("dbt", "dbt/adapters", "dbt/adapters/mzs3"):
+            archive.writestr(f"{package}/__init__.py", "")
+        for file in sorted(PACKAGE.rglob("*")):
+            name = file.relative_to(PACKAGE)
+            if file.is_file() and file.suffix != ".pyc" and str(name) != "__init__.py":
+                archive.write(file, f"dbt/adapters/mzs3/{name}")
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    """The settings as a file of Java's properties."""
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings.items())
+
+
+def _escaped(text: str) -> str:
+    """Letters and digits as they are, all else as `\\uXXXX` for each unit of UTF-16."""
+    encoded = text.encode("utf-16-be")
+    units = [encoded[at : at + 2] for at in range(0, len(encoded), 2)]
+    return "".join(
+        unit[1:].decode() if unit[0] == 0 and unit[1:].isalnum() else f"\\u{unit.hex()}"
+        for unit in units
+    )

@@ -1,0 +1,155 @@
+"""The driver that `spark-submit` starts: does what dbt's process asks for, until that has enough.
+
+It runs in a Python that may lack dbt, with our code from the archive that is submitted with it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Client, Connection
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.cursor import CANCELLED
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code
+from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.submit.wire import (
+    GRACE_S,
+    Begin,
+    Cancel,
+    Done,
+    End,
+    Failed,
+    Settings,
+    Told,
+    without,
+)
+
+OpenSession = Callable[[Settings], SparkSession]
+
+
+def main() -> None:
+    """Serve the process whose socket is the first argument."""
+    serve(sys.argv[1], _open_session)
+
+
+def run_submitted(
+    spark: SparkSession, *, code: str, name: str, secrets: tuple[str, ...], **provided: Any
+) -> Any:
+    """As `run_job`, with `scrub` beside what is provided; its result only where that is one of
+    ours, which can be sent."""
+    result = run_job(spark, code, name, {**provided, "scrub": partial(without, secrets)})
+    is_ours = type(result).__module__.startswith("dbt.adapters.mzs3.")
+    return result if is_ours else None
+
+
+def serve(address: str, open_session: OpenSession) -> None:
+    """Does all that arrives at the socket, each in a session and a thread of its own.
+
+    Returns once dbt's process has ended the conversation and all is done. If that process is
+    gone, cancels what runs, and leaves it some time to put things in order.
+    """
+    with Client(address, "AF_UNIX") as channel:
+        settings: Settings = channel.recv()
+        driver = _Driver(channel, partial(open_session, settings))
+        try:
+            while not isinstance(message := channel.recv(), End):
+                driver.receive(message)
+        except (EOFError, OSError):
+            driver.cancel_all()
+            driver.wait(GRACE_S)
+        else:
+            driver.wait(None)
+
+
+def _open_session(settings: Settings) -> SparkSession:
+    if SparkSession._instantiatedSession is None:
+        SparkSession.builder.getOrCreate()  # as spark-submit was told
+        ship_executor_code()
+    return isolated_session(settings.parameters, settings.executor_timeout)
+
+
+@dataclass
+class _Task:
+    """Work that runs; `session` is its own, once there is one."""
+
+    work: Work[Any]
+    thread: threading.Thread | None = None
+    session: SparkSession | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+class _Driver:
+    def __init__(self, channel: Connection, open_session: Callable[[], SparkSession]) -> None:
+        self._channel = channel
+        self._open_session = open_session
+        self._tasks: dict[int, _Task] = {}
+        self._sending = threading.Lock()
+        self._opening = threading.Lock()
+
+    def receive(self, message: Begin | Cancel) -> None:
+        """Begin work, or cancel it once more: a query that was being planned runs by now."""
+        if isinstance(message, Begin):
+            task = self._tasks[message.number] = _Task(message.work)
+            # Not to be waited for at the end by Python, which would do so for ever.
+            task.thread = threading.Thread(
+                target=self._run, args=(message.number, task), daemon=True
+            )
+            task.thread.start()
+        else:
+            self._cancel(self._tasks[message.number])
+
+    def cancel_all(self) -> None:
+        for task in self._tasks.values():
+            self._cancel(task)
+
+    def wait(self, seconds: float | None) -> None:
+        """Return once all is done, or so many seconds later."""
+        until = None if seconds is None else time.monotonic() + seconds
+        for task in self._tasks.values():
+            if task.thread is not None:
+                task.thread.join(None if until is None else max(0.0, until - time.monotonic()))
+
+    def _cancel(self, task: _Task) -> None:
+        task.cancelled.set()
+        if task.session is not None:
+            with suppress(Exception):  # of a Spark that is gone
+                task.session.interruptAll()
+
+    def _run(self, number: int, task: _Task) -> None:
+        try:
+            with self._opening:  # else each would start a Spark
+                task.session = self._open_session()
+            if task.cancelled.is_set():
+                raise SparkJobError(CANCELLED)
+            tell = partial(self._tell, number)
+            self._send(Done(number, task.work.do(task.session, task.cancelled, tell)))
+        except Exception as exc:  # noqa: BLE001 - dbt's process tells of it
+            self._send(_failed(number, exc))
+
+    def _tell(self, number: int, what: Any) -> None:
+        self._send(Told(number, what))
+
+    def _send(self, message: Done | Failed | Told) -> None:
+        with self._sending, suppress(OSError):  # of a process that is gone
+            self._channel.send(message)
+
+
+def _failed(number: int, exc: Exception) -> Failed:
+    error = readable(exc) if isinstance(exc, SPARK_FAILURES) else exc
+    trace = traceback.format_exc()
+    if isinstance(error, Mzs3Error):
+        return Failed(number, str(error), trace, of_spark=isinstance(error, SparkJobError))
+    text = f"{type(exc).__name__}: {exc}. This is a defect, please report it with the log of dbt"
+    return Failed(number, text, trace, of_spark=False)

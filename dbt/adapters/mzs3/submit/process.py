@@ -1,0 +1,257 @@
+"""A job of `spark-submit` as a process: its start, what it is asked, how it ends."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.cursor import CANCELLED
+from dbt.adapters.mzs3.spark.session import java_output, output_hint
+from dbt.adapters.mzs3.spark.work import Tell, Work
+from dbt.adapters.mzs3.submit.command import command, environment
+from dbt.adapters.mzs3.submit.options import KEY, SubmitOptions
+from dbt.adapters.mzs3.submit.wire import (
+    GRACE_S,
+    Begin,
+    Cancel,
+    Done,
+    End,
+    Failed,
+    Settings,
+    Told,
+    without,
+)
+from dbt.adapters.mzs3.text import counted
+
+T = TypeVar("T")
+
+_POLL_S = 0.2
+# A job that has done all ends its Spark in this time.
+_END_S = 30.0
+_TERM_S = 5.0
+_LAST_LINES = 20
+# The address of a socket has 104 bytes at most on some systems, its name here a few of them.
+_LONGEST_FOLDER = 90
+
+
+@dataclass(frozen=True)
+class SubmitPlan:
+    """How jobs are submitted: the profile's options, Spark's settings where those have none, and
+    what the sessions of a driver get. `secrets` are kept out of its log and its errors."""
+
+    options: SubmitOptions
+    _: KW_ONLY
+    settings: Mapping[str, str]
+    session: Settings
+    secrets: Sequence[str] = ()
+    grace_s: float = GRACE_S
+
+
+class Submission:
+    """A job that `spark-submit` runs from the begin of the block to its end; safe for threads.
+
+    Its driver is a process of this machine, in a group of its own, that ends what it does once
+    this process is gone. Raises SparkJobError if there is no `spark-submit`.
+    """
+
+    def __init__(self, plan: SubmitPlan) -> None:
+        self._plan = plan
+        self._outbox: list[Any] = [plan.session]
+        self._numbers = itertools.count()
+        self._inboxes: dict[int, queue.SimpleQueue[Told | Done | Failed | None]] = {}
+        self._channel: Connection | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def __enter__(self) -> Submission:
+        self._folder = Path(tempfile.mkdtemp(prefix="mzs3-"))  # which is private
+        if len(os.fsencode(self._folder)) > _LONGEST_FOLDER:
+            self._folder.rmdir()
+            self._folder = Path(tempfile.mkdtemp(prefix="mzs3-", dir="/tmp"))
+        try:
+            self._start()
+        except BaseException:
+            shutil.rmtree(self._folder)
+            raise
+        return self
+
+    def _start(self) -> None:
+        options, address = self._plan.options, self._folder / "socket"
+        arguments = command(options, self._plan.settings, self._folder, address)
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(address))
+        self._server.listen(1)
+        self._server.settimeout(_POLL_S)
+        self._process = subprocess.Popen(
+            arguments,
+            env=environment(options),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for dbt, which then cancels what runs here
+        )
+        self._threads = [
+            threading.Thread(target=run, daemon=True) for run in (self._listen, self._keep_log)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def do(self, work: Work[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
+        """The work's result; `subject` is what it is about. `tell` is called in this thread.
+
+        Once `cancelled` is set, the driver interrupts the work. Raises an Mzs3Error: the work's
+        own, or one that says why the job has ended without an answer.
+        """
+        number, inbox = next(self._numbers), queue.SimpleQueue[Any]()
+        with self._lock:
+            self._inboxes[number] = inbox
+            if self._is_over:
+                inbox.put(None)
+        self._send(Begin(number, work))
+        timeout = self._plan.options.timeout
+        late = time.monotonic() + timeout if timeout else None
+        stopped: str | None = None
+        while True:
+            with suppress(queue.Empty):
+                message = inbox.get(timeout=_POLL_S)
+                if isinstance(message, Told):
+                    tell(message.what)
+                    continue
+                if isinstance(message, Done):
+                    result: T = message.result
+                    return result
+                raise self._error(message, stopped, subject)
+            now = time.monotonic()
+            if stopped is None and (cancelled.is_set() or (late is not None and now >= late)):
+                stopped = CANCELLED if cancelled.is_set() else _too_late(timeout)
+                late = now + self._plan.grace_s
+                self._stop(number)
+            elif stopped is not None and late is not None and now >= late:
+                self._kill()
+                late = None
+
+    def cancel(self) -> None:
+        """Interrupt all work that runs, once more where that was done."""
+        for number in list(self._inboxes):
+            self._send(Cancel(number))
+
+    def _stop(self, number: int) -> None:
+        if self._channel is None:
+            self._kill()  # it has begun nothing
+        else:
+            self._send(Cancel(number))
+
+    def _error(self, failed: Failed | None, stopped: str | None, subject: str) -> Mzs3Error:
+        if failed is None:
+            return SparkJobError(f"{subject}: {stopped or self._how_it_ended()}")
+        error = failed.error(self._plan.secrets)
+        is_late = stopped not in (None, CANCELLED)
+        return SparkJobError(f"{subject}: {stopped}\n{error}") if is_late else error
+
+    def _how_it_ended(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self._threads[1].join(_TERM_S)
+        log = "".join(f"\n  {line}" for line in self._last) or " nothing"
+        return (
+            f"the job of spark-submit ended without an answer, with exit code "
+            f"{self._process.poll()}. The end of its log, of which {output_hint()} has more:{log}"
+        )
+
+    def _send(self, message: Begin | Cancel | End) -> None:
+        with self._lock:
+            if self._channel is None:
+                self._outbox.append(message)
+                return
+            with suppress(OSError):  # of a driver that is gone, which `_listen` finds out
+                self._channel.send(message)
+
+    def _listen(self) -> None:
+        """Hands over what the driver says, until it or its process ends."""
+        with suppress(EOFError, OSError):
+            channel = self._accepted()
+            with self._lock:
+                for message in self._outbox:
+                    channel.send(message)
+                self._channel = channel
+            while True:
+                message = channel.recv()
+                self._inboxes[message.number].put(message)
+        with self._lock:
+            self._is_over = True
+            for inbox in self._inboxes.values():
+                inbox.put(None)
+
+    def _accepted(self) -> Connection:
+        """The connection of the driver; EOFError if its process ends before."""
+        while True:
+            with suppress(TimeoutError):
+                accepted, _ = self._server.accept()
+                accepted.setblocking(True)
+                return Connection(accepted.detach())
+            if self._process.poll() is not None:
+                raise EOFError
+
+    def _keep_log(self) -> None:
+        assert self._process.stdout is not None
+        with java_output() as file:
+            for line in self._process.stdout:
+                kept = without(self._plan.secrets, line.decode(errors="replace"))
+                self._last.append(kept.rstrip())
+                if not isinstance(file, int | None):
+                    with suppress(OSError):
+                        file.write(kept.encode())
+                        file.flush()
+
+    def _kill(self) -> None:
+        for sent, seconds in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, None)):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, sent)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._send(End())
+        try:
+            if self._channel is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_END_S)
+            if self._process.poll() is None or not self._is_over:
+                self._kill()
+        finally:
+            self._server.close()
+            for thread in self._threads:
+                thread.join(_TERM_S)
+            if self._channel is not None:
+                self._channel.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _too_late(timeout: int) -> str:
+    return (
+        f"it did not end in {counted(timeout, 'second')}, {KEY}.timeout of the profile, its start "
+        "included, and was ended; give it more time, or make less of it at a time"
+    )

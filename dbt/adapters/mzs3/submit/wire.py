@@ -1,0 +1,83 @@
+"""What dbt's process and the driver of a submitted job tell each other.
+
+They are pickled, and cross a socket in a folder that only this user can open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.work import Work
+
+GRACE_S = 60.0
+"""For so long work that was cancelled may put things in order, before it is killed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The first message: what holds for every session of the driver."""
+
+    parameters: Mapping[str, str] = field(repr=False)
+    executor_timeout: int
+
+
+@dataclass(frozen=True)
+class Begin:
+    """To the driver: do this work, whose number is in all that is said of it."""
+
+    number: int
+    work: Work[Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """To the driver: interrupt the work, and begin no more of it."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class End:
+    """To the driver: no more work will come."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """From the driver: what the work has told."""
+
+    number: int
+    what: Any
+
+
+@dataclass(frozen=True)
+class Done:
+    """From the driver: the work's result."""
+
+    number: int
+    result: Any
+
+
+@dataclass(frozen=True)
+class Failed:
+    """From the driver: the work's error, with the stack trace for the log."""
+
+    number: int
+    text: str
+    trace: str
+    of_spark: bool
+
+    def error(self, secrets: Iterable[str]) -> Mzs3Error:
+        """The error to raise, without the secrets."""
+        error = (SparkJobError if self.of_spark else Mzs3Error)(without(secrets, self.text))
+        error.__cause__ = RuntimeError(without(secrets, self.trace))  # for dbt's log of debugging
+        return error
+
+
+def without(secrets: Iterable[str], text: str) -> str:
+    """The text with each secret replaced."""
+    for secret in secrets:
+        text = text.replace(secret, "*****")
+    return text

@@ -1,0 +1,92 @@
+"""Where work is done: with `spark_submit` in the profile, by a script in the place of Spark's."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support import submitted
+
+from dbt.adapters.mzs3 import workplace
+from dbt.adapters.mzs3.credentials import Mzs3Credentials
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.workplace import submit_plan
+
+PROFILE = {"method": "thrift", "host": "spark.acme.com", "user": "dbt", "schema": "analytics"}
+KEYS = {"access_key_id": "AKIATHEKEY", "secret_access_key": "the-secret-key"}
+
+
+def credentials(**keys):
+    return Mzs3Credentials.from_dict({**PROFILE, **keys})
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_HOME", str(submitted.make_spark_home(tmp_path)))
+    return tmp_path
+
+
+def test_one_job_does_all_the_work_of_a_place(home):
+    given = credentials(server_side_parameters={"spark.a": "1"}, spark_submit={})
+    work = Work(submitted.tells, {"texts": []}, ("tell",))
+
+    with workplace.workplace(given) as place, ThreadPoolExecutor() as pool:
+        runs = [pool.submit(place.do, work, f"lake.{name}") for name in ("orders", "items")]
+        results = {run.result() for run in runs}
+
+    [(parameter, timeout, _)] = results
+    assert (parameter, timeout) == ("1", 600)
+    assert (
+        "spark\\u002eapp\\u002ename=dbt\\u002dmzs3\\u0020lake"
+        in submitted.seen(home)["properties"]
+    )
+
+
+def test_no_job_is_submitted_without_work(home):
+    with workplace.workplace(credentials(spark_submit={})) as place:
+        place.interrupt()
+
+    assert not (home / "bin" / "seen.json").exists()
+
+
+def test_interrupting_a_place_reaches_its_job(home):
+    cancelled = threading.Event()
+
+    with workplace.workplace(credentials(spark_submit={})) as place:
+        work = Work(submitted.until_interrupted, {}, ("tell",))
+        done = place.do(work, "lake.orders", cancelled=cancelled, tell=lambda _: place.interrupt())
+
+    assert done == "interrupted"
+
+
+def test_a_profile_for_sql_alone_does_no_work():
+    with (
+        workplace.workplace(credentials()) as place,
+        pytest.raises(SparkJobError, match=r"lake\.orders needs more than SQL, which is all that"),
+    ):
+        place.do(Work(submitted.where_from, {}), "lake.orders")
+
+
+def test_all_secrets_of_the_profile_are_kept_out_of_logs(monkeypatch):
+    monkeypatch.setenv("DBT_ENV_SECRET_TOKEN", "the-token")
+    conf = {"spark.hadoop.fs.s3a.access.key": "the-other-key", "spark.executor.cores": "2"}
+
+    plan = submit_plan(
+        credentials(aws_connections={"lake": KEYS}, spark_submit={"conf": conf}), "a job"
+    )
+
+    assert {"the-token", "the-other-key", *KEYS.values()} <= set(plan.secrets)
+    assert "2" not in plan.secrets
+
+
+def test_settings_of_jobs_win_over_those_of_the_server():
+    plan = submit_plan(
+        credentials(
+            server_side_parameters={"spark.a": "1", "spark.b": "1"},
+            spark_submit={"conf": {"spark.b": "2"}},
+        ),
+        "a job",
+    )
+
+    assert plan.session.parameters == {"spark.a": "1", "spark.b": "2"}
+    assert plan.settings["spark.app.name"] == "a job"
