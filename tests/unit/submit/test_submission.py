@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import submitted
@@ -14,6 +16,7 @@ from support.processes import session_members, wait_for_end
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.submit import process
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
 from dbt.adapters.mzs3.submit.wire import Settings
@@ -193,14 +196,22 @@ def test_cancelled_work_that_does_not_end_is_killed(home):
     wait_for_end(drivers, 0)
 
 
-def test_a_job_that_takes_too_long_is_ended_and_says_what_is_left(home):
-    options = SubmitOptions(timeout=1)
+def test_a_job_that_takes_too_long_is_ended_and_says_what_is_left(home, monkeypatch):
+    ahead = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead[0])
+    monkeypatch.setattr(process, "time", clock)
 
-    with Submission(plan(options)) as job, pytest.raises(SparkJobError) as caught:
-        done(job, submitted.until_cancelled, BOTH)
+    def let_time_pass(driver):
+        ahead[0] = 700.0
+
+    with (
+        Submission(plan(SubmitOptions(timeout=600))) as job,
+        pytest.raises(SparkJobError) as caught,
+    ):
+        done(job, submitted.until_cancelled, BOTH, let_time_pass)
 
     first, second = str(caught.value).splitlines()
-    assert first.startswith("model.a: it did not end in 1 second, spark_submit.timeout of the")
+    assert first.startswith("model.a: it did not end in 600 seconds, spark_submit.timeout of the")
     assert second == "the export was cancelled; no upload is left open"
 
 
