@@ -94,6 +94,7 @@ def test_secrets_are_in_the_private_file_alone(home):
         done(job, submitted.where_from)
         folder = Path(submitted.seen(home)["arguments"][-1]).parent
         assert folder.exists()
+        assert not (folder / "spark.properties").exists()  # Spark has read it
     seen = submitted.seen(home)
 
     assert SECRET not in repr((seen["arguments"], seen["environment"]))
@@ -268,6 +269,7 @@ def test_work_is_cancelled_when_the_process_that_waits_for_it_is_killed(home):
     wait_for_end([driver], 60)
 
     assert left.read_text() == "put in order"
+    assert not Path(submitted.seen(home)["arguments"][-1]).parent.exists()
 
 
 def test_without_spark_submit_the_error_says_what_to_install(monkeypatch, tmp_path):

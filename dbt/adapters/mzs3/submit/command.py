@@ -14,6 +14,8 @@ import dbt.adapters.mzs3.errors as anchor
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 
+PROPERTIES = "spark.properties"
+"""The file of Spark's settings, which is read before the driver starts."""
 PACKAGE = Path(anchor.__file__).parent
 # dbt gives variables of such names to the profile alone.
 _OF_THE_PROFILE = "DBT_ENV_SECRET"
@@ -42,7 +44,7 @@ def command(
     """What to run, once the files that it names are in the folder, which must be private."""
     script = spark_submit()
     archive, main, properties = (
-        folder / name for name in ("dbt_mzs3.zip", "dbt_mzs3_job.py", "spark.properties")
+        folder / name for name in ("dbt_mzs3.zip", "dbt_mzs3_job.py", PROPERTIES)
     )
     _write_archive(archive)
     main.write_text(_MAIN)

@@ -5,6 +5,7 @@ It runs in a Python that may lack dbt, with our code from the archive that is su
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -58,7 +60,8 @@ def serve(address: str, open_session: OpenSession) -> None:
     """Does all that arrives at the socket, each in a session and a thread of its own.
 
     Returns once dbt's process has ended the conversation and all is done. If that process is
-    gone, cancels what runs, and leaves it some time to put things in order.
+    gone, cancels what runs, leaves it some time to put things in order, and removes the folder of
+    the socket.
     """
     with Client(address, "AF_UNIX") as channel:
         settings: Settings = channel.recv()
@@ -69,6 +72,7 @@ def serve(address: str, open_session: OpenSession) -> None:
         except (EOFError, OSError):
             driver.cancel_all()
             driver.wait(GRACE_S)
+            shutil.rmtree(Path(address).parent, ignore_errors=True)  # which nobody else will do
         else:
             driver.wait(None)
 

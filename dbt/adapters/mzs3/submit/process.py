@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.session import java_output, output_hint
 from dbt.adapters.mzs3.spark.work import Tell, Work
-from dbt.adapters.mzs3.submit.command import command, environment
+from dbt.adapters.mzs3.submit.command import PROPERTIES, command, environment
 from dbt.adapters.mzs3.submit.options import KEY, SubmitOptions
 from dbt.adapters.mzs3.submit.wire import (
     GRACE_S,
@@ -188,6 +188,7 @@ class Submission:
         """Hands over what the driver says, until it or its process ends."""
         with suppress(EOFError, OSError):
             channel = self._accepted()
+            (self._folder / PROPERTIES).unlink()  # secrets may be in it
             with self._lock:
                 for message in self._outbox:
                     channel.send(message)
