@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.spark.work import Work
 
@@ -39,7 +41,7 @@ if os.environ.get("FAKE_SUBMIT") == "hangs":
 sys.path[:0] = named["--py-files"].split(",")
 from dbt.adapters.mzs3.submit import driver
 from support.submitted import FakeSession
-driver.serve(arguments[-1], lambda settings: FakeSession(settings))
+driver.serve(arguments[-1], FakeSession)
 """
 
 
@@ -62,6 +64,8 @@ class FakeSession:
     """What the driver needs of a session."""
 
     def __init__(self, settings: Any) -> None:
+        if os.environ.get("FAKE_SUBMIT") == "has no master":
+            raise PySparkException("no such master")
         self.settings = settings
         self.interrupted = threading.Event()
 

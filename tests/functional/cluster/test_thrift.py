@@ -261,14 +261,21 @@ def test_debug_tells_whether_jobs_see_what_the_server_has(
     assert "they have another metastore; spark_submit.conf must name the server's" in console
 
 
+@pytest.mark.parametrize(
+    ("master", "text", "why"),
+    [
+        ("nowhere", "the job of spark-submit ended without an answer", "Master must either be"),
+        ("spark:/nowhere", "the job's Spark could not start: ", "Could not parse Master URL"),
+    ],
+)
 def test_a_job_that_cannot_start_is_one_error(
-    on_thrift: Callable[..., Project],
+    on_thrift: Callable[..., Project], master: str, text: str, why: str
 ) -> None:
-    there = on_thrift("spark:/nowhere")
+    there = on_thrift(master)
     console = run(there, "run", "--select", "export", code=1)
 
-    assert "model.acme.export: the job of spark-submit ended without an answer" in console
-    assert "Could not parse Master URL" in console
+    assert f"model.acme.export: {text}" in console
+    assert why in console
     assert "Traceback" not in console
 
 

@@ -238,6 +238,15 @@ def test_a_spark_submit_that_fails_is_one_error_with_what_it_said(home, monkeypa
     ]
 
 
+def test_a_spark_that_does_not_start_is_one_error_about_the_work(home, monkeypatch):
+    monkeypatch.setenv("FAKE_SUBMIT", "has no master")
+
+    with Submission(plan()) as job, pytest.raises(SparkJobError) as caught:
+        done(job, submitted.where_from)
+
+    assert str(caught.value) == "model.a: the job's Spark could not start: no such master"
+
+
 _PARENT = """
 import sys, threading
 from support import submitted

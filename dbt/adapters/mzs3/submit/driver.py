@@ -25,7 +25,6 @@ from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code
 from dbt.adapters.mzs3.spark.session import isolated_session
-from dbt.adapters.mzs3.spark.work import Work
 from dbt.adapters.mzs3.submit.wire import (
     GRACE_S,
     Begin,
@@ -88,7 +87,7 @@ def _open_session(settings: Settings) -> SparkSession:
 class _Task:
     """Work that runs; `session` is its own, once there is one."""
 
-    work: Work[Any]
+    begin: Begin
     thread: threading.Thread | None = None
     session: SparkSession | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -105,11 +104,9 @@ class _Driver:
     def receive(self, message: Begin | Cancel) -> None:
         """Begin work, or cancel it once more: a query that was being planned runs by now."""
         if isinstance(message, Begin):
-            task = self._tasks[message.number] = _Task(message.work)
+            task = self._tasks[message.number] = _Task(message)
             # Not to be waited for at the end by Python, which would do so for ever.
-            task.thread = threading.Thread(
-                target=self._run, args=(message.number, task), daemon=True
-            )
+            task.thread = threading.Thread(target=self._run, args=(task,), daemon=True)
             task.thread.start()
         else:
             self._cancel(self._tasks[message.number])
@@ -131,16 +128,24 @@ class _Driver:
             with suppress(Exception):  # of a Spark that is gone
                 task.session.interruptAll()
 
-    def _run(self, number: int, task: _Task) -> None:
+    def _run(self, task: _Task) -> None:
+        number = task.begin.number
         try:
-            with self._opening:  # else each would start a Spark
-                task.session = self._open_session()
+            session = task.session = self._session_for(task.begin.subject)
             if task.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
             tell = partial(self._tell, number)
-            self._send(Done(number, task.work.do(task.session, task.cancelled, tell)))
+            self._send(Done(number, task.begin.work.do(session, task.cancelled, tell)))
         except Exception as exc:  # noqa: BLE001 - dbt's process tells of it
             self._send(_failed(number, exc))
+
+    def _session_for(self, subject: str) -> SparkSession:
+        try:
+            with self._opening:  # else each would start a Spark
+                return self._open_session()
+        except SPARK_FAILURES as exc:
+            text = f"{subject}: the job's Spark could not start: {readable(exc)}"
+            raise SparkJobError(text) from exc
 
     def _tell(self, number: int, what: Any) -> None:
         self._send(Told(number, what))

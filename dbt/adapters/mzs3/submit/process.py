@@ -125,7 +125,7 @@ class Submission:
             self._inboxes[number] = inbox
             if self._is_over:
                 inbox.put(None)
-        self._send(Begin(number, work))
+        self._send(Begin(number, work, subject))
         timeout = self._plan.options.timeout
         late = time.monotonic() + timeout if timeout else None
         stopped: str | None = None

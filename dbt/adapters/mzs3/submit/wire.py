@@ -30,6 +30,7 @@ class Begin:
 
     number: int
     work: Work[Any] = field(repr=False)
+    subject: str
 
 
 @dataclass(frozen=True)
