@@ -23,7 +23,7 @@ STORE_TESTS := tests/functional/test_stores.py \
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
-demo: .venv/.demo $(if $(TARGET),.venv/.workers) ## Flights from S3 through dbt models and back; TARGET=cluster or connect: there
+demo: .venv/.demo $(if $(TARGET),.venv/.workers) ## Flights from S3 through dbt models and back; TARGET=cluster, connect or thrift: there
 	@$(WITH_JAVA) && exec $(BIN)/python scripts/demo.py $(TARGET)
 
 cluster: .venv/.demo .venv/.workers ## A standalone cluster, Connect, Thrift and S3 on this machine, until Ctrl-C

@@ -24,7 +24,7 @@ from jinja2 import Environment
 from spark_servers import WORKER_MB, WORKERS_PYTHON
 
 PROJECT = Path(__file__).resolve().parent.parent / "sample_project"
-TARGETS = ("cluster", "connect")
+TARGETS = ("cluster", "connect", "thrift")
 """Outputs of the sample project's profile that need servers."""
 
 
@@ -55,7 +55,7 @@ def _run(folder: Path, endpoint: str) -> None:
     print("The objects of the sample project:")
     load(s3_client(endpoint))
     print("Spark's servers start …", flush=True)
-    with servers(folder, [*TARGETS, "thrift"]) as variables:
+    with servers(folder, TARGETS) as variables:
         _tell(folder, {**s3_variables(endpoint), **variables})
         while True:
             signal.pause()
@@ -84,7 +84,7 @@ def servers(folder: Path, targets: Collection[str]) -> Iterator[dict[str, str]]:
         }
         if "JAVA_HOME" in os.environ:
             variables["JAVA_HOME"] = os.environ["JAVA_HOME"]
-        if "cluster" in targets:
+        if "cluster" in targets or "thrift" in targets:
             master = start(spark_servers.master(folder))
             for name in ("worker-1", "worker-2"):
                 start(spark_servers.worker(folder, name, master.url))
@@ -111,9 +111,12 @@ def s3_variables(endpoint: str) -> dict[str, str]:
 def outputs(variables: dict[str, str]) -> dict[str, Any]:
     """The targets of the sample project's profile, with these values of its variables."""
     jinja = Environment(autoescape=False)
+    jinja.filters["as_number"] = int
     template = jinja.from_string((PROJECT / "profiles.yml").read_text())
     profile = yaml.safe_load(template.render(env_var=lambda name, _="": variables[name]))
-    return {target: profile["flights"]["outputs"][target] for target in TARGETS}
+    found = {target: profile["flights"]["outputs"][target] for target in TARGETS}
+    found["thrift"]["port"] = int(found["thrift"]["port"])
+    return found
 
 
 def _tell(folder: Path, variables: dict[str, str]) -> None:
@@ -131,7 +134,7 @@ standalone master     {variables["CLUSTER_MASTER"]}
   two workers of one core and {WORKER_MB} MB; page: {variables["CLUSTER_PAGE"]}
 Spark Connect         {variables["CLUSTER_CONNECT"]}
   page: {variables["CLUSTER_CONNECT_PAGE"]}
-Thrift, SQL only      {spark_servers.LOOPBACK}:{variables["CLUSTER_THRIFT_PORT"]}
+Thrift                {spark_servers.LOOPBACK}:{variables["CLUSTER_THRIFT_PORT"]}
   page: {variables["CLUSTER_THRIFT_PAGE"]}
 metastore             {variables["CLUSTER_METASTORE"]}
 logs                  {folder}
