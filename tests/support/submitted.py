@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.spark.call import Call
 
 # As Spark's does, it puts the files on the driver's path, and starts the main file.
 SCRIPT = f"""#!{sys.executable}
@@ -81,7 +81,7 @@ def tells(spark: Any, *, texts: list[str], tell: Callable[[Any], None]) -> tuple
 
 def where_from(spark: Any) -> tuple[str, bool]:
     """Where the driver has our code from, and whether dbt was loaded."""
-    return sys.modules[Work.__module__].__file__ or "", "dbt_common" in sys.modules
+    return sys.modules[Call.__module__].__file__ or "", "dbt_common" in sys.modules
 
 
 def fails(spark: Any, *, kind: str) -> None:

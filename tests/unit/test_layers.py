@@ -24,7 +24,7 @@ DOORS = {
     "operations",
     "project",
     "python_job.py",
-    "workplace.py",
+    "runner.py",
 }
 SHIPPED = (
     "arrow",

@@ -31,11 +31,11 @@ from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
 from dbt.adapters.mzs3.python_job import SessionJobHelper, SubmitJobHelper, job_response
+from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.config import parse_shard_options
+from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
-from dbt.adapters.mzs3.spark.work import Work
-from dbt.adapters.mzs3.workplace import workplace
 
 if TYPE_CHECKING:
     import agate
@@ -293,8 +293,8 @@ class Mzs3Adapter(SparkAdapter):
     def _problems_of_jobs(self) -> list[str]:
         """What a job, which this submits, sees otherwise than the server."""
         _, there = self.execute("show schemas", fetch=True)
-        with as_dbt_errors(), workplace(self.config.credentials) as place:
-            here = place.do(Work(schema_names, {}), "dbt debug")
+        with as_dbt_errors(), runner_for(self.config.credentials) as runner:
+            here = runner.run(Call(schema_names, {}), "dbt debug")
         if missing := sorted({str(row[0]) for row in there.rows} - {*here}):
             return [
                 f"jobs of spark-submit do not see {', '.join(missing)}, which the server has: "

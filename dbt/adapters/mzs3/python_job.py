@@ -24,12 +24,12 @@ from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.write.job import PersistResult
+from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.job import run_job
-from dbt.adapters.mzs3.spark.work import Work
 from dbt.adapters.mzs3.submit.driver import run_submitted
-from dbt.adapters.mzs3.workplace import workplace
 
 
 def run_started_ms() -> int:
@@ -113,9 +113,9 @@ class SubmitJobHelper(JobHelper):
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])
         arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
-        work = Work(run_submitted, arguments, takes=("cancelled", "tell"))
-        with workplace(self.credentials) as place:
-            return place.do(work, node, cancelled=handle.cancelled, tell=log_copy_event)
+        work = Call(run_submitted, arguments, takes=("cancelled", "tell"))
+        with runner_for(self.credentials) as runner:
+            return runner.run(work, node, cancelled=handle.cancelled, tell=log_copy_event)
 
 
 @dataclass

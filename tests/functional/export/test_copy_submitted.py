@@ -17,11 +17,11 @@ from dbt.adapters.mzs3.compiled_job import render_copy_job
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
-from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.submit.driver import run_submitted
+from dbt.adapters.mzs3.submit.messages import SessionSettings
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
-from dbt.adapters.mzs3.submit.wire import Settings
 
 pytestmark = pytest.mark.spark
 
@@ -37,10 +37,10 @@ def plan(spark_parameters: dict[str, str], tmp_path: Path) -> SubmitPlan:
         "spark.sql.catalogImplementation": "in-memory",
     }
     options = SubmitOptions(conf={**spark_parameters, **own})
-    return SubmitPlan(options, settings={}, session=Settings({}, 0))
+    return SubmitPlan(options, settings={}, session=SessionSettings({}, 0))
 
 
-def export(location: str, endpoint: str) -> Work[CopyResult]:
+def export(location: str, endpoint: str) -> Call[CopyResult]:
     code = render_copy_job(
         "model.test.export", QUERY, {"location": location, **OPTIONS}, schema="s", identifier="e"
     )
@@ -52,7 +52,7 @@ def export(location: str, endpoint: str) -> Work[CopyResult]:
         "as_of": AS_OF,
         "invocation_id": "of-this-test",
     }
-    return Work(run_submitted, arguments, takes=("cancelled", "tell"))
+    return Call(run_submitted, arguments, takes=("cancelled", "tell"))
 
 
 def sums(s3: Any, bucket: str, folder: str) -> list[str]:
@@ -67,7 +67,7 @@ def test_an_export_that_is_submitted_has_the_bytes_of_one_in_a_session(
     told: list[CopyEvent] = []
     with Submission(plan) as job:
         work = export(f"s3://{bucket}/there", faulty.endpoint)
-        there = job.do(work, threading.Event(), told.append, subject="model.test.export")
+        there = job.run(work, threading.Event(), told.append, subject="model.test.export")
 
     at_home = {"location": here.location, "manifest": here.manifest}
     assert replace(there, **at_home) == here
@@ -92,7 +92,7 @@ def test_a_submitted_export_that_is_cancelled_leaves_nothing(
     faulty.watch = hold
     with Submission(plan) as job, pytest.raises(Mzs3Error) as caught:
         work = export(f"s3://{bucket}/there", faulty.endpoint)
-        job.do(work, cancelled, lambda _: None, subject="model.test.export")
+        job.run(work, cancelled, lambda _: None, subject="model.test.export")
 
     assert "was cancelled. Nothing of this export is visible, and no upload is" in str(
         caught.value

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3 import workplace
+from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest
@@ -32,7 +32,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         sessions.append(SESSION)
         return SESSION
 
-    monkeypatch.setattr(workplace, "session_of", session_of)
+    monkeypatch.setattr(runner, "session_of", session_of)
     return sessions
 
 

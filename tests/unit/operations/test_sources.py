@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3 import workplace
+from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.errors import SourceError
@@ -207,7 +207,7 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
         return definition.name
 
     adapter.config.credentials.has_session = True
-    monkeypatch.setattr(workplace, "session_of", lambda _: None)
+    monkeypatch.setattr(runner, "session_of", lambda _: None)
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
     monkeypatch.setattr(sources, "fire_event", lambda note: said.append(note.msg))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3 import workplace
+from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.freshness import Freshness, with_ingested
 from dbt.adapters.mzs3.project import freshness
@@ -54,7 +54,7 @@ def found(monkeypatch):
     ingested = Freshness(LATER, 2, 20)
     monkeypatch.setattr(freshness, "read_ingested_freshness", lambda _, definition: ingested)
     monkeypatch.setattr(freshness, "read_pending", lambda _, definition, connection: (3, 30))
-    monkeypatch.setattr(workplace, "session_of", lambda _: None)
+    monkeypatch.setattr(runner, "session_of", lambda _: None)
 
 
 @pytest.mark.parametrize(

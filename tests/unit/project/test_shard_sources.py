@@ -11,7 +11,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import workplace
+from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.project import staging
@@ -57,7 +57,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
-    monkeypatch.setattr(workplace, "session_of", lambda _: session)
+    monkeypatch.setattr(runner, "session_of", lambda _: session)
     monkeypatch.setattr(table, "source_exists", lambda *_: False)
     return SimpleNamespace(
         config=SimpleNamespace(

@@ -7,7 +7,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import workplace
+from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.csv_source.report import IngestReport
@@ -66,7 +66,7 @@ def adapter(cancelled):
 @pytest.fixture
 def ingest(monkeypatch):
     """Puts a function of (session, source's name, options) in the place of ingesting."""
-    monkeypatch.setattr(workplace, "session_of", lambda _: SimpleNamespace(interruptAll=int))
+    monkeypatch.setattr(runner, "session_of", lambda _: SimpleNamespace(interruptAll=int))
 
     def put(action):
         def ingest(session, definition, connection, **options):
@@ -126,7 +126,7 @@ def test_cancelling_the_nodes_connection_reaches_what_runs(
 ):
     interrupted = threading.Event()
     session = SimpleNamespace(interruptAll=interrupted.set)
-    monkeypatch.setattr(workplace, "session_of", lambda _: session)
+    monkeypatch.setattr(runner, "session_of", lambda _: session)
 
     def action(session, name, options):
         assert options["cancelled"] is cancelled

@@ -15,11 +15,11 @@ from support import submitted
 from support.processes import session_members, wait_for_end
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.submit import process
+from dbt.adapters.mzs3.submit.messages import SessionSettings
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
-from dbt.adapters.mzs3.submit.wire import Settings
 
 SECRET = "the-secret"
 BOTH = ("cancelled", "tell")
@@ -39,15 +39,15 @@ def home(tmp_path, monkeypatch):
 
 
 def plan(options=OPTIONS, **changes):
-    session = Settings({"spark.a": "1"}, 60)
+    session = SessionSettings({"spark.a": "1"}, 60)
     return SubmitPlan(
         options, settings={"spark.app.name": "dbt"}, session=session, secrets=[SECRET], **changes
     )
 
 
 def done(submission, function, takes=(), tell=lambda what: None, cancelled=None, **arguments):
-    work = Work(function, arguments, takes)
-    return submission.do(work, cancelled or threading.Event(), tell, subject="model.a")
+    work = Call(function, arguments, takes)
+    return submission.run(work, cancelled or threading.Event(), tell, subject="model.a")
 
 
 def test_work_is_done_with_the_session_and_tells_what_happens(home):

@@ -18,13 +18,13 @@ from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
+from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.describe import compaction, described
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.spark.work import Work
-from dbt.adapters.mzs3.workplace import workplace
+from dbt.adapters.mzs3.spark.call import Call
 
 logger = AdapterLogger("mzs3")
 
@@ -82,12 +82,12 @@ def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
     """Write a page about the exports of the last days, from their history in the schema."""
     credentials = adapter.config.credentials
     require_spark(credentials, "copy_report")
-    work = Work(write_report, {"request": ReportRequest.of(schema, path, days)})
+    work = Call(write_report, {"request": ReportRequest.of(schema, path, days)})
     with (
         adapter.connections.exception_handler("writing the report of exports"),
-        workplace(credentials) as place,
+        runner_for(credentials) as runner,
     ):
-        written = place.do(work, "copy_report")
+        written = runner.run(work, "copy_report")
     logger.info(f"  the exports of the last {days} days: {written}")
 
 
@@ -117,13 +117,13 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         request = parse_compaction(how)
     problems.raise_if_any()
     what = {"shard": ShardLocation(connection, location), "request": request}
-    work, cancelled = Work(compact_shard, what, takes=("cancelled",)), threading.Event()
+    work, cancelled = Call(compact_shard, what, takes=("cancelled",)), threading.Event()
     with (
         adapter.connections.exception_handler(f"compacting {location.uri}"),
-        workplace(credentials) as place,
+        runner_for(credentials) as runner,
         ThreadPoolExecutor(1) as pool,
     ):
-        running = pool.submit(place.do, work, operation, cancelled=cancelled)
+        running = pool.submit(runner.run, work, operation, cancelled=cancelled)
         try:
             done = running.result()
         except KeyboardInterrupt:

@@ -27,8 +27,8 @@ from dbt.adapters.mzs3.project.sources import (
     source_name,
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
-from dbt.adapters.mzs3.spark.work import Work
-from dbt.adapters.mzs3.workplace import Workplace, workplace
+from dbt.adapters.mzs3.runner import Runner, runner_for
+from dbt.adapters.mzs3.spark.call import Call
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ def show_status(adapter: Any, select: Any) -> None:
     """Print a table of the selected sources, or of all."""
     statuses: list[SourceStatus] = []
 
-    def read(place: Workplace, node: Any) -> None:
-        statuses.append(_do(adapter, place, node, read_status))
+    def read(runner: Runner, node: Any) -> None:
+        statuses.append(_do(adapter, runner, node, read_status))
 
     try:
         _each(adapter, "s3_source_status", select, read)
@@ -63,9 +63,9 @@ def show_purified(adapter: Any, select: Any) -> None:
     """Print the purified definition of the selected sources, or of all."""
     connections = adapter.config.credentials.connections
 
-    def show(place: Workplace, node: Any) -> None:
+    def show(runner: Runner, node: Any) -> None:
         connection = connections[_definition(adapter, node).aws_connection]
-        purified = _do(adapter, place, node, read_purified, connection=connection)
+        purified = _do(adapter, runner, node, read_purified, connection=connection)
         for line in purified_lines(purified, declared_external(node)):
             fire_event(Note(msg=line))
 
@@ -81,8 +81,8 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
         wrong = [name for name in names if not isinstance(name, str)]
         problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
     node = _one_source(adapter, action.value, source, problems)
-    with workplace(adapter.config.credentials) as place:
-        acted = _do(adapter, place, node, act, action=action, names=list(names))
+    with runner_for(adapter.config.credentials) as runner:
+        acted = _do(adapter, runner, node, act, action=action, names=list(names))
     fire_event(Note(msg=acted.line()))
 
 
@@ -96,16 +96,16 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
             f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "
             f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
         )
-    with workplace(adapter.config.credentials) as place:
-        _do(adapter, place, node, reset_ingested)
+    with runner_for(adapter.config.credentials) as runner:
+        _do(adapter, runner, node, reset_ingested)
     fire_event(Note(msg=f"{name}: reset; the next run ingests {then}"))
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
     """Take the lock of one source away from whoever has it."""
     node = _one_source(adapter, "unlock_s3_source", source)
-    with workplace(adapter.config.credentials) as place:
-        owner = _do(adapter, place, node, unlock)
+    with runner_for(adapter.config.credentials) as runner:
+        owner = _do(adapter, runner, node, unlock)
     had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
     fire_event(Note(msg=f"{source}: unlocked; {had} had the lock"))
 
@@ -141,21 +141,21 @@ def _definition(adapter: Any, node: Any) -> SourceDefinition:
 
 
 def _do(
-    adapter: Any, place: Workplace, node: Any, function: Callable[..., T], **arguments: Any
+    adapter: Any, runner: Runner, node: Any, function: Callable[..., T], **arguments: Any
 ) -> T:
     """What the function returns for the source, beside a session of its own."""
     definition = _definition(adapter, node)
-    return place.do(Work(function, {"definition": definition, **arguments}), definition.name)
+    return runner.run(Call(function, {"definition": definition, **arguments}), definition.name)
 
 
 def _each(
-    adapter: Any, operation: str, select: Any, action: Callable[[Workplace, Any], None]
+    adapter: Any, operation: str, select: Any, action: Callable[[Runner, Any], None]
 ) -> None:
     errors = []
-    with workplace(adapter.config.credentials) as place:
+    with runner_for(adapter.config.credentials) as runner:
         for node in _selected(adapter, operation, select):
             try:
-                action(place, node)
+                action(runner, node)
             except Mzs3Error as exc:
                 logger.debug(traceback.format_exc())
                 errors.append(str(exc))

@@ -18,8 +18,8 @@ from dbt.adapters.mzs3.csv_source.freshness import (
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import is_set, source_definition, source_of
-from dbt.adapters.mzs3.spark.work import Work
-from dbt.adapters.mzs3.workplace import workplace
+from dbt.adapters.mzs3.runner import runner_for
+from dbt.adapters.mzs3.spark.call import Call
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
 
@@ -61,18 +61,18 @@ def freshness_from_s3(
         connection = credentials.connections[definition.aws_connection]
         discovery, name = definition.discovery, definition.name
         what = {"definition": definition}
-        with workplace(credentials) as place:
+        with runner_for(credentials) as runner:
             if discovery.bucket_scan and not discovery.empties_location:
                 found = read_freshness(definition, connection)
             else:
-                found = place.do(Work(read_ingested_freshness, what), name)
+                found = runner.run(Call(read_ingested_freshness, what), name)
                 if discovery.bucket_scan:
                     found = with_ingested(read_freshness(definition, connection), found)
             response = FreshnessResponse(
                 "OK", "FRESHNESS", objects=found.objects, bytes=found.bytes
             )
             if tells_pending:
-                pending = place.do(Work(read_pending, {**what, "connection": connection}), name)
+                pending = runner.run(Call(read_pending, {**what, "connection": connection}), name)
                 response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc

@@ -16,8 +16,8 @@ from dbt_common.invocation import get_invocation_id
 from dbt.adapters.mzs3.connections import INTERRUPTED
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import source_name
-from dbt.adapters.mzs3.spark.work import Tell, Work
-from dbt.adapters.mzs3.workplace import workplace
+from dbt.adapters.mzs3.runner import runner_for
+from dbt.adapters.mzs3.spark.call import Call, Tell
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class SourcesOfNode:
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
         self.credentials = adapter.config.credentials
-        self._place = workplace(self.credentials)
+        self._runner = runner_for(self.credentials)
         self.cancelled = threading.Event()
         if self.credentials.runs_jobs:
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
@@ -81,12 +81,12 @@ class SourcesOfNode:
                 errors.append(error)
 
         try:
-            with self._place:
+            with self._runner:
                 run_together(
                     [partial(attempt, source) for source in sources],
                     threads=self._adapter.config.threads,
                     cancelled=self.cancelled,
-                    interrupt=self._place.interrupt,
+                    interrupt=self._runner.interrupt,
                 )
         except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
             raise DbtRuntimeError("\n".join(sorted(errors)) or INTERRUPTED) from exc
@@ -96,9 +96,9 @@ class SourcesOfNode:
                 self._adapter.connections.remains.say(text)
             raise DbtRuntimeError(text)
 
-    def do(self, work: Work[T], source: str, tell: Tell = lambda what: None) -> T:
-        """The result of work on a source, for an action of `each`. Raises as `Workplace.do`."""
-        return self._place.do(work, source, cancelled=self.cancelled, tell=tell)
+    def call(self, work: Call[T], source: str, tell: Tell = lambda what: None) -> T:
+        """The result of work on a source, for an action of `each`. Raises as `Runner.run`."""
+        return self._runner.run(work, source, cancelled=self.cancelled, tell=tell)
 
 
 def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:

@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.shard import config as shard_config
 from dbt.adapters.mzs3.shard.read.table import refresh_source
-from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.spark.call import Call
 
 logger = AdapterLogger("mzs3")
 
@@ -104,8 +104,8 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
             "create_only": create_only,
             "afresh": afresh,
         }
-        work = Work(ingest_and_tell, how, takes=("cancelled", "tell"))
-        report = run.do(work, definition.name, tell=_log)
+        work = Call(ingest_and_tell, how, takes=("cancelled", "tell"))
+        report = run.call(work, definition.name, tell=_log)
         done = report.line()
         if is_empty:
             done = (
@@ -173,7 +173,7 @@ def read_shards(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fal
             lock = _locks[place]
         try:
             with lock:
-                compared = run.do(Work(refresh_source, how), name)
+                compared = run.call(Call(refresh_source, how), name)
         except Mzs3Error as exc:
             raise ShardError(f"{name}: {exc}") from exc
         if compared is not None:

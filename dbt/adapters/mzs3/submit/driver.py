@@ -25,19 +25,19 @@ from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code
 from dbt.adapters.mzs3.spark.session import isolated_session
-from dbt.adapters.mzs3.submit.wire import (
+from dbt.adapters.mzs3.submit.messages import (
     GRACE_S,
-    Begin,
     Cancel,
-    Done,
     End,
-    Failed,
-    Settings,
-    Told,
+    Failure,
+    Notification,
+    Request,
+    Result,
+    SessionSettings,
     without,
 )
 
-OpenSession = Callable[[Settings], SparkSession]
+OpenSession = Callable[[SessionSettings], SparkSession]
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def serve(address: str, open_session: OpenSession) -> None:
     the socket.
     """
     with Client(address, "AF_UNIX") as channel:
-        settings: Settings = channel.recv()
+        settings: SessionSettings = channel.recv()
         driver = _Driver(channel, partial(open_session, settings))
         try:
             while not isinstance(message := channel.recv(), End):
@@ -76,7 +76,7 @@ def serve(address: str, open_session: OpenSession) -> None:
             driver.wait(None)
 
 
-def _open_session(settings: Settings) -> SparkSession:
+def _open_session(settings: SessionSettings) -> SparkSession:
     if SparkSession._instantiatedSession is None:
         SparkSession.builder.getOrCreate()  # as spark-submit was told
         ship_executor_code()
@@ -87,7 +87,7 @@ def _open_session(settings: Settings) -> SparkSession:
 class _Task:
     """Work that runs; `session` is its own, once there is one."""
 
-    begin: Begin
+    begin: Request
     thread: threading.Thread | None = None
     session: SparkSession | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -101,9 +101,9 @@ class _Driver:
         self._sending = threading.Lock()
         self._opening = threading.Lock()
 
-    def receive(self, message: Begin | Cancel) -> None:
-        """Begin work, or cancel it once more: a query that was being planned runs by now."""
-        if isinstance(message, Begin):
+    def receive(self, message: Request | Cancel) -> None:
+        """Request work, or cancel it once more: a query that was being planned runs by now."""
+        if isinstance(message, Request):
             task = self._tasks[message.number] = _Task(message)
             # Not to be waited for at the end by Python, which would do so for ever.
             task.thread = threading.Thread(target=self._run, args=(task,), daemon=True)
@@ -135,7 +135,7 @@ class _Driver:
             if task.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
             tell = partial(self._tell, number)
-            self._send(Done(number, task.begin.work.do(session, task.cancelled, tell)))
+            self._send(Result(number, task.begin.work.run(session, task.cancelled, tell)))
         except Exception as exc:  # noqa: BLE001 - dbt's process tells of it
             self._send(_failed(number, exc))
 
@@ -148,17 +148,17 @@ class _Driver:
             raise SparkJobError(text) from exc
 
     def _tell(self, number: int, what: Any) -> None:
-        self._send(Told(number, what))
+        self._send(Notification(number, what))
 
-    def _send(self, message: Done | Failed | Told) -> None:
+    def _send(self, message: Result | Failure | Notification) -> None:
         with self._sending, suppress(OSError):  # of a process that is gone
             self._channel.send(message)
 
 
-def _failed(number: int, exc: Exception) -> Failed:
+def _failed(number: int, exc: Exception) -> Failure:
     error = readable(exc) if isinstance(exc, SPARK_FAILURES) else exc
     trace = traceback.format_exc()
     if isinstance(error, Mzs3Error):
-        return Failed(number, str(error), trace, of_spark=isinstance(error, SparkJobError))
+        return Failure(number, str(error), trace, of_spark=isinstance(error, SparkJobError))
     text = f"{type(exc).__name__}: {exc}. This is a defect, please report it with the log of dbt"
-    return Failed(number, text, trace, of_spark=False)
+    return Failure(number, text, trace, of_spark=False)

@@ -22,22 +22,22 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.session import java_output, output_hint
-from dbt.adapters.mzs3.spark.work import Tell, Work
 from dbt.adapters.mzs3.submit.command import PROPERTIES, command, environment
-from dbt.adapters.mzs3.submit.options import KEY, SubmitOptions
-from dbt.adapters.mzs3.submit.wire import (
+from dbt.adapters.mzs3.submit.messages import (
     GRACE_S,
-    Begin,
     Cancel,
-    Done,
     End,
-    Failed,
-    Settings,
-    Told,
+    Failure,
+    Notification,
+    Request,
+    Result,
+    SessionSettings,
     without,
 )
+from dbt.adapters.mzs3.submit.options import KEY, SubmitOptions
 from dbt.adapters.mzs3.text import counted
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class SubmitPlan:
     options: SubmitOptions
     _: KW_ONLY
     settings: Mapping[str, str]
-    session: Settings
+    session: SessionSettings
     secrets: Sequence[str] = ()
     grace_s: float = GRACE_S
 
@@ -75,7 +75,7 @@ class Submission:
         self._plan = plan
         self._outbox: list[Any] = [plan.session]
         self._numbers = itertools.count()
-        self._inboxes: dict[int, queue.SimpleQueue[Told | Done | Failed | None]] = {}
+        self._inboxes: dict[int, queue.SimpleQueue[Notification | Result | Failure | None]] = {}
         self._channel: Connection | None = None
         self._is_over = False
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class Submission:
         for thread in self._threads:
             thread.start()
 
-    def do(self, work: Work[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
+    def run(self, work: Call[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
         """The work's result; `subject` is what it is about. `tell` is called in this thread.
 
         Once `cancelled` is set, the driver interrupts the work. Raises an Mzs3Error: the work's
@@ -125,17 +125,17 @@ class Submission:
             self._inboxes[number] = inbox
             if self._is_over:
                 inbox.put(None)
-        self._send(Begin(number, work, subject))
+        self._send(Request(number, work, subject))
         timeout = self._plan.options.timeout
         late = time.monotonic() + timeout if timeout else None
         stopped: str | None = None
         while True:
             with suppress(queue.Empty):
                 message = inbox.get(timeout=_POLL_S)
-                if isinstance(message, Told):
+                if isinstance(message, Notification):
                     tell(message.what)
                     continue
-                if isinstance(message, Done):
+                if isinstance(message, Result):
                     result: T = message.result
                     return result
                 raise self._error(message, stopped, subject)
@@ -159,7 +159,7 @@ class Submission:
         else:
             self._send(Cancel(number))
 
-    def _error(self, failed: Failed | None, stopped: str | None, subject: str) -> Mzs3Error:
+    def _error(self, failed: Failure | None, stopped: str | None, subject: str) -> Mzs3Error:
         if failed is None:
             return SparkJobError(f"{subject}: {stopped or self._how_it_ended()}")
         error = failed.error(self._plan.secrets)
@@ -176,7 +176,7 @@ class Submission:
             f"{self._process.poll()}. The end of its log, of which {output_hint()} has more:{log}"
         )
 
-    def _send(self, message: Begin | Cancel | End) -> None:
+    def _send(self, message: Request | Cancel | End) -> None:
         with self._lock:
             if self._channel is None:
                 self._outbox.append(message)

@@ -16,7 +16,7 @@ Tell = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
-class Work(Generic[T]):
+class Call(Generic[T]):
     """A function of ours with its arguments, but for the session, which comes first.
 
     Of what is there while it runs, it gets what `takes` names: `cancelled`, an event, and `tell`.
@@ -27,7 +27,7 @@ class Work(Generic[T]):
     arguments: Mapping[str, Any]
     takes: tuple[str, ...] = ()
 
-    def do(self, spark: SparkSession, cancelled: threading.Event, tell: Tell) -> T:
+    def run(self, spark: SparkSession, cancelled: threading.Event, tell: Tell) -> T:
         """Call the function in this process."""
         offered = {"cancelled": cancelled, "tell": tell}
         taken = {name: offered[name] for name in self.takes}

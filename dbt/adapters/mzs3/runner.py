@@ -12,20 +12,20 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
+from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.session import DEFAULTS
-from dbt.adapters.mzs3.spark.work import Tell, Work
 from dbt.adapters.mzs3.submit.command import secret_settings
+from dbt.adapters.mzs3.submit.messages import SessionSettings
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
-from dbt.adapters.mzs3.submit.wire import Settings
 
 T = TypeVar("T")
 
 
-class Workplace(ABC):
+class Runner(ABC):
     """Does work, several at a time, from the begin of a block to its end; safe for threads."""
 
-    def __enter__(self) -> Workplace:
+    def __enter__(self) -> Runner:
         return self
 
     @abstractmethod
@@ -33,9 +33,9 @@ class Workplace(ABC):
         """End what still runs, and give back what Spark holds."""
 
     @abstractmethod
-    def do(
+    def run(
         self,
-        work: Work[T],
+        work: Call[T],
         subject: str,
         *,
         cancelled: threading.Event | None = None,
@@ -52,12 +52,12 @@ class Workplace(ABC):
         """Interrupt what Spark does for all work; what of it begins later needs another call."""
 
 
-def workplace(credentials: Mzs3Credentials) -> Workplace:
+def runner_for(credentials: Mzs3Credentials) -> Runner:
     """Where the profile says; nothing starts before there is work."""
     return _Sessions(credentials) if credentials.has_session else _Job(credentials)
 
 
-class _Sessions(Workplace):
+class _Sessions(Runner):
     """A session of this process for each work, until it is done."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
@@ -67,9 +67,9 @@ class _Sessions(Workplace):
     def __exit__(self, *failure: Any) -> None:
         pass
 
-    def do(
+    def run(
         self,
-        work: Work[T],
+        work: Call[T],
         subject: str,
         *,
         cancelled: threading.Event | None = None,
@@ -78,7 +78,7 @@ class _Sessions(Workplace):
         session = session_of(self._credentials)
         self._open.append(session)
         try:
-            return work.do(session, cancelled or threading.Event(), tell)
+            return work.run(session, cancelled or threading.Event(), tell)
         finally:
             self._open.remove(session)
             engine_of(session).close(session)
@@ -89,7 +89,7 @@ class _Sessions(Workplace):
                 session.interruptAll()
 
 
-class _Job(Workplace):
+class _Job(Runner):
     """One job for all the work, submitted with the first, as the start of Spark takes seconds."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
@@ -101,9 +101,9 @@ class _Job(Workplace):
         if self._submission is not None:
             self._submission.__exit__(*failure)
 
-    def do(
+    def run(
         self,
-        work: Work[T],
+        work: Call[T],
         subject: str,
         *,
         cancelled: threading.Event | None = None,
@@ -114,7 +114,7 @@ class _Job(Workplace):
             if self._submission is None:
                 plan = submit_plan(self._credentials, f"dbt-mzs3 {subject}")
                 self._submission = Submission(plan).__enter__()
-        return self._submission.do(work, cancelled or threading.Event(), tell, subject=subject)
+        return self._submission.run(work, cancelled or threading.Event(), tell, subject=subject)
 
     def interrupt(self) -> None:
         if self._submission is not None:
@@ -129,7 +129,7 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
     return SubmitPlan(
         options,
         settings={**DEFAULTS, "spark.app.name": name},
-        session=Settings(parameters, credentials.executor_timeout),
+        session=SessionSettings(parameters, credentials.executor_timeout),
         secrets=[
             *env_secrets(),
             *(secret for connection in connections for secret in connection.secrets),

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.work import Work
+from dbt.adapters.mzs3.spark.call import Call
 
 GRACE_S = 60.0
 """For so long work that was cancelled may put things in order, before it is killed."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class SessionSettings:
     """The first message: what holds for every session of the driver."""
 
     parameters: Mapping[str, str] = field(repr=False)
@@ -25,11 +25,11 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Begin:
+class Request:
     """To the driver: do this work, whose number is in all that is said of it."""
 
     number: int
-    work: Work[Any] = field(repr=False)
+    work: Call[Any] = field(repr=False)
     subject: str
 
 
@@ -46,7 +46,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Told:
+class Notification:
     """From the driver: what the work has told."""
 
     number: int
@@ -54,7 +54,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Done:
+class Result:
     """From the driver: the work's result."""
 
     number: int
@@ -62,7 +62,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Failed:
+class Failure:
     """From the driver: the work's error, with the stack trace for the log."""
 
     number: int

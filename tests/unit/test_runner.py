@@ -6,11 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support import submitted
 
-from dbt.adapters.mzs3 import workplace
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.work import Work
-from dbt.adapters.mzs3.workplace import submit_plan
+from dbt.adapters.mzs3.runner import runner_for, submit_plan
+from dbt.adapters.mzs3.spark.call import Call
 
 PROFILE = {"method": "thrift", "host": "spark.acme.com", "user": "dbt", "schema": "analytics"}
 KEYS = {"access_key_id": "AKIATHEKEY", "secret_access_key": "the-secret-key"}
@@ -28,10 +27,10 @@ def home(tmp_path, monkeypatch):
 
 def test_one_job_does_all_the_work_of_a_place(home):
     given = credentials(server_side_parameters={"spark.a": "1"}, spark_submit={})
-    work = Work(submitted.tells, {"texts": []}, ("tell",))
+    work = Call(submitted.tells, {"texts": []}, ("tell",))
 
-    with workplace.workplace(given) as place, ThreadPoolExecutor() as pool:
-        runs = [pool.submit(place.do, work, f"lake.{name}") for name in ("orders", "items")]
+    with runner_for(given) as runner, ThreadPoolExecutor() as pool:
+        runs = [pool.submit(runner.run, work, f"lake.{name}") for name in ("orders", "items")]
         results = {run.result() for run in runs}
 
     [(parameter, timeout, _)] = results
@@ -43,8 +42,8 @@ def test_one_job_does_all_the_work_of_a_place(home):
 
 
 def test_no_job_is_submitted_without_work(home):
-    with workplace.workplace(credentials(spark_submit={})) as place:
-        place.interrupt()
+    with runner_for(credentials(spark_submit={})) as runner:
+        runner.interrupt()
 
     assert not (home / "bin" / "seen.json").exists()
 
@@ -52,19 +51,21 @@ def test_no_job_is_submitted_without_work(home):
 def test_interrupting_a_place_reaches_its_job(home):
     cancelled = threading.Event()
 
-    with workplace.workplace(credentials(spark_submit={})) as place:
-        work = Work(submitted.until_interrupted, {}, ("tell",))
-        done = place.do(work, "lake.orders", cancelled=cancelled, tell=lambda _: place.interrupt())
+    with runner_for(credentials(spark_submit={})) as runner:
+        work = Call(submitted.until_interrupted, {}, ("tell",))
+        done = runner.run(
+            work, "lake.orders", cancelled=cancelled, tell=lambda _: runner.interrupt()
+        )
 
     assert done == "interrupted"
 
 
 def test_a_profile_for_sql_alone_does_no_work():
     with (
-        workplace.workplace(credentials()) as place,
+        runner_for(credentials()) as runner,
         pytest.raises(SparkJobError, match=r"lake\.orders needs more than SQL, which is all that"),
     ):
-        place.do(Work(submitted.where_from, {}), "lake.orders")
+        runner.run(Call(submitted.where_from, {}), "lake.orders")
 
 
 def test_all_secrets_of_the_profile_are_kept_out_of_logs(monkeypatch):
