@@ -96,6 +96,15 @@ def cannot_be_sent(spark: Any) -> object:
     return threading.Lock()
 
 
+class _Unreadable:
+    def __reduce__(self) -> Any:
+        return int, ("not a number",)
+
+
+def cannot_be_read(spark: Any) -> object:
+    return _Unreadable()
+
+
 def until_cancelled(
     spark: Any, *, cancelled: threading.Event, tell: Callable[[Any], None], then: str | None = None
 ) -> None:
@@ -121,7 +130,8 @@ def never_ends(spark: Any, *, tell: Callable[[Any], None]) -> None:
 
 def dies(spark: Any) -> None:
     for number in range(30):
-        print(f"line {number} of the-secret", flush=True)
+        print(f"line {number} of the-secret\n\tat org.apache.Spark.main(Spark.scala:1)")
+    print('Traceback (most recent call last):\n  File "a.py", line 1\n    1 / 0', flush=True)
     os._exit(7)
 
 

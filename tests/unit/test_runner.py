@@ -1,6 +1,5 @@
-"""Where work is done: with `spark_submit` in the profile, by a script in the place of Spark's."""
+"""Where calls run: with `spark_submit` in the profile, by a script in the place of Spark's."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -25,12 +24,12 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_one_job_does_all_the_work_of_a_place(home):
+def test_one_job_makes_all_calls_of_a_runner(home):
     given = credentials(server_side_parameters={"spark.a": "1"}, spark_submit={})
-    work = Call(submitted.tells, {"texts": []}, ("tell",))
+    call = Call(submitted.tells, {"texts": []}, ("tell",))
 
     with runner_for(given) as runner, ThreadPoolExecutor() as pool:
-        runs = [pool.submit(runner.run, work, f"lake.{name}") for name in ("orders", "items")]
+        runs = [pool.submit(runner.run, call, f"lake.{name}") for name in ("orders", "items")]
         results = {run.result() for run in runs}
 
     [(parameter, timeout, _)] = results
@@ -41,26 +40,22 @@ def test_one_job_does_all_the_work_of_a_place(home):
     )
 
 
-def test_no_job_is_submitted_without_work(home):
+def test_no_job_is_submitted_without_a_call(home):
     with runner_for(credentials(spark_submit={})) as runner:
         runner.interrupt()
 
     assert not (home / "bin" / "seen.json").exists()
 
 
-def test_interrupting_a_place_reaches_its_job(home):
-    cancelled = threading.Event()
-
+def test_interrupting_a_runner_reaches_its_job(home):
     with runner_for(credentials(spark_submit={})) as runner:
-        work = Call(submitted.until_interrupted, {}, ("tell",))
-        done = runner.run(
-            work, "lake.orders", cancelled=cancelled, tell=lambda _: runner.interrupt()
-        )
+        call = Call(submitted.until_interrupted, {}, ("tell",))
+        done = runner.run(call, "lake.orders", tell=lambda _: runner.interrupt())
 
     assert done == "interrupted"
 
 
-def test_a_profile_for_sql_alone_does_no_work():
+def test_a_profile_for_sql_alone_makes_no_calls():
     with (
         runner_for(credentials()) as runner,
         pytest.raises(SparkJobError, match=r"lake\.orders needs more than SQL, which is all that"),
@@ -73,10 +68,15 @@ def test_all_secrets_of_the_profile_are_kept_out_of_logs(monkeypatch):
     conf = {"spark.hadoop.fs.s3a.access.key": "the-other-key", "spark.executor.cores": "2"}
 
     plan = submit_plan(
-        credentials(aws_connections={"lake": KEYS}, spark_submit={"conf": conf}), "a job"
+        credentials(
+            aws_connections={"lake": KEYS},
+            server_side_parameters={"spark.acme.password": "the-password"},
+            spark_submit={"conf": conf},
+        ),
+        "a job",
     )
 
-    assert {"the-token", "the-other-key", *KEYS.values()} <= set(plan.secrets)
+    assert {"the-token", "the-other-key", "the-password", *KEYS.values()} <= set(plan.secrets)
     assert "2" not in plan.secrets
 
 

@@ -113,9 +113,9 @@ class SubmitJobHelper(JobHelper):
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])
         arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
-        work = Call(run_submitted, arguments, takes=("cancelled", "tell"))
+        call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
         with runner_for(self.credentials) as runner:
-            return runner.run(work, node, cancelled=handle.cancelled, tell=log_copy_event)
+            return runner.run(call, node, cancelled=handle.cancelled, tell=log_copy_event)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Where work for Spark is done: in sessions of dbt's process, or in a job of `spark-submit`."""
+"""Where calls that need Spark run: in sessions of dbt's process, or in a job of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.session import DEFAULTS
 from dbt.adapters.mzs3.submit.command import secret_settings
 from dbt.adapters.mzs3.submit.messages import SessionSettings
@@ -23,7 +24,10 @@ T = TypeVar("T")
 
 
 class Runner(ABC):
-    """Does work, several at a time, from the begin of a block to its end; safe for threads."""
+    """Makes calls, several at a time, from the begin of a block to its end; safe for threads."""
+
+    def __init__(self, credentials: Mzs3Credentials) -> None:
+        self._credentials = credentials
 
     def __enter__(self) -> Runner:
         return self
@@ -32,53 +36,54 @@ class Runner(ABC):
     def __exit__(self, *failure: Any) -> None:
         """End what still runs, and give back what Spark holds."""
 
-    @abstractmethod
     def run(
         self,
-        work: Call[T],
+        call: Call[T],
         subject: str,
         *,
         cancelled: threading.Event | None = None,
         tell: Tell = lambda what: None,
     ) -> T:
-        """The result of the work, in a session of its own; `subject` is what it is about.
+        """The result of a call, in a session of its own; `subject` is what it is about.
 
-        Raises an Mzs3Error, one that says so if the profile runs SQL only, and in this process
-        also what Spark raises.
+        Raises an Mzs3Error: the call's own, one with what Spark said, or one that says that the
+        profile runs SQL only.
         """
+        require_spark(self._credentials, subject)
+        try:
+            return self._run(call, subject, cancelled or threading.Event(), tell)
+        except SPARK_FAILURES as exc:
+            raise readable(exc) from exc
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Interrupt what Spark does for all work; what of it begins later needs another call."""
+        """Interrupt what Spark does for all calls, but not what they begin later."""
+
+    @abstractmethod
+    def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:
+        """As `run`; raises what Spark raises too."""
 
 
 def runner_for(credentials: Mzs3Credentials) -> Runner:
-    """Where the profile says; nothing starts before there is work."""
-    return _Sessions(credentials) if credentials.has_session else _Job(credentials)
+    """The runner that the profile asks for; nothing starts before the first call."""
+    return _SessionRunner(credentials) if credentials.has_session else _JobRunner(credentials)
 
 
-class _Sessions(Runner):
-    """A session of this process for each work, until it is done."""
+class _SessionRunner(Runner):
+    """A session of this process for each call, until it has returned."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
-        self._credentials = credentials
+        super().__init__(credentials)
         self._open: list[SparkSession] = []
 
     def __exit__(self, *failure: Any) -> None:
         pass
 
-    def run(
-        self,
-        work: Call[T],
-        subject: str,
-        *,
-        cancelled: threading.Event | None = None,
-        tell: Tell = lambda what: None,
-    ) -> T:
+    def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:
         session = session_of(self._credentials)
         self._open.append(session)
         try:
-            return work.run(session, cancelled or threading.Event(), tell)
+            return call.run(session, cancelled, tell)
         finally:
             self._open.remove(session)
             engine_of(session).close(session)
@@ -89,11 +94,11 @@ class _Sessions(Runner):
                 session.interruptAll()
 
 
-class _Job(Runner):
-    """One job for all the work, submitted with the first, as the start of Spark takes seconds."""
+class _JobRunner(Runner):
+    """One job for all calls, submitted with the first, as the start of Spark takes seconds."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
-        self._credentials = credentials
+        super().__init__(credentials)
         self._lock = threading.Lock()
         self._submission: Submission | None = None
 
@@ -101,20 +106,12 @@ class _Job(Runner):
         if self._submission is not None:
             self._submission.__exit__(*failure)
 
-    def run(
-        self,
-        work: Call[T],
-        subject: str,
-        *,
-        cancelled: threading.Event | None = None,
-        tell: Tell = lambda what: None,
-    ) -> T:
-        require_spark(self._credentials, subject)
+    def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:
         with self._lock:
             if self._submission is None:
                 plan = submit_plan(self._credentials, f"dbt-mzs3 {subject}")
                 self._submission = Submission(plan).__enter__()
-        return self._submission.run(work, cancelled or threading.Event(), tell, subject=subject)
+        return self._submission.run(call, cancelled, tell, subject=subject)
 
     def interrupt(self) -> None:
         if self._submission is not None:
@@ -133,6 +130,6 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
         secrets=[
             *env_secrets(),
             *(secret for connection in connections for secret in connection.secrets),
-            *secret_settings(options.conf),
+            *secret_settings(parameters),
         ],
     )

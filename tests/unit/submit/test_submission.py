@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,8 @@ from support.processes import session_members, wait_for_end
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.submit import process
-from dbt.adapters.mzs3.submit.messages import SessionSettings
+from dbt.adapters.mzs3.submit.driver import serve
+from dbt.adapters.mzs3.submit.messages import Cancel, Request, SessionSettings
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
 
@@ -139,6 +141,50 @@ def test_an_error_is_the_works_own_without_secrets(home, kind, of, text):
 def test_a_result_that_cannot_be_sent_is_an_error_and_no_silence(home):
     with Submission(plan()) as job, pytest.raises(Mzs3Error, match="pickle"):
         done(job, submitted.cannot_be_sent)
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_and_no_silence(home):
+    with Submission(plan()) as job, pytest.raises(SparkJobError) as caught:
+        done(job, submitted.cannot_be_read)
+
+    assert "its answer can't be read: ValueError" in str(caught.value)
+
+
+def test_a_cancel_that_overtakes_its_request_does_no_harm(home):
+    with Submission(plan()) as job:
+        job._send(Cancel(0))
+        file, _ = done(job, submitted.where_from)
+
+    assert "dbt_mzs3.zip" in file
+
+
+def test_ctrl_c_in_the_thread_that_waits_cancels_the_work(home):
+    def interrupt(driver):
+        raise KeyboardInterrupt
+
+    left = home / "left"
+    with pytest.raises(KeyboardInterrupt), Submission(plan()) as job:
+        done(job, submitted.until_cancelled, BOTH, interrupt, then=str(left))
+
+    assert left.read_text() == "put in order"
+
+
+def test_a_driver_that_starts_after_dbt_was_killed_removes_the_settings(tmp_path):
+    folder = tmp_path / "of-the-job"
+    folder.mkdir()
+    (folder / "spark.properties").write_text("spark.a=the-secret")
+    with socket.socket(socket.AF_UNIX) as nobody:
+        nobody.bind(str(folder / "socket"))
+
+    serve(str(folder / "socket"), submitted.FakeSession)
+
+    assert not folder.exists()
+
+
+def test_no_repr_has_a_secret(home):
+    given = Call(submitted.fails, {"key": SECRET})
+
+    assert SECRET not in repr((plan(), given, Request(0, given, "model.a")))
 
 
 def test_cancelled_work_puts_things_in_order_and_its_process_ends(home):

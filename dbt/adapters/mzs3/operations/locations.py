@@ -82,12 +82,12 @@ def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
     """Write a page about the exports of the last days, from their history in the schema."""
     credentials = adapter.config.credentials
     require_spark(credentials, "copy_report")
-    work = Call(write_report, {"request": ReportRequest.of(schema, path, days)})
+    call = Call(write_report, {"request": ReportRequest.of(schema, path, days)})
     with (
         adapter.connections.exception_handler("writing the report of exports"),
         runner_for(credentials) as runner,
     ):
-        written = runner.run(work, "copy_report")
+        written = runner.run(call, "copy_report")
     logger.info(f"  the exports of the last {days} days: {written}")
 
 
@@ -117,13 +117,13 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         request = parse_compaction(how)
     problems.raise_if_any()
     what = {"shard": ShardLocation(connection, location), "request": request}
-    work, cancelled = Call(compact_shard, what, takes=("cancelled",)), threading.Event()
+    call, cancelled = Call(compact_shard, what, takes=("cancelled",)), threading.Event()
     with (
         adapter.connections.exception_handler(f"compacting {location.uri}"),
         runner_for(credentials) as runner,
         ThreadPoolExecutor(1) as pool,
     ):
-        running = pool.submit(runner.run, work, operation, cancelled=cancelled)
+        running = pool.submit(runner.run, call, operation, cancelled=cancelled)
         try:
             done = running.result()
         except KeyboardInterrupt:

@@ -96,9 +96,9 @@ class SourcesOfNode:
                 self._adapter.connections.remains.say(text)
             raise DbtRuntimeError(text)
 
-    def call(self, work: Call[T], source: str, tell: Tell = lambda what: None) -> T:
-        """The result of work on a source, for an action of `each`. Raises as `Runner.run`."""
-        return self._runner.run(work, source, cancelled=self.cancelled, tell=tell)
+    def call(self, call: Call[T], source: str, tell: Tell = lambda what: None) -> T:
+        """The result of a call for a source, in an action of `each`. Raises as `Runner.run`."""
+        return self._runner.run(call, source, cancelled=self.cancelled, tell=tell)
 
 
 def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:

@@ -104,8 +104,8 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
             "create_only": create_only,
             "afresh": afresh,
         }
-        work = Call(ingest_and_tell, how, takes=("cancelled", "tell"))
-        report = run.call(work, definition.name, tell=_log)
+        call = Call(ingest_and_tell, how, takes=("cancelled", "tell"))
+        report = run.call(call, definition.name, tell=_log)
         done = report.line()
         if is_empty:
             done = (

@@ -1,10 +1,10 @@
-"""Work for Spark as a value, so that another process than dbt's can do it."""
+"""A call of one of our functions as a value, so that another process than dbt's can make it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pyspark.sql import SparkSession
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 T = TypeVar("T")
 
 Tell = Callable[[Any], None]
-"""Called with what happens, of a type that the work and its caller agree on."""
+"""Called with what happens, of a type that the function and its caller agree on."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Call(Generic[T]):
     """
 
     function: Callable[..., T]
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)  # secrets may be among them
     takes: tuple[str, ...] = ()
 
     def run(self, spark: SparkSession, cancelled: threading.Event, tell: Tell) -> T:
-        """Call the function in this process."""
+        """What the function returns, called in this process."""
         offered = {"cancelled": cancelled, "tell": tell}
         taken = {name: offered[name] for name in self.takes}
         return self.function(spark, **self.arguments, **taken)

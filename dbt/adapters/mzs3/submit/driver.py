@@ -1,4 +1,4 @@
-"""The driver that `spark-submit` starts: does what dbt's process asks for, until that has enough.
+"""The driver that `spark-submit` starts: makes the calls that dbt's process sends, until it ends.
 
 It runs in a Python that may lack dbt, with our code from the archive that is submitted with it.
 """
@@ -56,24 +56,25 @@ def run_submitted(
 
 
 def serve(address: str, open_session: OpenSession) -> None:
-    """Does all that arrives at the socket, each in a session and a thread of its own.
+    """Makes all calls that arrive at the socket, each in a session and a thread of its own.
 
-    Returns once dbt's process has ended the conversation and all is done. If that process is
+    Returns once dbt's process has ended the conversation and all have returned. If that process is
     gone, cancels what runs, leaves it some time to put things in order, and removes the folder of
     the socket.
     """
-    with Client(address, "AF_UNIX") as channel:
-        settings: SessionSettings = channel.recv()
-        driver = _Driver(channel, partial(open_session, settings))
-        try:
-            while not isinstance(message := channel.recv(), End):
-                driver.receive(message)
-        except (EOFError, OSError):
-            driver.cancel_all()
-            driver.wait(GRACE_S)
-            shutil.rmtree(Path(address).parent, ignore_errors=True)  # which nobody else will do
-        else:
+    try:
+        with Client(address, "AF_UNIX") as channel:
+            driver = _Driver(channel, partial(open_session, channel.recv()))
+            try:
+                while not isinstance(message := channel.recv(), End):
+                    driver.receive(message)
+            except (EOFError, OSError):
+                driver.cancel_all()
+                driver.wait(GRACE_S)
+                raise
             driver.wait(None)
+    except (EOFError, OSError):
+        shutil.rmtree(Path(address).parent, ignore_errors=True)  # which nobody else will do
 
 
 def _open_session(settings: SessionSettings) -> SparkSession:
@@ -84,10 +85,10 @@ def _open_session(settings: SessionSettings) -> SparkSession:
 
 
 @dataclass
-class _Task:
-    """Work that runs; `session` is its own, once there is one."""
+class _Run:
+    """A call that runs; `session` is its own, once there is one."""
 
-    begin: Request
+    request: Request
     thread: threading.Thread | None = None
     session: SparkSession | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -97,45 +98,45 @@ class _Driver:
     def __init__(self, channel: Connection, open_session: Callable[[], SparkSession]) -> None:
         self._channel = channel
         self._open_session = open_session
-        self._tasks: dict[int, _Task] = {}
+        self._runs: dict[int, _Run] = {}
         self._sending = threading.Lock()
         self._opening = threading.Lock()
 
     def receive(self, message: Request | Cancel) -> None:
-        """Request work, or cancel it once more: a query that was being planned runs by now."""
+        """Begin a call, or cancel it once more: a query that was being planned runs by now."""
         if isinstance(message, Request):
-            task = self._tasks[message.number] = _Task(message)
+            run = self._runs[message.number] = _Run(message)
             # Not to be waited for at the end by Python, which would do so for ever.
-            task.thread = threading.Thread(target=self._run, args=(task,), daemon=True)
-            task.thread.start()
-        else:
-            self._cancel(self._tasks[message.number])
+            run.thread = threading.Thread(target=self._make, args=(run,), daemon=True)
+            run.thread.start()
+        elif message.number in self._runs:  # else it overtook the call
+            self._cancel(self._runs[message.number])
 
     def cancel_all(self) -> None:
-        for task in self._tasks.values():
-            self._cancel(task)
+        for run in self._runs.values():
+            self._cancel(run)
 
     def wait(self, seconds: float | None) -> None:
         """Return once all is done, or so many seconds later."""
         until = None if seconds is None else time.monotonic() + seconds
-        for task in self._tasks.values():
-            if task.thread is not None:
-                task.thread.join(None if until is None else max(0.0, until - time.monotonic()))
+        for run in self._runs.values():
+            if run.thread is not None:
+                run.thread.join(None if until is None else max(0.0, until - time.monotonic()))
 
-    def _cancel(self, task: _Task) -> None:
-        task.cancelled.set()
-        if task.session is not None:
+    def _cancel(self, run: _Run) -> None:
+        run.cancelled.set()
+        if run.session is not None:
             with suppress(Exception):  # of a Spark that is gone
-                task.session.interruptAll()
+                run.session.interruptAll()
 
-    def _run(self, task: _Task) -> None:
-        number = task.begin.number
+    def _make(self, run: _Run) -> None:
+        number, call = run.request.number, run.request.call
         try:
-            session = task.session = self._session_for(task.begin.subject)
-            if task.cancelled.is_set():
+            session = run.session = self._session_for(run.request.subject)
+            if run.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
             tell = partial(self._tell, number)
-            self._send(Result(number, task.begin.work.run(session, task.cancelled, tell)))
+            self._send(Result(number, call.run(session, run.cancelled, tell)))
         except Exception as exc:  # noqa: BLE001 - dbt's process tells of it
             self._send(_failed(number, exc))
 

@@ -26,28 +26,28 @@ class SessionSettings:
 
 @dataclass(frozen=True)
 class Request:
-    """To the driver: do this work, whose number is in all that is said of it."""
+    """To the driver: make this call, whose number is in all that is said of it."""
 
     number: int
-    work: Call[Any] = field(repr=False)
+    call: Call[Any]
     subject: str
 
 
 @dataclass(frozen=True)
 class Cancel:
-    """To the driver: interrupt the work, and begin no more of it."""
+    """To the driver: interrupt the call, and begin no more of its work."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class End:
-    """To the driver: no more work will come."""
+    """To the driver: no more calls will come."""
 
 
 @dataclass(frozen=True)
 class Notification:
-    """From the driver: what the work has told."""
+    """From the driver: what the call has told."""
 
     number: int
     what: Any
@@ -55,7 +55,7 @@ class Notification:
 
 @dataclass(frozen=True)
 class Result:
-    """From the driver: the work's result."""
+    """From the driver: what the call has returned."""
 
     number: int
     result: Any
@@ -63,7 +63,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Failure:
-    """From the driver: the work's error, with the stack trace for the log."""
+    """From the driver: the error of the call, with the stack trace for the log."""
 
     number: int
     text: str

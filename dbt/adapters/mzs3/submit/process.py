@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import queue
+import re
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,8 @@ _POLL_S = 0.2
 _END_S = 30.0
 _TERM_S = 5.0
 _LAST_LINES = 20
+# Lines of Java's and Python's stack traces, which errors do not have.
+_FRAME = re.compile(r"\s|Traceback \(most recent call last\)")
 # The address of a socket has 104 bytes at most on some systems, its name here a few of them.
 _LONGEST_FOLDER = 90
 
@@ -58,9 +61,9 @@ class SubmitPlan:
 
     options: SubmitOptions
     _: KW_ONLY
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)
     session: SessionSettings
-    secrets: Sequence[str] = ()
+    secrets: Sequence[str] = field(default=(), repr=False)
     grace_s: float = GRACE_S
 
 
@@ -114,18 +117,18 @@ class Submission:
         for thread in self._threads:
             thread.start()
 
-    def run(self, work: Call[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
-        """The work's result; `subject` is what it is about. `tell` is called in this thread.
+    def run(self, call: Call[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
+        """The result of the call; `subject` is what it is about. `tell` is called in this thread.
 
-        Once `cancelled` is set, the driver interrupts the work. Raises an Mzs3Error: the work's
-        own, or one that says why the job has ended without an answer.
+        Once `cancelled` is set, the driver interrupts it. Raises an Mzs3Error: the call's own, or
+        one that says why the job has ended without an answer.
         """
         number, inbox = next(self._numbers), queue.SimpleQueue[Any]()
         with self._lock:
             self._inboxes[number] = inbox
             if self._is_over:
                 inbox.put(None)
-        self._send(Request(number, work, subject))
+        self._send(Request(number, call, subject))
         timeout = self._plan.options.timeout
         late = time.monotonic() + timeout if timeout else None
         stopped: str | None = None
@@ -149,7 +152,7 @@ class Submission:
                 late = None
 
     def cancel(self) -> None:
-        """Interrupt all work that runs, once more where that was done."""
+        """Interrupt all calls that run, once more where that was done."""
         for number in list(self._inboxes):
             self._send(Cancel(number))
 
@@ -186,7 +189,7 @@ class Submission:
 
     def _listen(self) -> None:
         """Hands over what the driver says, until it or its process ends."""
-        with suppress(EOFError, OSError):
+        try:
             channel = self._accepted()
             (self._folder / PROPERTIES).unlink()  # secrets may be in it
             with self._lock:
@@ -196,10 +199,16 @@ class Submission:
             while True:
                 message = channel.recv()
                 self._inboxes[message.number].put(message)
-        with self._lock:
-            self._is_over = True
-            for inbox in self._inboxes.values():
-                inbox.put(None)
+        except (EOFError, OSError):
+            pass
+        except Exception as exc:  # noqa: BLE001 - a message that this Python can't unpickle
+            self._last.append(f"its answer can't be read: {type(exc).__name__}: {exc}")
+            channel.close()  # which ends the driver
+        finally:
+            with self._lock:
+                self._is_over = True
+                for inbox in self._inboxes.values():
+                    inbox.put(None)
 
     def _accepted(self) -> Connection:
         """The connection of the driver; EOFError if its process ends before."""
@@ -213,10 +222,11 @@ class Submission:
 
     def _keep_log(self) -> None:
         assert self._process.stdout is not None
-        with java_output() as file:
-            for line in self._process.stdout:
+        with java_output() as file, self._process.stdout as said:
+            for line in said:
                 kept = without(self._plan.secrets, line.decode(errors="replace"))
-                self._last.append(kept.rstrip())
+                if not _FRAME.match(kept):
+                    self._last.append(kept.rstrip())
                 if not isinstance(file, int | None):
                     with suppress(OSError):
                         file.write(kept.encode())
@@ -235,6 +245,8 @@ class Submission:
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if failure is not None:
+            self.cancel()  # Ctrl-C, in the thread that waits for the answer
         self._send(End())
         try:
             if self._channel is not None:

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import properties_sql, read_properties
 
@@ -116,18 +116,15 @@ def refresh_source(
     if_missing: bool,
 ) -> int | None:
     """Give the source the shard's rows, or if `is_empty` or `if_missing` none, the latter only
-    where it is not there. Returns and raises as `write_source_table`, and SparkJobError."""
+    where it is not there. Returns and raises as `write_source_table`."""
     place = (schema, identifier)
-    try:
-        if if_missing and source_exists(spark, *place):
-            return None
-        if is_empty or if_missing:
-            # Another process may have read it since.
-            write_empty_table(spark, source, connection, columns, *place, if_missing=if_missing)
-            return None
-        return write_source_table(spark, source, connection, *place)
-    except SPARK_FAILURES as exc:
-        raise explain(exc) from exc
+    if if_missing and source_exists(spark, *place):
+        return None
+    if is_empty or if_missing:
+        # Another process may have read it since.
+        write_empty_table(spark, source, connection, columns, *place, if_missing=if_missing)
+        return None
+    return write_source_table(spark, source, connection, *place)
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
