@@ -85,6 +85,44 @@ def on_connect(connect: spark_servers.Server, project: Callable[..., Project]) -
     return project({"method": "connect", "host": connect.url})
 
 
+@pytest.fixture(scope="session")
+def shared_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The settings of all Sparks with one metastore and one folder of tables."""
+    folder = tmp_path_factory.mktemp("shared")
+    with spark_servers.metastore(folder) as metastore:
+        yield spark_servers.shared_tables(folder, metastore.url)
+
+
+@pytest.fixture(scope="session")
+def thrift(
+    shared_tables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[spark_servers.Server]:
+    """A Thrift server with a Spark of its own."""
+    folder = tmp_path_factory.mktemp("thrift")
+    with spark_servers.thrift_server(folder, shared_tables) as server:
+        yield server
+
+
+@pytest.fixture
+def on_thrift(
+    thrift: spark_servers.Server,
+    shared_tables: dict[str, str],
+    project: Callable[..., Project],
+    request: pytest.FixtureRequest,
+) -> Callable[..., Project]:
+    """`on_thrift(master, **settings)`: a project whose jobs run there, by default on the
+    standalone cluster."""
+
+    def make(master: str | None = None, **settings: str) -> Project:
+        host, port = thrift.url.split(":")
+        conf = {**(LOCAL if master else CLUSTER), **shared_tables, **settings}
+        submit = {"master": master or request.getfixturevalue("cluster").master, "conf": conf}
+        server = {"host": host, "port": int(port), "user": "dbt", "poll_interval": 1}
+        return project({"method": "thrift", **server, "spark_submit": submit})
+
+    return make
+
+
 @pytest.fixture
 def on_local(project: Callable[..., Project]) -> Project:
     parameters = {**LOCAL, "spark.master": "local[2]"}

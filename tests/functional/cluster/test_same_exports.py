@@ -41,7 +41,7 @@ def expected() -> dict[str, dict[str, list[str]]]:
     return {}
 
 
-@pytest.mark.parametrize("engine", ["cluster", "connect"])
+@pytest.mark.parametrize("engine", ["cluster", "connect", "thrift"])
 def test_an_engine_writes_what_a_local_spark_does(
     engine: str, expected: Any, on_local: Project, request: pytest.FixtureRequest
 ) -> None:

@@ -6,16 +6,14 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-import spark_servers
-from support.cluster_project import LOCAL, SECRET_ACCESS_KEY, Project, Roads
+from support.cluster_project import SECRET_ACCESS_KEY, Project, Roads
 from support.dbt_process import finish, interrupt
 from support.faulty_s3 import Request
-from support.standalone import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
@@ -32,57 +30,19 @@ def model(dbt, session):
 """
 TAKEN = "{{ config(materialized='table') }} select id from {{ source('lake', 'numbers') }}"
 COUNTED = "{{ config(materialized='table') }} select sum(count) as n from {{ ref('counted') }}"
-SOURCES = """
-sources:
-  - name: lake
-    schema: "{{ target.schema }}"
-    tables:
-      - {name: numbers, external: {type: s3_csv_source, location: "s3://%s/raw/"}}
-  - name: history
-    schema: "{{ target.schema }}_history"
-    tables:
-      - name: batch
-        external: {type: persist_shard, location: "s3://%s/shard", as_of: latest}
-        columns: [{name: id}]
-"""
+SECRET_SETTING = "mzs3-setting-secret-9c3b"
 EXPORTS = ("export", "ingested", "read_again")
 MODELS = (*EXPORTS, "batch", "taken", "counted", "of_counted", "added")
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The settings of all Sparks with one metastore and one folder of tables."""
-    folder = tmp_path_factory.mktemp("shared")
-    with spark_servers.metastore(folder) as metastore:
-        yield spark_servers.shared_tables(folder, metastore.url)
-
-
-@pytest.fixture(scope="module")
-def thrift(
-    shared: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[spark_servers.Server]:
-    with spark_servers.thrift_server(tmp_path_factory.mktemp("thrift"), shared) as server:
-        yield server
-
-
 @pytest.fixture
-def on_thrift(
-    thrift: spark_servers.Server, shared: dict[str, str], project: Callable[..., Project]
-) -> Callable[..., Project]:
-    """`on_thrift(master, **settings)`: a project whose jobs run there."""
-
-    def make(master: str, **settings: str) -> Project:
-        host, port = thrift.url.split(":")
-        submit = {"master": master, "conf": {**LOCAL, **shared, **settings}}
-        server = {"host": host, "port": int(port), "user": "dbt", "poll_interval": 1}
-        return with_models(project({"method": "thrift", **server, "spark_submit": submit}))
-
-    return make
+def on_thrift(on_thrift: Callable[..., Project]) -> Callable[..., Project]:
+    """As `on_thrift`, with what these tests run."""
+    return lambda *master, **settings: with_models(on_thrift(*master, **settings))
 
 
 def with_models(project: Project) -> Project:
     models = project.folder / "models"
-    (models / "sources.yml").write_text(SOURCES.replace("%s", project.bucket))
     (models / "taken.sql").write_text(TAKEN)
     (models / "counted.py").write_text(PYTHON_MODEL)
     (models / "added.py").write_text(INCREMENTAL)
@@ -128,14 +88,12 @@ class Onlooker:
 
 
 def test_two_runs_give_what_a_session_gives(
-    on_thrift: Callable[..., Project], on_local: Project, cluster: Cluster, tmp_path: Path
+    on_thrift: Callable[..., Project], on_local: Project, tmp_path: Path
 ) -> None:
     (tmp_path / "events").mkdir()
     there = on_thrift(
-        cluster.master,
         **{
-            "spark.executor.memory": "512m",
-            "spark.cores.max": "2",
+            "spark.hadoop.acme.password": SECRET_SETTING,
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": str(tmp_path / "events"),
@@ -158,14 +116,14 @@ def test_two_runs_give_what_a_session_gives(
 
     commands = [one for one in onlooker.seen if b"dbt_mzs3_job.py" in one]
     assert len(commands) >= 2  # that of spark-submit, and that of the driver
-    secret = SECRET_ACCESS_KEY.encode()
-    assert not [one for one in onlooker.seen if secret in one]
+    secrets = [SECRET_ACCESS_KEY.encode(), SECRET_SETTING.encode()]
+    assert not [one for one in onlooker.seen for secret in secrets if secret in one]
     files = [
         path for path in tmp_path.rglob("*") if path.is_file() and path.name != "profiles.yml"
     ]
     assert any(b"SparkListenerApplicationStart" in path.read_bytes() for path in files)
     assert any(b"the model has printed" in path.read_bytes() for path in files)
-    assert not [path for path in files if secret in path.read_bytes()]
+    assert not [path for path in files for secret in secrets if secret in path.read_bytes()]
 
 
 def test_ctrl_c_ends_the_job_and_leaves_no_upload(
