@@ -206,7 +206,7 @@ def test_one_broken_source_does_not_hide_the_status_of_the_others(
             raise SourceError("lake.items: broken")
         return definition.name
 
-    adapter.config.credentials.has_session = True
+    adapter.config.credentials.has_session = adapter.config.credentials.runs_jobs = True
     monkeypatch.setattr(runner, "session_of", lambda _: None)
     monkeypatch.setattr(sources, "read_status", read_status)
     monkeypatch.setattr(sources, "status_table", list)
