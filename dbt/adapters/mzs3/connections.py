@@ -150,10 +150,10 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     def cancel(self, connection: Connection) -> None:
         """Stop what runs for the connection, in this process or elsewhere."""
-        connection.handle.cancelled.set()
         try:
+            connection.handle.cancelled.set()
             super().cancel(connection)
-        except Exception as exc:  # noqa: BLE001 - a driver's, of a statement that has ended
+        except Exception as exc:  # noqa: BLE001 - of a statement that has not begun or has ended
             logger.debug(f"cancelling {connection.name}: {exc}")
 
     def cancel_open(self) -> list[str]:

@@ -130,6 +130,11 @@ class Mzs3Credentials(SparkCredentials):
         return self.has_session or self.submit_options is not None
 
     @property
+    def submission_method(self) -> str:
+        """The `submission_method` of Python models."""
+        return "session" if self.submit_options is None else "spark_submit"
+
+    @property
     def connect_server(self) -> str | None:
         """The URL of the Spark Connect server, with its token; None without one."""
         return self.host if self.method == Mzs3ConnectionMethod.CONNECT else None

@@ -120,14 +120,15 @@ class Mzs3Adapter(SparkAdapter):
     @property
     def default_python_submission_method(self) -> str:
         """`spark_submit` where the profile has that, else `session`, dbt's own."""
-        return "session" if self.config.credentials.submit_options is None else "spark_submit"
+        method: str = self.config.credentials.submission_method
+        return method
 
     @property
     def python_submission_helpers(self) -> dict[str, Any]:
         """The ways to run Python models, by their `submission_method`."""
-        helpers = {"session": SessionJobHelper, "spark_submit": SubmitJobHelper}
         return {
-            name: partial(helper, connections=self.connections) for name, helper in helpers.items()
+            helper.submission_method: partial(helper, connections=self.connections)
+            for helper in (SessionJobHelper, SubmitJobHelper)
         }
 
     generate_python_submission_response = staticmethod(job_response)

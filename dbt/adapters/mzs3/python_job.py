@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from datetime import timezone
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
@@ -15,12 +15,12 @@ from dbt.adapters.events.base_types import InfoLevel
 from dbt_common.events.base_types import EventLevel
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.events.functions import fire_event
-from dbt_common.exceptions import DbtRuntimeError, env_secrets, scrub_secrets
+from dbt_common.exceptions import env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 from google.protobuf import descriptor_pb2, message_factory, struct_pb2  # type: ignore[import-untyped]
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
-from dbt.adapters.mzs3.credentials import Mzs3Credentials
+from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -46,11 +46,12 @@ class JobHelper(PythonJobHelper):
     credentials: Mzs3Credentials
     connections: Mzs3ConnectionManager
 
+    submission_method: ClassVar[str]
+
     def submit(self, compiled_code: str) -> Any:
         """Run the job; returns its `result`. Raises dbt's errors."""
         node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
-        self._require(node)
         # Without the white space that Jinja puts before it, the model starts on line 1, as it does
         # in its file: so the line numbers of errors are the file's.
         code = compiled_code.lstrip()
@@ -61,6 +62,12 @@ class JobHelper(PythonJobHelper):
         }
         remains = self.connections.remains
         try:
+            require_spark(self.credentials, node)
+            if self.submission_method != (own := self.credentials.submission_method):
+                raise SparkJobError(
+                    f"{node}: submission_method is {self.submission_method}, which this profile "
+                    f"does not have: leave it out, and it is {own}"
+                )
             if handle.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
             with remains.running(node):
@@ -71,10 +78,6 @@ class JobHelper(PythonJobHelper):
                 remains.say(f"{node} was cancelled" if stopped else str(exc))
             raise as_dbt_error(exc) from exc
 
-    def _require(self, node: str) -> None:
-        """Raises DbtRuntimeError where the profile has no such way."""
-        raise NotImplementedError
-
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         raise NotImplementedError
 
@@ -82,13 +85,7 @@ class JobHelper(PythonJobHelper):
 class SessionJobHelper(JobHelper):
     """Runs a job in the session of its connection."""
 
-    def _require(self, node: str) -> None:
-        if not self.credentials.has_session:
-            raise DbtRuntimeError(
-                f"{node}: submission_method: session needs `method: session` or `connect` in the "
-                f"profile, which has `method: {self.credentials.method}`; with `spark_submit` in "
-                "the profile, leave submission_method out"
-            )
+    submission_method = "session"
 
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         beside = {
@@ -103,12 +100,7 @@ class SessionJobHelper(JobHelper):
 class SubmitJobHelper(JobHelper):
     """Runs a job by `spark-submit`."""
 
-    def _require(self, node: str) -> None:
-        if self.credentials.submit_options is None:
-            raise DbtRuntimeError(
-                f"{node}: submission_method: spark_submit needs `spark_submit` in the profile, "
-                "beside `method: thrift`, `http` or `odbc`; else leave submission_method out"
-            )
+    submission_method = "spark_submit"
 
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])

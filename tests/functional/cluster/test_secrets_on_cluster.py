@@ -117,28 +117,47 @@ def loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     }
 
 
+def ui() -> tuple[str, dict[str, str]]:
+    """The address of the UI of a Spark with these settings."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    settings = {"spark.ui.enabled": "true", "spark.ui.port": port, "spark.log.level": "DEBUG"}
+    return f"http://127.0.0.1:{port}/", settings
+
+
+def require_loud(seen: dict[str, bytes], page: str) -> None:
+    assert any(address.startswith(f"{page}SQL/execution") for address in seen)
+    logs = [name for name, content in seen.items() if b" DEBUG " in content]
+    for log in ("master.log", "worker-1.log", "stderr", "spark.log"):
+        assert any(name.endswith(log) for name in logs), log
+
+
 def test_a_standalone_cluster_shows_no_secret(
     project: Callable[..., Project], roads: Roads, loud: dict[str, str], tmp_path: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    page = f"http://127.0.0.1:{port}/"
-    settings = {
-        "spark.ui.enabled": "true",
-        "spark.ui.port": port,
-        # As with a shell, a file of log4j would be held back to warnings, if it has this level.
-        "spark.log.level": "DEBUG",
-        "spark.driver.extraJavaOptions": CLUSTER["spark.driver.extraJavaOptions"],
-    }
+    page, settings = ui()
+    # As with a shell, a file of log4j would be held back to warnings, if it has this level.
+    settings["spark.driver.extraJavaOptions"] = CLUSTER["spark.driver.extraJavaOptions"]
     with standalone_cluster(tmp_path / "cluster", roads.environments) as cluster:
         parameters = {**CLUSTER, **loud, **settings, "spark.master": cluster.master}
         on_it = project({"method": "session", "server_side_parameters": parameters})
         seen = run(on_it, roads, lambda: [page, *cluster.pages])
     seen.update(files_below([tmp_path]))
-    assert any(address.startswith(f"{page}SQL/execution") for address in seen)
-    logs = [name for name, content in seen.items() if b" DEBUG " in content]
-    for log in ("master.log", "worker-1.log", "stderr", "spark.log"):
-        assert any(name.endswith(log) for name in logs), log
+    require_loud(seen, page)
+    assert shown(seen) == []
+
+
+def test_jobs_of_spark_submit_show_no_secret(
+    on_thrift: Callable[..., Project], roads: Roads, loud: dict[str, str], tmp_path: Path
+) -> None:
+    page, settings = ui()
+    settings |= {"spark.hadoop.acme.password": SECRET_ACCESS_KEY}
+    with standalone_cluster(tmp_path / "cluster", roads.environments) as cluster:
+        on_it = on_thrift(cluster.master, **{**CLUSTER, **loud, **settings})
+        seen = run(on_it, roads, lambda: [page, *cluster.pages])
+    seen.update(files_below([tmp_path]))
+    require_loud(seen, page)
+    assert any("acme.password" in content.decode(errors="replace") for content in seen.values())
     assert shown(seen) == []
 
 
