@@ -67,7 +67,7 @@ def test_the_workers_python_gets_what_workers_need_and_nothing_else(checkout):
     assert run(checkout, "workers").returncode == 0
     told = (checkout / ".venv" / "pip_was_told").read_text()
     assert told.startswith("install --disable-pip-version-check --target ")
-    assert told.endswith(" pyarrow>=18 boto3>=1.36\n")
+    assert told.endswith(" pyarrow>=24 boto3>=1.36\n")
     assert (checkout / ".venv" / "workers" / "made_by").exists()
 
 
