@@ -276,6 +276,8 @@ def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None
         mock.patch.object(write_job, "pause", lambda _: None),
         mock.patch.object(module, "s3_client", lambda _: client),
         mock.patch.object(write_batch, "upload", _upload),
+        # No other run writes to the folder of a batch.
+        mock.patch.object(write_batch, "lost_attempts", lambda *_: None),
         mock.patch("uuid.uuid4", lambda: SimpleNamespace(hex=f"{name}{next(count)}")),
     ):
         yield

@@ -107,7 +107,7 @@ class _Run:
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
-        speculative = speculates(self.frame.sparkSession)
+        speculative = speculates(self.frame)
         self.preflight.reaper.abort_after_commit(speculative=speculative)
         return result
 

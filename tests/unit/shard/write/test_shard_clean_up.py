@@ -48,9 +48,14 @@ def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
     def fail(*_: Any) -> Any:
         raise ValueError("out of the blue")
 
+    def fail_after_one(*_: Any) -> Any:
+        make_visible(prefix, (files or [])[:1])
+        fail()
+
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ShardError) as caught:
         patch.setattr(batch, "upload", fail if files is None else lambda *_: (files, 0, 0))
-        patch.setattr(batch, "make_visible", fail)
+        patch.setattr(batch, "make_visible", fail_after_one)
+        patch.setattr(batch, "speculates", lambda _: False)
         written(prefix, fail if files == [] else lambda: None, **how)
     return str(caught.value)
 
@@ -94,7 +99,6 @@ def test_where_there_were_no_uploads_none_are_looked_for(prefix: Prefix) -> None
 def test_uploads_that_are_known_go_and_so_do_their_objects(prefix: Prefix) -> None:
     files = [opened(prefix, OURS, 0), opened(prefix, OURS, 1)]
     opened(prefix, OURS, 1)  # by an attempt that was lost
-    make_visible(prefix, files[:1])
     assert failed(prefix, files) == SAID
     assert left(prefix) == []
 
@@ -122,7 +126,7 @@ def test_files_of_a_run_that_succeeds_are_visible(
     file = opened(prefix, OURS, 0)
     monkeypatch.setattr(batch, "upload", lambda *_: ([file], 3, 1))
     monkeypatch.setattr(batch, "speculates", lambda _: False)
-    found = written(prefix, lambda: SimpleNamespace(sparkSession=None))
+    found = written(prefix, lambda: None)
     assert [f"orders/{one.name}" for one in found.files] == left(prefix) == [file.key]
     assert (found.upper, found.additions, found.retractions) == (6, 3, 1)
 
@@ -143,6 +147,6 @@ def test_a_run_that_succeeds_aborts_what_lost_attempts_have_open(
     monkeypatch.setattr(reaper, "_LOST_QUIET_S", 0.01)
     monkeypatch.setattr(batch, "upload", lambda *_: ([file], 3, 1))
     monkeypatch.setattr(batch, "speculates", lambda _: speculative)
-    written(prefix, lambda: SimpleNamespace(sparkSession=None))
+    written(prefix, lambda: None)
     assert left(prefix) == [other.key, file.key]
     assert late and (lost or speculative)

@@ -68,15 +68,13 @@ def write_batch(
         max_bytes_in_memory=max_bytes_in_memory,
     )
     files: Sequence[PendingFile] | None = ()
+    lost: UploadReaper | None = None
     try:
         parts = changes()
         _stop_if(cancelled)
         files = None  # only tasks know them
         files, additions, retractions = upload(prefix, parts, spec)
-        reaper = None
-        if files:
-            probe = files[0].upload_id
-            reaper = UploadReaper(below(prefix, spec.prefix), probe, take_over=True)
+        lost = lost_attempts(prefix, spec.prefix, files, parts)
         _stop_if(cancelled)
         written = make_visible(prefix, files)
     except Exception as exc:
@@ -84,12 +82,11 @@ def write_batch(
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.prefix, files)
+        if lost is not None:
+            lost.abort_after_commit(speculative=True)
         raise ShardError(f"{text}. {left}" if left else text) from exc
-    if reaper is not None:
-        # What is open besides is of attempts of tasks that were lost or too late. It costs
-        # storage, and no more, where it can't be aborted.
-        lost = len(reaper.found) > len(files)
-        reaper.abort_after_commit(speculative=lost or speculates(parts.sparkSession))
+    if lost is not None:
+        lost.abort_after_commit(speculative=True)
     return replace(batch, files=written, additions=additions, retractions=retractions)
 
 
@@ -157,14 +154,24 @@ def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -
     if files is None:
         return left_by_tasks(prefix, folder)
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
-    if files and not problems:
-        left = left_by_tasks(prefix, folder)  # of lost attempts, which have told nothing
-        problems += [left] if left else []
     objects = remove(prefix, [file.key for file in files])
     if objects:
         listed = ", ".join(prefix.uri_of(key) for key in objects)
         problems.append(f"{listed} may be left, which no reader sees and compact_shard removes")
     return "; ".join(problems) or None
+
+
+def lost_attempts(
+    prefix: Prefix, folder: str, files: Sequence[PendingFile], parts: DataFrame
+) -> UploadReaper | None:
+    """What aborts uploads of tasks' attempts that Spark has given up, if there may be some.
+
+    They cost storage, and no more, where the store does not tell of them.
+    """
+    if not files:
+        return None
+    reaper = UploadReaper(below(prefix, folder), files[0].upload_id, take_over=True)
+    return reaper if len(reaper.found) > len(files) or speculates(parts) else None
 
 
 def below(prefix: Prefix, folder: str) -> Prefix:
