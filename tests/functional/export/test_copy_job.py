@@ -111,8 +111,9 @@ POINT = "st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')"
 
 
 def test_every_unsupported_column_is_listed(
-    copy: Copy, bucket: str, nothing_left: Callable[[str], None]
+    copy: Copy, spark: Any, bucket: str, nothing_left: Callable[[str], None]
 ) -> None:
+    spark.conf.set("spark.sql.geospatial.enabled", "true")  # which it is not by itself in 4.1
     with pytest.raises(ConfigError) as failure:
         copy(
             f"select 1 as a, {POINT} as g, struct(1 as b, 2 as B) as s, 1.5D as d, "

@@ -43,22 +43,23 @@ def quote_literal(text: str) -> str:
     return f"'{text.translate(_ESCAPES)}'"
 
 
-def bind(sql: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The statement with a parameter marker for each `%s`, and the values of the markers.
+def bind(sql: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+    """The statement with a named parameter for each `%s`, and their values.
 
-    Dates and times are literals in the SQL instead, as values would be shifted by the driver's
-    time zone.
+    Not with `?`, of which Spark 4.1.0 confuses the order where there are more than four. Dates and
+    times are literals in the SQL instead, as values would be shifted by the driver's time zone.
     """
     marks: list[str] = []
-    passed: list[Any] = []
+    passed: dict[str, Any] = {}
     for value in values:
         if isinstance(value, dt.date):
             kind = "timestamp" if isinstance(value, dt.datetime) else "date"
             marks.append(f"{kind}'{value}'")
             continue
-        marks.append("?")
+        name = f"p{len(passed)}"
+        marks.append(f":{name}")
         if isinstance(value, int) and not -_BIGINT <= value < _BIGINT:
             value = Decimal(value)
         plain = value is None or isinstance(value, (int, float, Decimal, str, bytes))
-        passed.append(value if plain else str(value))
+        passed[name] = value if plain else str(value)
     return sql % tuple(marks), passed
