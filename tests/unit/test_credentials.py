@@ -51,23 +51,28 @@ def test_the_token_of_a_connect_server_is_shown_nowhere():
         assert "the-connect-token" not in text
 
 
-def test_a_user_in_the_url_of_a_connect_server_is_not_shown():
-    profile = credentials(method="connect", host="sc://me:secret@spark.acme.com")
-
-    assert profile.unique_field == "sc://spark.acme.com"
-
-
 @pytest.mark.parametrize(
-    "host", [None, "", "spark.acme.com", "sc://", "sc://a/path", "sc://a/;token", "sc://a b"]
+    ("host", "wrong"),
+    [
+        *((host, "a / before the first ;") for host in (None, "", "spark.acme.com", "sc://")),
+        *((host, "a / before the first ;") for host in ("sc://a b", "sc://a;token=SECRET")),
+        *((host, "a / before the first ;") for host in ("sc://SECRET@a", "sc://a?token=SECRET")),
+        *((host, "/ as %2F and = as %3D") for host in ("sc://a/SECRET", "sc://a/;SECRET")),
+        *((host, "/ as %2F and = as %3D") for host in ("sc://a/;token=SE/T", "sc://a/;token=SE=")),
+    ],
 )
-def test_a_connect_server_has_a_url(host):
+def test_a_connect_server_has_a_url(host, wrong):
     with pytest.raises(DbtRuntimeError, match=r"needs host: sc://HOST:PORT") as raised:
         credentials(method="connect", host=host, executor_timeout=-1, token="the-token")
     assert len(raised.value.msg.splitlines()) == 3
+    assert wrong in raised.value.msg
     assert "the-token" not in str(raised.value)
+    assert "SE" not in str(raised.value)
 
 
-@pytest.mark.parametrize("host", ["sc://a", "sc://a:1", "sc://[::1]:15002/", "sc://a/;user_id=me"])
+@pytest.mark.parametrize(
+    "host", ["sc://a", "sc://a:1", "sc://[::1]:15002/", "sc://a/;token=a%2Fb%3D+"]
+)
 def test_what_a_connect_server_needs_may_follow_its_address(host):
     assert credentials(method="connect", host=host).has_session
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Optional, Tuple  # noqa: UP035 (dbt's schema reader knows these only)
@@ -14,12 +13,11 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
-from dbt.adapters.mzs3.spark.remote import shown_server
+from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
 
 HIDDEN = "***"
-_SERVER = re.compile(r"sc://[^/;\s]+/?(;[^=;\s]+=[^=;\s]*)*")
 _SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
 _SECRET_FIELDS = (
     *("token", "password", "connection_string_suffix", "server_side_parameters", "spark_submit"),
@@ -51,7 +49,8 @@ class Mzs3Credentials(SparkCredentials):
     dbt-spark, with its keys; all else needs `spark_submit`."""
     host: Optional[str] = None  # noqa: UP045
     """With `connect`, the server: `sc://spark.acme.com:15002`, with what it needs behind it, such
-    as `/;use_ssl=true;token={{ env_var('SPARK_TOKEN') }}`. What follows the `;` is not shown."""
+    as `/;use_ssl=true;token={{ env_var('DBT_ENV_SECRET_SPARK_TOKEN') }}`. Values are
+    percent-encoded: `/` as `%2F`, `=` as `%3D`. What follows the `;` is not shown."""
     # YAML's numbers and booleans are as good as text here.
     server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
     """Spark's settings. Without `spark.sql.warehouse.dir`, tables and the metastore are kept in
@@ -110,12 +109,8 @@ class Mzs3Credentials(SparkCredentials):
             )
         if self.method != Mzs3ConnectionMethod.CONNECT:
             return
-        # Never with what it is: it may hold a token.
-        if not _SERVER.fullmatch(self.host or ""):
-            yield (
-                "method: connect needs host: sc://HOST:PORT, with what the server needs behind "
-                "it, such as sc://HOST:PORT/;use_ssl=true;token=TOKEN"
-            )
+        if problem := url_problem(self.host or ""):
+            yield problem
         if self.token:
             yield "with method: connect the token belongs into host, behind ;token="
 

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import remote
 from dbt.adapters.mzs3.spark.engine import LocalEngine, engine_of
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.remote import RemoteEngine, RunningTasks, shown_server
+from dbt.adapters.mzs3.spark.remote import RemoteEngine, RunningTasks
 
 
 class Session:
@@ -58,11 +58,6 @@ def test_a_session_knows_its_engine() -> None:
     assert isinstance(engine_of(served), RemoteEngine)
     assert engine_of(served).driver_address(served) is None
     assert engine_of(served).tasks(served) is None
-
-
-def test_a_server_is_shown_without_secrets() -> None:
-    assert shown_server("sc://me:pw@host:1/;token=t;use_ssl=true") == "sc://host:1"
-    assert shown_server("sc://host") == "sc://host"
 
 
 def stage(number: int, tasks: int, ended: int, *, done: bool = False) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
+import re
 import threading
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
@@ -26,6 +27,10 @@ from dbt.adapters.mzs3.spark.session import DEFAULTS, silence_loggers
 if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql.connect.shell.progress import StageInfo
+
+# Narrower than PySpark's own, whose errors quote what they don't take, and so a token.
+_ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
+_REST = re.compile(r"/?(?:(?<=/)(?:;[\w.-]+=[^\s;=/?#]*)+)?")
 
 # After about 10 s without an answer, where the client's own policy waits for 10 minutes.
 _RETRIES = {"max_retries": 6, "max_backoff": 2000}
@@ -138,6 +143,8 @@ def open_session(
     server: str, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
     """As `engine.open_session`, on a server."""
+    if problem := url_problem(server):
+        raise SparkJobError(problem)
     address = shown_server(server)
     silence_loggers()
     try:
@@ -149,10 +156,10 @@ def open_session(
             f"{str(exc).splitlines()[0]}; run pip install 'pyspark[connect]' where pyspark is "
             "installed, else pip install 'dbt-mzs3[connect]'"
         ) from exc
-    except PySparkException as exc:
-        # Of the URL, which may hold a token.
+    except (PySparkException, ValueError):  # they may quote what stands beside a token
         raise SparkJobError(
-            f"{address} is not the URL of a Spark Connect server: {explain(exc)}"
+            f"{address} could not be opened as `host` says: its port is 65535 at most, and what "
+            "follows the ; has the keys and values of Spark Connect's connection string"
         ) from None
     _retry(session, **_RETRIES)
     warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
@@ -173,10 +180,26 @@ def open_session(
     return session
 
 
+def url_problem(url: str) -> str | None:
+    """Why a text is not the URL of a server, without the text, which may hold a token; else
+    None."""
+    if (address := _ADDRESS.match(url)) is None:
+        wrong = "an address has no user and no ?, and a / before the first ;"
+    elif _REST.fullmatch(url, address.end()) is None:
+        wrong = "what follows the address is ;key=value, with values percent-encoded: / as %2F"
+        wrong += " and = as %3D"
+    else:
+        return None
+    return (
+        "method: connect needs host: sc://HOST:PORT, with what the server needs behind it, such "
+        f"as sc://HOST:PORT/;use_ssl=true;token=TOKEN; {wrong}"
+    )
+
+
 def shown_server(url: str) -> str:
-    """The URL of a server without what is behind its port, such as a token, and without a user."""
-    address = url.partition(";")[0].partition("://")[2].rpartition("@")[2]
-    return f"sc://{address.rstrip('/')}"
+    """The address in the URL of a server, without what follows it, such as a token."""
+    address = _ADDRESS.match(url)
+    return address[0] if address else "sc://***"
 
 
 def _import_client() -> None:
