@@ -79,6 +79,33 @@ def test_tasks_are_those_of_what_runs_now() -> None:
     assert running.waiting() == {}
 
 
+def told(*stages: Any, inflight: int = 0, running: RunningTasks | None = None) -> RunningTasks:
+    session: Any = RemoteSession()
+    running = running or RunningTasks(session)
+    running(stages=stages, inflight_tasks=inflight, operation_id="a", done=False)
+    return running
+
+
+def test_a_stage_that_is_skipped_is_no_work() -> None:
+    """The server lists it like the others, and never says that it is done."""
+    while_one_runs = told(stage(1, 4, 0), stage(2, 8, 3), stage(3, 1, 0))
+    assert while_one_runs.tasks() == (3, 9)
+    assert while_one_runs.waiting() == {2: 3, 3: 0}
+    all_ended = told(stage(1, 4, 0), stage(2, 8, 8, done=True), stage(3, 1, 1, done=True))
+    assert all_ended.tasks() == (9, 9)
+    assert all_ended.waiting() == {}
+
+
+def test_a_stage_that_lost_its_executors_waits() -> None:
+    begun = told(stage(1, 4, 2), stage(2, 8, 8, done=True), stage(3, 1, 0))
+    assert begun.waiting() == {1: 2, 3: 0}
+    assert told(stage(1, 4, 0), stage(2, 8, 0)).waiting() == {1: 0, 2: 0}
+    slow = told(stage(1, 4, 0), stage(2, 8, 8, done=True), inflight=4)
+    assert slow.waiting() == {1: 0}
+    later = told(stage(1, 4, 0), stage(2, 8, 8, done=True), running=slow)
+    assert later.waiting() == {1: 0}
+
+
 def test_a_session_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = RemoteSession()
     monkeypatch.setitem(remote._running, session.session_id, RunningTasks(session))

@@ -98,8 +98,8 @@ class Cluster:
 
 
 @pytest.fixture
-def verdicts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str | None]]:
-    verdicts: dict[str, str | None] = {}
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, tuple[float, str] | None]]:
+    verdicts: dict[str, tuple[float, str] | None] = {}
     stops: list[Callable[[], None]] = []
     monkeypatch.setattr(interrupt, "_verdicts", verdicts)
     monkeypatch.setattr(interrupt, "_LOOK_S", 0.01)
@@ -117,7 +117,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str | None]]
     ],
 )
 def test_the_failure_of_what_was_ended_says_why(
-    text: str, verdicts: dict[str, str | None]
+    text: str, verdicts: dict[str, tuple[float, str] | None]
 ) -> None:
     cluster, failure = Cluster(), Exception(text)
     assert str(explain(failure)) == text
@@ -129,6 +129,17 @@ def test_the_failure_of_what_was_ended_says_why(
     assert str(explain(ValueError("another"))) == "another"
 
 
-def test_without_patience_nobody_watches(verdicts: dict[str, str | None]) -> None:
+def test_a_failure_that_comes_long_after_is_another(
+    verdicts: dict[str, tuple[float, str] | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, failure = Cluster(), Exception("[OPERATION_CANCELED] by an admin")
+    monkeypatch.setattr(interrupt, "_TOLD_S", 0)
+    watch("a", cluster, 1)
+    assert cluster.ended.wait(60)
+    assert verdicts["a"] is not None
+    assert str(explain(failure)) == str(failure)
+
+
+def test_without_patience_nobody_watches(verdicts: dict[str, tuple[float, str] | None]) -> None:
     watch("a", Cluster(), 0)
     assert verdicts == {}

@@ -19,11 +19,13 @@ _LOOK_S = 1.0
 # Once work was ended, what comes after it waits no longer than this until a task has run.
 _SHORT_S = 60.0
 _LOOKS_IN_VAIN = 30
+# For how long what fails as cancelled is what was ended.
+_TOLD_S = 60.0
 _ENDED = ("cancelled as part of cancellation of all jobs", "[OPERATION_CANCELED]")
 
 _lock = threading.Lock()
-# By the name of each scheduler that is watched: why its work was ended, once it was.
-_verdicts: dict[str, str | None] = {}
+# By the name of each scheduler that is watched: when its work was last ended, and why.
+_verdicts: dict[str, tuple[float, str] | None] = {}
 
 
 class Scheduler(Protocol):
@@ -95,12 +97,14 @@ def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threadin
         try:
             waited = waiting.too_long(scheduler.waiting(), scheduler.running())
             if waited is not None:
-                _verdicts[name] = (
+                why = (
                     f"for {waited:.0f} s there was work for executors, and none ran any of "
-                    "it: the cluster's workers may be gone, or have no room for executors of "
-                    "spark.executor.memory and spark.executor.cores. Look at the cluster, and run "
-                    "again; executor_timeout in the profile says how long to wait"
+                    "it: the cluster's workers may be gone, have no room for executors of "
+                    "spark.executor.memory and spark.executor.cores, or be busy with others' "
+                    "work. Look at the cluster, and run again; executor_timeout in the profile "
+                    "says how long to wait"
                 )
+                _verdicts[name] = (time.monotonic(), why)
                 scheduler.end_all()
             in_vain = 0
         except Exception:  # noqa: BLE001 - once, or because Spark has ended
@@ -111,9 +115,10 @@ def why_ended(failure: str) -> str | None:
     """The reason, if it was a watchdog that ended the work whose failure this is; else None."""
     if not any(sign in failure for sign in _ENDED):
         return None
+    since = time.monotonic() - _TOLD_S
     with _lock:
-        ended = [verdict for verdict in _verdicts.values() if verdict is not None]
-    return ended[-1] if ended else None
+        told = [verdict for verdict in _verdicts.values() if verdict and verdict[0] > since]
+    return max(told)[1] if told else None
 
 
 class Waiting:

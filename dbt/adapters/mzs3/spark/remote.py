@@ -47,6 +47,7 @@ class RunningTasks:
         self.session = session
         self._lock = threading.Lock()
         self._operations: dict[str | None, tuple[list[StageInfo], int]] = {}
+        self._begun: set[int] = set()
 
     def __call__(
         self,
@@ -60,7 +61,8 @@ class RunningTasks:
             if done:
                 self._operations.pop(operation_id, None)
             else:
-                self._operations[operation_id] = ([*(stages or ())], inflight_tasks)
+                work = self._not_skipped([*(stages or ())], inflight_tasks)
+                self._operations[operation_id] = (work, inflight_tasks)
 
     def tasks(self) -> tuple[int, int] | None:
         """How many tasks have ended, and how many there are so far; None where none is known."""
@@ -82,6 +84,20 @@ class RunningTasks:
     def running(self) -> int:
         """How many tasks run."""
         return sum(inflight for _, inflight in self._heard())
+
+    def _not_skipped(self, stages: list[StageInfo], inflight_tasks: int) -> list[StageInfo]:
+        """Without those that Spark skips, which the server lists as it does those that wait.
+
+        Stages begin in the order of their numbers: one of which no task has ended is skipped once
+        a later one has begun, unless tasks run that can be of no other.
+        """
+        self._begun |= {one.stage_id for one in stages if one.done or one.num_completed_tasks}
+        last = max((one.stage_id for one in stages if one.stage_id in self._begun), default=-1)
+        work = [one for one in stages if one.stage_id > last or one.stage_id in self._begun]
+        if inflight_tasks and all(one.done for one in work):
+            self._begun |= {one.stage_id for one in stages}
+            return stages
+        return work
 
     def _heard(self) -> list[tuple[list[StageInfo], int]]:
         with self._lock:
