@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.interrupt import at_once
 from dbt.adapters.mzs3.spark.session import write_output_to
 
 if TYPE_CHECKING:
@@ -36,6 +38,19 @@ if TYPE_CHECKING:
 logger = AdapterLogger("mzs3")
 
 INTERRUPTED = "interrupted by the user"
+
+
+class _DebugLog(logging.Handler):
+    """Has dbt log what is said for debugging where dbt is not known."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger.debug(record.getMessage())
+
+
+_ours = logging.getLogger("dbt.adapters.mzs3")
+_ours.addHandler(_DebugLog())
+_ours.setLevel(logging.DEBUG)
+_ours.propagate = False  # to a console that something else has given to the root logger
 
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
@@ -164,9 +179,8 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         own = self.get_if_exists()
         with self.lock:
             others = [each for each in self.thread_connections.values() if each is not own]
-            for connection in others:
-                if connection.state == ConnectionState.OPEN:
-                    self.cancel(connection)
+        opened = [each for each in others if each.state == ConnectionState.OPEN]
+        at_once(partial(self.cancel, connection) for connection in opened)
         return [connection.name for connection in others if connection.name is not None]
 
     def cleanup_all(self) -> None:

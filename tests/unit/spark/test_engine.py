@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkAssertionError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from dbt.adapters.mzs3.errors import SparkJobError
@@ -33,6 +34,10 @@ class RemoteSession:
 
     def __init__(self) -> None:
         self.stops = 0
+        self.client = SimpleNamespace(release_session=self.release)
+
+    def release(self) -> None:
+        raise ConnectionError
 
     def stop(self) -> None:
         self.stops += 1
@@ -120,6 +125,8 @@ def test_a_session_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, "UNAVAILABLE", "does not answer"),
         (None, "UNAUTHENTICATED", "refused the token"),
         ("INVALID_HANDLE.SESSION_NOT_FOUND", "INTERNAL", "was started anew"),
+        ("RESPONSE_ALREADY_RECEIVED", "INTERNAL", "was started anew"),
+        ("NO_ACTIVE_SESSION", "UNKNOWN", "was started anew"),
         (None, "INTERNAL", "division by zero"),
     ],
 )
@@ -133,3 +140,8 @@ def test_a_server_that_fails_is_told_apart_from_work_that_does(
     error = explain(failure)
     assert isinstance(error, SparkJobError)
     assert said in str(error)
+
+
+def test_a_server_with_another_session_was_started_anew() -> None:
+    said = "Received incorrect server side session identifier for request. Please (a != b)"
+    assert "was started anew" in str(explain(PySparkAssertionError(said)))

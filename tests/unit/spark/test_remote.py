@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark import remote
 from dbt.adapters.mzs3.spark.remote import open_session, shown_server
 
-pytest.importorskip("grpc")
+grpc = pytest.importorskip("grpc")
+RemoteSession = pytest.importorskip("pyspark.sql.connect.session").SparkSession
 
 # What passes for a URL, or did, and what a client may say of it.
 MALFORMED = [
@@ -42,3 +49,63 @@ def test_a_server_is_shown_without_what_follows_its_address() -> None:
         for rest in ("", "/", "/;token=t", "/;use_ssl=true;token=a%2Fb%3D"):
             assert shown_server(address + rest) == address
     assert all("SECRET" not in shown_server(url) for url in MALFORMED)
+
+
+class Silent:
+    """A server that takes requests and answers none; `asked` has their names."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.ended = threading.Event()
+
+    def service(self, details: Any) -> Any:
+        self.asked.append(details.method.rpartition("/")[2])
+        return grpc.unary_unary_rpc_method_handler(lambda *_: self.ended.wait(60) and b"")
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Silent, int]]:
+    """The server and its port; the client is patient for a moment."""
+    monkeypatch.setattr(remote, "_ANSWER_S", 0.5)
+    monkeypatch.setattr(remote, "_RETRIES", {"max_retries": 0})
+    silent = Silent()
+    server = grpc.server(ThreadPoolExecutor(8), handlers=[silent])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with warnings.catch_warnings():
+        yield silent, port
+    silent.ended.set()
+    server.stop(0).wait()
+
+
+def test_a_server_that_never_answers_is_not_waited_for(silent: tuple[Silent, int]) -> None:
+    server, port = silent
+    with pytest.raises(SparkJobError, match=f"localhost:{port}: .* does not answer") as raised:
+        open_session(f"sc://localhost:{port}/;token=t", {}, 0)
+    assert "`host` needs use_ssl=true" in str(raised.value)
+    assert server.asked == ["Config", "ReleaseSession"]
+    assert remote._running == {}
+
+
+def test_a_server_without_tls_is_told_as_such(silent: tuple[Silent, int]) -> None:
+    server, port = silent
+    url = f"sc://127.0.0.1:{port}/;token=" + "SEC" + "RET"
+    with pytest.raises(SparkJobError, match="does not answer") as raised:
+        open_session(url, {}, 0)
+    assert "dbt speaks TLS to it" in str(raised.value)
+    assert "SECRET" not in "".join(traceback.format_exception(raised.value))
+    assert server.asked == []
+
+
+def test_a_session_is_given_back_when_opening_it_is_interrupted(
+    silent: tuple[Silent, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    server, port = silent
+    monkeypatch.setattr(RemoteSession, "registerProgressHandler", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        open_session(f"sc://127.0.0.1:{port}", {}, 0)
+    assert server.asked == ["ReleaseSession"]
+    assert remote._running == {}

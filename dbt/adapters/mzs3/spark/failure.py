@@ -23,19 +23,21 @@ _CALLERS = re.compile(r"\n== DataFrame ==\n.*?(?=\n== |\Z)", re.DOTALL)
 _MAX_LINES = 12
 
 # Why a Spark Connect server did not do what it was asked, by gRPC's code and by Spark's condition.
-_GONE = (
+GONE = (
     "the Spark Connect server does not answer, or was started anew: see whether it is up and can "
     "be reached, and run again"
 )
 _REMOTE = {
-    "UNAVAILABLE": _GONE,
-    "DEADLINE_EXCEEDED": _GONE,
+    "UNAVAILABLE": GONE,
+    "DEADLINE_EXCEEDED": GONE,
     "UNAUTHENTICATED": "the Spark Connect server refused the token of `host` in the profile",
     "PERMISSION_DENIED": "the Spark Connect server does not let this token in",
-    "INVALID_HANDLE.SESSION_NOT_FOUND": _GONE,
-    "INVALID_HANDLE.SESSION_CLOSED": _GONE,
-    "INVALID_HANDLE.SESSION_CHANGED": _GONE,
-    "INVALID_HANDLE.OPERATION_NOT_FOUND": _GONE,
+    "RESPONSE_ALREADY_RECEIVED": GONE,
+    "NO_ACTIVE_SESSION": GONE,
+    "INVALID_HANDLE.SESSION_NOT_FOUND": GONE,
+    "INVALID_HANDLE.SESSION_CLOSED": GONE,
+    "INVALID_HANDLE.SESSION_CHANGED": GONE,
+    "INVALID_HANDLE.OPERATION_NOT_FOUND": GONE,
 }
 
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*\n: (?:[\w$]+\.)+[\w$]+: ")
@@ -87,6 +89,8 @@ def explain(exc: Exception) -> Mzs3Error:
 
 def remote_failure(exc: Exception) -> str | None:
     """What a Spark Connect server failed with, if it is not the work that failed; else None."""
+    if "incorrect server side session identifier" in str(exc):  # has no condition
+        return GONE
     condition = exc.getCondition() if isinstance(exc, PySparkException) else None
     status = getattr(exc, "getGrpcStatusCode", None)
     return _REMOTE.get(condition or "") or _REMOTE.get(status().name if status else "")

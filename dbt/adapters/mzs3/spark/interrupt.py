@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
+
 _POLL_S = 0.2
+_ANSWER_S = 10.0
 
 EXECUTOR_TIMEOUT_S = 600
 
@@ -41,6 +45,26 @@ class Scheduler(Protocol):
         """Cancel all that runs."""
 
 
+def at_once(actions: Iterable[Callable[[], object]]) -> None:
+    """Does all at the same time, and waits some seconds at most, as a server may never answer.
+
+    What fails is logged for debugging only.
+    """
+
+    def attempt(action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception as exc:  # noqa: BLE001 - of a Spark that is gone
+            _log.debug("Spark did not do what it was asked: %s", exc)
+
+    threads = [threading.Thread(target=attempt, args=(one,), daemon=True) for one in actions]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + _ANSWER_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
 @contextmanager
 def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Iterator[None]:
     """Interrupts every job that the session runs inside the block once `cancelled` is set."""
@@ -53,8 +77,7 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
         # Not only once: a query that is still being planned would run afterwards.
         while not ended.wait(_POLL_S):
             if cancelled.is_set():
-                with suppress(Exception):  # of a Spark that is gone
-                    spark.interruptAll()
+                at_once([spark.interruptAll])
 
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()

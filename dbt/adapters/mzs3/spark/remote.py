@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +20,30 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.interrupt import watch
+from dbt.adapters.mzs3.spark.failure import GONE, explain
+from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.session import DEFAULTS, silence_loggers
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
+    from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.shell.progress import StageInfo
 
 # Narrower than PySpark's own, whose errors quote what they don't take, and so a token.
 _ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
 _REST = re.compile(r"/?(?:(?<=/)(?:;[\w.-]+=[^\s;=/?#]*)+)?")
 
+# Warnings for the console: of what is an error soon, and of what we ask for on purpose.
+_TELLS_NOTHING = (
+    r"\[RETRIES_EXCEEDED\]",
+    "The SQL config 'spark.sql.parser.escapedStringLiterals' has been deprecated",
+    "WARN WindowExpression: No Partition Defined",
+)
 # After about 10 s without an answer, where the client's own policy waits for 10 minutes.
-_RETRIES = {"max_retries": 6, "max_backoff": 2000}
+_RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 5000}
+# For all that a server answers without work. Work that it does may take its time.
+_ANSWER_S = 30.0
 
 _lock = threading.Lock()
 # Of each open session, by its id.
@@ -117,8 +127,7 @@ class _OwnTasks:
         return sum(one.running() for one in _sessions())
 
     def end_all(self) -> None:
-        for one in _sessions():
-            one.session.interruptAll()
+        at_once(one.session.interruptAll for one in _sessions())
 
 
 def _sessions() -> list[RunningTasks]:
@@ -131,13 +140,7 @@ class RemoteEngine:
 
     def close(self, session: SparkSession) -> None:
         """Stop the session, so that nothing of it is left on the server."""
-        with _lock:
-            known = _running.pop(session.session_id, None)
-        if known is None:
-            return
-        _retry(session, max_retries=0)  # a server that is gone holds no session
-        with suppress(Exception):
-            session.stop()
+        _close([session.session_id])
 
     def driver_address(self, session: SparkSession) -> None:
         """None: workers can't be expected to reach the clients of the driver."""
@@ -165,7 +168,11 @@ def open_session(
     silence_loggers()
     try:
         _import_client()
-        session = SparkSession.builder.remote(server).create()
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        builder = _channel_builder(server)
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as SparkSession.builder.remote does
+        session: SparkSession = RemoteSession.builder.channelBuilder(builder).create()
     except ImportError as exc:
         raise SparkJobError(
             "method: connect needs the packages of Spark Connect's client, and one is missing: "
@@ -177,23 +184,54 @@ def open_session(
             f"{address} could not be opened as `host` says: its port is 65535 at most, and what "
             "follows the ; has the keys and values of Spark Connect's connection string"
         ) from None
-    _retry(session, **_RETRIES)
-    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
+    for message in _TELLS_NOTHING:
+        warnings.filterwarnings("ignore", message=message)
     tasks = RunningTasks(session)
+    with _lock:
+        _running[session.session_id] = tasks
     try:
+        _retry(session, **_RETRIES)
         session.registerProgressHandler(tasks)
         for key, value in {**DEFAULTS, **parameters}.items():
             if session.conf.isModifiable(key):
                 session.conf.set(key, value)
-    except PySparkException as exc:
-        _retry(session, max_retries=0)
-        session.stop()
-        raise SparkJobError(f"{address}: {explain(exc)}") from exc
-    with _lock:
-        _running[session.session_id] = tasks
+    except BaseException as exc:
+        _close([session.session_id])
+        if not isinstance(exc, PySparkException):
+            raise
+        said = str(explain(exc))
+        raise SparkJobError(f"{address}: {said}{_tls(builder) if said == GONE else ''}") from exc
     watch("connect", _OwnTasks(), executor_timeout)
     ship_executor_code()
     return session
+
+
+def _tls(builder: DefaultChannelBuilder) -> str:
+    if not builder.secure or (builder.host == "localhost" and not builder.use_ssl):
+        return ". dbt does not speak TLS to it: where it does, `host` needs use_ssl=true"
+    return (
+        ". dbt speaks TLS to it, as it does with use_ssl=true, and with a token to all but "
+        "localhost: it must too, with a certificate that this machine trusts"
+    )
+
+
+def _channel_builder(server: str) -> DefaultChannelBuilder:
+    """PySpark's, with bounds on how long a server may be silent."""
+    from grpc import UnaryUnaryClientInterceptor
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    class Deadline(UnaryUnaryClientInterceptor):
+        def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+            if not details.method.endswith("/AnalyzePlan"):
+                details = details._replace(timeout=_ANSWER_S)
+            return continuation(details, request)
+
+    builder = DefaultChannelBuilder(server)
+    builder.add_interceptor(Deadline())
+    if not hasattr(builder, "keepalive_enabled"):  # in 4.1, whose server takes no more pings
+        builder.setChannelOption("grpc.keepalive_time_ms", 301_000)
+        builder.setChannelOption("grpc.keepalive_timeout_ms", 20_000)
+    return builder
 
 
 def url_problem(url: str) -> str | None:
@@ -239,9 +277,19 @@ def _retry(session: SparkSession, **limits: Any) -> None:
         session.client.set_retry_policies([DefaultPolicy(**limits)])
 
 
-def _close_all() -> None:
-    for one in _sessions():
-        RemoteEngine().close(one.session)
+def _close(ids: Iterable[str]) -> None:
+    with _lock:
+        known = [_running.pop(one, None) for one in ids]
+    at_once(partial(_end, one.session) for one in known if one is not None)
 
 
-atexit.register(_close_all)
+def _end(session: SparkSession) -> None:
+    _retry(session, **{**_RETRIES, "max_retries": 2})  # a server that is gone holds no session
+    try:
+        session.client.release_session()
+    finally:  # not by `stop`, which has others wait until the server has answered
+        session.release_session_on_close = False
+        session.stop()
+
+
+atexit.register(lambda: _close([*_running]))
