@@ -1,6 +1,8 @@
 """Where calls run: with `spark_submit` in the profile, by a script in the place of Spark's."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from support import submitted
@@ -8,6 +10,7 @@ from support import submitted
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.runner import runner_for, submit_plan
+from dbt.adapters.mzs3.spark import interrupt
 from dbt.adapters.mzs3.spark.call import Call
 
 PROFILE = {"method": "thrift", "host": "spark.acme.com", "user": "dbt", "schema": "analytics"}
@@ -53,6 +56,17 @@ def test_interrupting_a_runner_reaches_its_job(home):
         done = runner.run(call, "lake.orders", tell=lambda _: runner.interrupt())
 
     assert done == "interrupted"
+
+
+def test_a_server_that_is_silent_keeps_no_other_session_from_being_interrupted(monkeypatch):
+    monkeypatch.setattr(interrupt, "_ANSWER_S", 0.1)
+    answered, reached = threading.Event(), threading.Event()
+    runner = runner_for(credentials(method="session", host=None))
+    asked = (lambda: answered.wait(60), reached.set)
+    runner._open = [SimpleNamespace(interruptAll=one) for one in asked]
+    runner.interrupt()
+    assert reached.wait(60)
+    answered.set()
 
 
 def test_a_profile_for_sql_alone_makes_no_calls():

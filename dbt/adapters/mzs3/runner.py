@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from dbt_common.exceptions import env_secrets
@@ -15,6 +14,7 @@ from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.interrupt import at_once
 from dbt.adapters.mzs3.spark.session import DEFAULTS
 from dbt.adapters.mzs3.submit.command import secret_settings
 from dbt.adapters.mzs3.submit.messages import SessionSettings
@@ -89,9 +89,7 @@ class _SessionRunner(Runner):
             engine_of(session).close(session)
 
     def interrupt(self) -> None:
-        for session in list(self._open):
-            with suppress(Exception):  # of one that was just given back
-                session.interruptAll()
+        at_once([session.interruptAll for session in [*self._open]])
 
 
 class _JobRunner(Runner):
