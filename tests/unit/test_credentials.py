@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.exceptions import DbtRuntimeError
@@ -197,3 +200,12 @@ def test_jobs_that_are_submitted_are_for_methods_without_a_session():
     assert "executor_timeout is the number of seconds" in str(caught.value)
     assert "spark_submit is for method: thrift, http and odbc" in str(caught.value)
     assert "spark_submit.deploy_mode can't be cluster" in str(caught.value)
+
+
+def test_without_pyspark_a_sentence_names_the_extras():
+    program = "import sys; sys.modules['pyspark'] = None; import dbt.adapters.mzs3"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    said = done.stderr.partition("DbtRuntimeError: ")[2]
+    assert "dbt-mzs3[session]" in said
+    assert "dbt-mzs3[connect]" in said
+    assert "ModuleNotFoundError" not in done.stderr
