@@ -61,7 +61,10 @@ def lack_of_capacity(asked: Size, workers: Sequence[Size]) -> str | None:
 
 
 def _workers(context: SparkContext) -> list[Size]:
-    """What the master tells its web page, which the driver asks as it has asked for executors."""
+    """What the master tells its web page, which the driver asks as it has asked for executors.
+
+    Those that have died are among them while the master lists them: it does not send their state.
+    """
     jvm = context._jvm
     spark = jvm.org.apache.spark
     address = spark.rpc.RpcAddress.fromSparkURL(context.master)
