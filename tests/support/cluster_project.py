@@ -136,7 +136,10 @@ class Roads:
 
 @contextlib.contextmanager
 def start_connect(
-    folder: Path, endpoint: str, settings: Mapping[str, str] | None = None
+    folder: Path,
+    endpoint: str,
+    settings: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[spark_servers.Server]:
     """A Connect server whose workers find S3 at the endpoint."""
     settings = {
@@ -144,7 +147,7 @@ def start_connect(
         "spark.sql.catalogImplementation": "in-memory",
         **(settings or {}),
     }
-    environment = {"AWS_ENDPOINT_URL": endpoint}
+    environment = {"AWS_ENDPOINT_URL": endpoint, **(environment or {})}
     with spark_servers.connect_server(folder, settings, environment) as server:
         yield server
 

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 from support.cluster_project import (
@@ -24,17 +24,21 @@ from support.standalone import HOSTS, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
-_SECRET = SECRET_ACCESS_KEY.encode()
-# As it is, as hexadecimal digits, and in base64, wherever it begins there.
+_TOKEN = "mzs3-cluster-token-0b9d/4e7f="
+_SECRETS = [one.encode() for one in (SECRET_ACCESS_KEY, _TOKEN, quote(_TOKEN, safe=""))]
+# As they are, as hexadecimal digits, and in base64, wherever they begin there.
 _FORMS = [
-    _SECRET,
-    _SECRET.hex().encode(),
-    *(base64.b64encode(b"\0" * begin + _SECRET)[4:-4] for begin in range(3)),
+    *_SECRETS,
+    *(secret.hex().encode() for secret in _SECRETS),
+    *(base64.b64encode(b"\0" * n + secret)[4:-4] for secret in _SECRETS for n in range(3)),
 ]
 _MOST_PAGES = 150
 LOG4J = """
 rootLogger.level = debug
 rootLogger.appenderRef.console.ref = console
+# It logs the headers of all requests, and so the token.
+logger.grpc.name = org.sparkproject.connect.grpc.netty.NettyServerHandler
+logger.grpc.level = info
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -162,11 +166,26 @@ def test_jobs_of_spark_submit_show_no_secret(
 
 
 def test_a_connect_server_shows_no_secret(
-    project: Callable[..., Project], roads: Roads, loud: dict[str, str], tmp_path: Path
+    project: Callable[..., Project],
+    roads: Roads,
+    loud: dict[str, str],
+    tmp_path: Path,
 ) -> None:
-    with start_connect(tmp_path / "server", roads.workers[HOSTS[0]].endpoint, loud) as server:
-        on_it = project({"method": "connect", "host": server.url})
-        seen = run(on_it, roads, lambda: [server.page, f"{server.page}/connect"])
+    environment = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": _TOKEN}
+    endpoint = roads.workers[HOSTS[0]].endpoint
+    with start_connect(tmp_path / "server", endpoint, loud, environment) as server:
+        # To it alone, PySpark's client sends a token without TLS.
+        address = server.url.replace("127.0.0.1", "localhost")
+        refused = project({"method": "connect", "host": f"{address}/;token=another"})
+        code, console = refused.run("export")
+        assert code != 0
+        assert "refused the token" in console
+        host = f"{address}/;token={quote(_TOKEN, safe='')}"
+        seen = run(
+            project({"method": "connect", "host": host}),
+            roads,
+            lambda: [server.page, f"{server.page}/connect"],
+        )
     seen.update(files_below([tmp_path]))
     assert any(address.startswith(f"{server.page}/connect/session") for address in seen)
     assert b" DEBUG " in seen[str(server.log)]
