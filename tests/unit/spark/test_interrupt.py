@@ -1,8 +1,6 @@
 """Sessions are interrupted for as long as a cancelled run works with them, and all of them."""
 
 import logging
-import io
-import logging
 import threading
 from types import SimpleNamespace
 
