@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import traceback
 import warnings
@@ -35,6 +36,13 @@ MALFORMED = [
     "sc://h/;session_id=SECRET",
     "sc://h/;grpc_keepalive_time_ms=SECRET",
 ]
+
+
+@pytest.fixture(autouse=True)
+def connect_mode():
+    """PySpark knows by this variable that all of a process is over Connect, as it is with dbt."""
+    yield
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 @pytest.mark.parametrize("url", MALFORMED)
