@@ -92,7 +92,7 @@ def workers(folder: Path, rounds: int, rows: int) -> None:
 
 @contextlib.contextmanager
 def on_core(number: int) -> Iterator[None]:
-    """Processes that are started inside stay on this core; not on fewer than two, or a Mac."""
+    """Processes that are started inside stay on this core, where the system can bind them."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cores) <= number:
         yield

@@ -150,3 +150,18 @@ def test_a_run_that_succeeds_aborts_what_lost_attempts_have_open(
     written(prefix, lambda: None)
     assert left(prefix) == [other.key, file.key]
     assert late and (lost or speculative)
+
+
+def test_what_lost_attempts_leave_of_a_run_that_fails_is_told(prefix: Prefix) -> None:
+    files, lost = [opened(prefix, OURS, 0)], opened(prefix, OURS, 0)
+    abort = prefix.client.abort_multipart_upload
+
+    def denied_of_lost(**request: Any) -> Any:
+        if request["UploadId"] == lost.upload_id:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "Any")
+        return abort(**request)
+
+    prefix.client.abort_multipart_upload = denied_of_lost  # type: ignore[method-assign]
+    said = failed(prefix, files)
+    assert said.startswith(f"{SAID}. looking for open uploads to abort failed: AccessDenied")
+    assert "aws s3api list-multipart-uploads" in said

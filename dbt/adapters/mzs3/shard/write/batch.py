@@ -82,8 +82,8 @@ def write_batch(
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.prefix, files)
-        if lost is not None:
-            lost.abort_after_commit(speculative=True)
+        if lost is not None and (open_yet := lost.abort_after_commit(speculative=True)):
+            left = f"{left}; {open_yet}" if left else open_yet
         raise ShardError(f"{text}. {left}" if left else text) from exc
     if lost is not None:
         lost.abort_after_commit(speculative=True)
