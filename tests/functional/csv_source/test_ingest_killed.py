@@ -17,6 +17,7 @@ import time
 import pytest
 from support import SUPPORT
 from support.faulty_s3 import FaultyS3
+from support.table_formats import table_parameters
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -48,6 +49,7 @@ def start(tmp_path, proxy, aws_connection):
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
         "spark.sql.codegen.wholeStage": "false",
+        **table_parameters(tmp_path),
     }
     connection = {**aws_connection, "endpoint": proxy.endpoint}
     started = []
