@@ -44,6 +44,7 @@ logger = AdapterLogger("mzs3")
 
 _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _MAX_BIGINT = 2**63
+_OF_ICEBERG = "table_type=ICEBERG"
 COPY_FLAG = "enable_copy_to_s3"
 
 
@@ -94,8 +95,16 @@ class Mzs3Adapter(SparkAdapter):
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """The schema's tables and views, without the session's temporary views."""
-        relations = super().list_relations_without_caching(schema_relation)
-        return [relation for relation in relations if relation.schema]
+        found = super().list_relations_without_caching(schema_relation)
+        relations = [relation for relation in found if relation.schema]
+        schema = str(schema_relation.schema)
+        for number, relation in enumerate(relations):
+            # In a session catalog Spark says of tables of Iceberg that they are Hive's.
+            if relation.is_table and _OF_ICEBERG in (relation.information or ""):
+                relations[number] = relation = relation.replace(is_iceberg=True)
+            if "." in schema:  # Spark leaves out the catalog
+                relations[number] = relation.replace_path(schema=schema)
+        return relations
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns, numbered from 1, with the types' names in SQL: `bigint`, not `long`."""

@@ -42,8 +42,14 @@ _REMOTE = {
 
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*\n: (?:[\w$]+\.)+[\w$]+: ")
 _PLAN = re.compile(r"^\s*(?:'[A-Z]\w+ |[A-Z]\w+ \[|\+- |:- |== SQL ==|== DataFrame ==)")
+_NO_VIEWS = (
+    "this catalog has no views, and a view, an export and a shard are each a view in Spark: "
+    "materialize the model as a table, or work in a catalog that has them, such as spark_catalog"
+)
 # What Spark's and Hive's words for it leave unclear.
 _CAUSES = {
+    "MISSING_CATALOG_ABILITY.VIEWS": _NO_VIEWS,
+    "Creating a view is not supported by catalog": _NO_VIEWS,
     "Another instance of Derby may have already booted the database": (
         "another process uses this project's metastore, and Derby serves one at a time: wait for "
         "it to end, or give each its own spark.sql.warehouse.dir in the profile"
