@@ -14,7 +14,7 @@ import pytest
 
 from dbt.adapters.mzs3.csv_source import epoch
 from dbt.adapters.mzs3.csv_source.epoch import Pass
-from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock
+from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock, rows_table
 from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -269,7 +269,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
     patch = monkeypatch.setattr
     patch(ledger, "LedgerTable", SimulatedLedgerTable)
     patch(ledger, "_framed", lambda events, given: events)
-    patch(ledger, "add_partition", lambda *_: None)  # of rows that nobody sees
+    patch(ledger, "rows_table", lambda *_: SimpleNamespace(settle=lambda _: None))
     patch(ledger, "F", Anything())
     patch(epochs.time, "time_ns", lambda: CLOCK.now * 1_000_000)
     patch(ledger, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
@@ -285,8 +285,8 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(compaction, "COMPACT_AFTER", 3)
     patch(compaction, "_kept", kept)
     patch(compaction, "_visible_in", visible_in)
-    patch(compaction, "list_partitions", lambda spark, _: [(e,) for e in sorted(spark("written"))])
-    patch(compaction, "drop_partitions", drop_rows)
+    patch(rows_table, "list_partitions", lambda spark, _: [(e,) for e in sorted(spark("written"))])
+    patch(rows_table, "drop_partitions", drop_rows)
     patch(compaction, "show_since", lambda spark, _, number: spark("since", int(number)))
 
 

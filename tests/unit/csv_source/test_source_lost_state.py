@@ -199,13 +199,12 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
     monkeypatch.setattr(csv_source_ingest, "ship_executor_code", lambda: None)
     monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
-    spark.catalog.currentCatalog.return_value = "iceberg"
+    spark.sql.return_value.first.return_value = ["ice"]
     assert error_of(ingest, spark, parse(), None) == (
-        "lake.orders: the current catalog is iceberg, which can't hold a source's partitions and "
-        "views, so make spark_catalog the current one: leave out, or set to it, "
-        "spark.sql.defaultCatalog in the profile"
+        "lake.orders: the schema raw is in the catalog ice, which can't have a source's views: "
+        "declare schema: spark_catalog.raw, whose tables can be of Iceberg too"
     )
-    spark.sql.assert_not_called()
+    spark.sql.assert_called_once_with("SELECT current_catalog()")
 
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):
@@ -235,6 +234,7 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     monkeypatch.setattr(object_actions, "changing", lambda *_, **__: nullcontext(lock))
     monkeypatch.setattr(object_actions, "persisted", nullcontext)
     monkeypatch.setattr(object_actions, "Ledger", lambda *_: ledger)
+    monkeypatch.setattr(object_actions, "made_relations", lambda *_: RELATIONS)
     for name in ("require_ledger", "select_objects", "_require_sense", "_events", "F"):
         monkeypatch.setattr(object_actions, name, MagicMock())
     assert error_of(object_actions.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (

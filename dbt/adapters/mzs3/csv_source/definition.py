@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 TYPE = "s3_csv_source"
@@ -89,6 +90,9 @@ class External:
     """How many bytes of objects a run takes at most, as a number or a text such as `'10 GB'`."""
     aws_connection: str = DEFAULT_NAME
     """A connection of the profile."""
+    file_format: str | None = None
+    """`parquet`, `delta` or `iceberg`: the [format](engines/table-formats.md) of the source's
+    tables in Spark. Without it, that of `spark.sql.sources.default`, by itself Parquet."""
 
 
 KNOWN_KEYS = tuple(key.name for key in fields(External))
@@ -101,7 +105,7 @@ class SourceDefinition:
     `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `header` and
     `column_count` are as declared. `columns` is empty if none were declared; in formats other than
     CSV, one without a type has the empty text as its type. `full_listing_hours` is None where
-    every listing is full.
+    every listing is full, `file_format` where Spark's own default holds.
     """
 
     name: str
@@ -120,6 +124,7 @@ class SourceDefinition:
     intake: config.Intake
     full_listing_hours: int | None
     format: str
+    file_format: str | None = None
 
     @property
     def relations(self) -> SourceRelations:
@@ -169,6 +174,7 @@ def parse_definition(
         intake=config.read_intake(read),
         full_listing_hours=config.read_full_listing_hours(read, discovery),
         format=form,
+        file_format=read("file_format", choice(TABLE_FORMATS)),
     )
     if problems:
         raise ConfigError(f"source {name}", problems)

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_reject
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
 from dbt.adapters.mzs3.csv_source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.partitions import write_partition
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
@@ -65,11 +65,11 @@ class EpochRows:
     size: int
 
     def write(self) -> int:
-        """Fetches every object of the plan into the epoch's partition, each once; how many rows.
+        """Fetches every object of the plan into the epoch's rows, each once; how many there are.
 
         An object that would keep one core busy for long is read by several tasks, in ranges, if
-        that can be done. Raises SourceError, without such a partition, once the lock is lost, and
-        if Spark does not report how many rows it wrote.
+        that can be done. Raises SourceError once the lock is lost, and if Spark does not report
+        how many rows it wrote.
         """
         start = len(f"s3://{self.spec.bucket}/") + 1
         plan = self.plan.selectExpr(
@@ -80,12 +80,8 @@ class EpochRows:
         while True:
             try:
                 with self._fetched(plan, large) as rows:
-                    return write_partition(
-                        rows,
-                        self.ledger.relations.rows,
-                        {EPOCH_COLUMN: self.epoch},
-                        require_lock=self.ledger.require_lock,
-                    )
+                    table = rows_table(self.ledger.spark, self.ledger.relations)
+                    return table.write(rows, self.epoch, require_lock=self.ledger.require_lock)
             except SparkJobError as exc:
                 raise SourceError(
                     f"{self.spec.source}: {exc}; nothing of this run is committed"

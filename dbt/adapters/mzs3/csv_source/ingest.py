@@ -43,6 +43,7 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
+from dbt.adapters.mzs3.spark.tables import table_format
 
 
 def ingest(
@@ -86,7 +87,7 @@ def ingest(
                     pinned = _pin(run, inbox)
                 report = IngestReport(name)
                 if not create_only:
-                    ledger = Ledger(spark, relations, lock)
+                    ledger = Ledger(spark, relations.stored_as(pinned.file_format), lock)
                     report = Pass(run, _fetch_spec(run, pinned), ledger, inbox).ingest()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
@@ -117,7 +118,8 @@ def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
         pinned = PinnedDefinition.from_json(stored)
         _require_agreement(definition, pinned)
     text = pinned.to_json()
-    make_relations(run.spark, definition, schema_ddl(pinned.columns), text)
+    columns = schema_ddl(pinned.columns)
+    make_relations(run.spark, definition, columns, text, pinned.file_format)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
     if stored is None and read_pinned(run.spark, definition) != text:
@@ -136,7 +138,8 @@ def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
     """
     definition = run.definition
     found = _discover_header(run, inbox) if definition.header is True else None
-    pinned = purify(definition, found)
+    file_format = table_format(run.spark, definition.file_format)
+    pinned = replace(purify(definition, found), file_format=file_format)
     names = {folded(column.name) for column in pinned.columns}
     for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
         if taken in names:

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, Rec
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import VOID, misfits
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.spark.sql import PARQUET
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -35,6 +36,7 @@ class PinnedDefinition:
     compression: str
     encoding: str = UTF_8
     format: str = CSV
+    file_format: str = PARQUET
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
@@ -155,6 +157,7 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         ("null", now.null, then.null),
         ("compression", definition.compression, pinned.compression),
         ("encoding", definition.reading.encoding, pinned.encoding),
+        ("file_format", definition.file_format or pinned.file_format, pinned.file_format),
     )
     found = [
         f"the {key} is declared as {declared!r} but was pinned as {before!r}"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
 
 
 class SourceRelations:
-    """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it."""
+    """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it.
 
-    def __init__(self, schema: str, identifier: str) -> None:
+    `file_format` is that of the tables of rows and of the ledger.
+    """
+
+    def __init__(self, schema: str, identifier: str, file_format: str = PARQUET) -> None:
         self.schema = schema
         self.identifier = identifier
+        self.file_format = file_format
         self.source = self._name()
         """The view of the committed rows, which users select from."""
         self.objects = self._name("__objects")
@@ -27,6 +31,15 @@ class SourceRelations:
         self.lock = self._name("__lock")
         """The table that exists while a run changes this source."""
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether what is written to a table of this format is there in one step."""
+        return self.file_format != PARQUET
+
+    def stored_as(self, file_format: str) -> SourceRelations:
+        """The same names, of tables in this format."""
+        return SourceRelations(self.schema, self.identifier, file_format)
+
     def beat(self, token: str) -> str:
         """The table by which the run that took the lock under this token renews its lease."""
         return self._name(f"__lock_{token}")
@@ -36,4 +49,4 @@ class SourceRelations:
         return f"{self.schema}.{self.identifier}{suffix}"
 
     def _name(self, suffix: str = "") -> str:
-        return f"{quote_identifier(self.schema)}.{quote_identifier(self.identifier + suffix)}"
+        return qualified_name(self.schema, self.identifier + suffix)

@@ -11,19 +11,41 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.ledger.events import LEDGER_COLUMNS, states_sql, visible_rows_sql
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.csv_source.ledger.transactions import WRITTEN_BY
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
+from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_schema
+from dbt.adapters.mzs3.spark.tables import (
+    change_view,
+    decoded,
+    encoded,
+    properties_sql,
+    read_properties,
+)
 
 _LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
 
 PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
+TABLE_PROPERTY = "mzs3.table."
 # By which a view is known as the source's own, and as one that reads the ledger in one way.
 _OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 _SESSION_CATALOG = "spark_catalog"
+_CACHE = f"spark.sql.catalog.{_SESSION_CATALOG}.cache-enabled"
+_FORMAT = f"{TABLE_PROPERTY}format"
+_OF_FORMAT: Mapping[str, Mapping[str, str]] = {
+    PARQUET: {},
+    # Names of columns come out of objects, and may have spaces.
+    DELTA: {_FORMAT: DELTA, "delta.columnMapping.mode": "name"},
+    # What is written is of one epoch each time: it need not be sorted or brought together.
+    ICEBERG: {
+        _FORMAT: ICEBERG,
+        "write.distribution-mode": "none",
+        "write.spark.fanout.enabled": "true",
+    },
+}
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
@@ -70,7 +92,7 @@ def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None
         ) from exc
     # A run that died before it made the ledger has left no rows either.
     lost = not spark.catalog.tableExists(relations.ledger)
-    if lost and spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None:
+    if lost and not rows_table(spark, made_relations(spark, relations)).is_empty():
         raise SourceError(
             f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
             f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
@@ -78,32 +100,53 @@ def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None
     return pinned
 
 
+def made_relations(spark: SparkSession, relations: SourceRelations) -> SourceRelations:
+    """The relations with the format that their tables have, if they are there."""
+    found = read_properties(spark, relations.rows, TABLE_PROPERTY) or {}
+    return relations.stored_as(found.get("format", PARQUET))
+
+
 def make_relations(
-    spark: SparkSession, definition: SourceDefinition, columns: str, pinned: str
+    spark: SparkSession,
+    definition: SourceDefinition,
+    columns: str,
+    pinned: str,
+    file_format: str = PARQUET,
 ) -> None:
     """Makes all relations of the source, the pinned definition in one step with the table of rows.
 
     `columns` is the schema of the rows in Spark's DDL, names quoted. Safe to repeat after a run
     that died in between. Raises SourceError, with nothing made, if the name of a view is taken by
-    something else.
+    something else, or Iceberg would show the session tables as they were.
     """
-    source, relations = definition.name, definition.relations
+    source, relations = definition.name, definition.relations.stored_as(file_format)
     views = read_views(spark, relations)
     if strangers := foreign_views(relations, views):
         raise SourceError(
             f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
             "source another schema or identifier"
         )
+    if file_format == ICEBERG and str(spark.conf.get(_CACHE, "true")).lower() != "false":
+        raise SourceError(
+            f"{source}: with {_CACHE} a session reads tables of Iceberg as they were before other "
+            "runs have committed; set it to false under server_side_parameters"
+        )
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
-    parts = {str(n): stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
+    parts = {
+        f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
+    }
+    more, own = "", ""
+    if relations.has_transactions:
+        more = f", {WRITTEN_BY} string"
+        own = f" TBLPROPERTIES {properties_sql('', _OF_FORMAT[file_format])}"
     tables = {
         "__rows": f"CREATE TABLE IF NOT EXISTS {relations.rows} "
-        f"({columns}, {EPOCH_COLUMN} string) USING parquet PARTITIONED BY ({EPOCH_COLUMN}) "
-        f"TBLPROPERTIES {properties_sql(PINNED_PROPERTY, parts)}",
+        f"({columns}, {EPOCH_COLUMN} string) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN}) "
+        f"TBLPROPERTIES {properties_sql('', {**parts, **_OF_FORMAT[file_format]})}",
         # Epochs are text: not every metastore can filter partitions by a number.
         "__ledger": f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({_LEDGER_DDL}, epoch string, "
-        "phase string) USING parquet PARTITIONED BY (epoch, phase)",
+        f"phase string{more}) USING {file_format} PARTITIONED BY (epoch, phase){own}",
     }
     for suffix, statement in tables.items():
         try:
@@ -125,7 +168,7 @@ def make_relations(
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
         elif views[name].get("form") != _OWN_VIEW["form"]:
             # One that an earlier version made reads the ledger as the others do from now on.
-            spark.sql(f"ALTER VIEW {name} AS {text}")
+            change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
             spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
 
 
@@ -148,34 +191,37 @@ def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> N
     A view shows the same whatever snapshot it starts from, so that a run may die between two.
     """
     for name, text in _view_texts(relations, epoch).items():
-        spark.sql(f"ALTER VIEW {name} AS {text}")
+        change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
 
 
 def _view_texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
     ledger, rows = relations.ledger, relations.rows
+    first = relations.has_transactions
     committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
     is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
     return {
         relations.objects: states_sql(ledger, since),
-        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since),
-        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since),
+        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since, first),
+        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since, first),
     }
 
 
 def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
     """Creates the schema unless it exists, which then needs no permission to create it.
 
-    Raises SourceError where names without a catalog are not of the session catalog's tables: other
-    catalogs have no partitions that are added in one step, and may have no views.
+    Raises SourceError for a schema that is not in the session catalog: other catalogs have no
+    partitions that are added in one step, and may have no views.
     """
-    current = spark.catalog.currentCatalog()
-    if current != _SESSION_CATALOG:
+    catalog, _, schema = definition.schema.rpartition(".")
+    # Not `spark.catalog`, which goes by the settings of whatever session the thread used last.
+    catalog = catalog or spark.sql("SELECT current_catalog()").first()[0]
+    if catalog != _SESSION_CATALOG:
         raise SourceError(
-            f"{definition.name}: the current catalog is {current}, which can't hold a source's "
-            f"partitions and views, so make {_SESSION_CATALOG} the current one: leave out, or set "
-            "to it, spark.sql.defaultCatalog in the profile"
+            f"{definition.name}: the schema {schema} is in the catalog {catalog}, which can't have"
+            f" a source's views: declare schema: {_SESSION_CATALOG}.{schema}, whose tables can be "
+            "of Iceberg too"
         )
-    schema = quote_identifier(definition.schema)
+    schema = quote_schema(definition.schema)
     if not spark.catalog.databaseExists(schema):
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
 

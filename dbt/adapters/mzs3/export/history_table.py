@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, PySparkException
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +52,7 @@ _COLUMNS |= dict.fromkeys(_MOMENTS, "timestamp")
 
 def history_table(schema: str) -> str:
     """The table's name as SQL spells it; the schema may be in a catalog: `catalog.schema`."""
-    # dbt-spark renders a schema as it is, so a dot in it separates names for models too.
-    return ".".join(quote_identifier(name) for name in (*schema.split("."), TABLE))
+    return qualified_name(schema, TABLE)
 
 
 class History:

@@ -29,6 +29,7 @@ from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types import Type, parse_type
+from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.text import did_you_mean
 
 Mode = Literal["diff", "append"]
@@ -198,6 +199,9 @@ class External:
     """Whether both encodings of each row are decoded and compared."""
     keep_hours: int = 24
     """How long the rows of earlier reads stay, for queries that still use them."""
+    file_format: str | None = None
+    """`parquet`, `delta` or `iceberg`: the [format](engines/table-formats.md) of the table in
+    Spark. Without it, that of `spark.sql.sources.default`, by itself Parquet."""
 
 
 _KNOWN = tuple(key.name for key in fields(External))
@@ -208,7 +212,8 @@ KEPT_MS = External.keep_hours * _HOUR_MS
 class ShardSource:
     """A shard to read as of a time in ms since the epoch, or of its last one if `as_of` is None.
 
-    `columns` are the names of those to read; none is all. `keep_ms` is `keep_hours`.
+    `columns` are the names of those to read; none is all. `keep_ms` is `keep_hours`. Without a
+    `file_format`, Spark's own default holds.
     """
 
     name: str
@@ -218,6 +223,7 @@ class ShardSource:
     validate: bool = External.validate
     columns: tuple[str, ...] = ()
     keep_ms: int = KEPT_MS
+    file_format: str | None = None
 
 
 def parse_shard_source(
@@ -244,13 +250,21 @@ def parse_shard_source(
     connection = read("aws_connection", text) or External.aws_connection
     if connection not in connections:
         problems.append(unknown_connection("aws_connection", connection, connections))
-    options = read.all({"as_of": moment, "validate": flag, "keep_hours": hours})
+    options = read.all(
+        {
+            "as_of": moment,
+            "validate": flag,
+            "keep_hours": hours,
+            "file_format": choice(TABLE_FORMATS),
+        }
+    )
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
     as_of = options.get("as_of")
     as_of = as_of if isinstance(as_of, int) else None  # the latest
     validate, kept = options.get("validate", False), options.get("keep_hours", KEPT_MS)
-    return ShardSource(name, location, connection, as_of, validate, tuple(columns), kept)
+    form = options.get("file_format")
+    return ShardSource(name, location, connection, as_of, validate, tuple(columns), kept, form)
 
 
 def hours(value: Any) -> int:

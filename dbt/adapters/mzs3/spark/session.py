@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,7 @@ DEFAULTS = {
 LOG_FILE = "spark.log"
 _MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
+_ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
 _lock = threading.Lock()
 # Where the next Java process writes: None is this process's console.
 _output: Path | int | None = None
@@ -105,6 +107,20 @@ def _configured_elsewhere() -> bool:
     return defaults.exists() and any(key in defaults.read_text() for key in _OWN_SETTINGS)
 
 
+def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The parameters with ours for those that are not given.
+
+    A catalog of Iceberg would keep tables as a session has seen them first, also once another
+    session has changed them: and each connection has a session of its own.
+    """
+    uncached = {
+        f"{key}.cache-enabled": "false"
+        for key, value in parameters.items()
+        if _ICEBERG_CATALOG.fullmatch(key) and str(value).startswith("org.apache.iceberg.")
+    }
+    return {**DEFAULTS, **uncached, **parameters}
+
+
 def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
     """The process's Spark session, started with these parameters if there is none yet.
 
@@ -120,7 +136,7 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
     with _lock:
         silence_loggers()
         running: SparkSession | None = SparkSession._instantiatedSession
-        return running or _start(place_warehouse({**DEFAULTS, **parameters}, Path.cwd()))
+        return running or _start(place_warehouse(with_defaults(parameters), Path.cwd()))
 
 
 def isolated_session(
@@ -136,7 +152,7 @@ def isolated_session(
     if executor_timeout > 0 and not scheduler.is_alone:
         require_capacity(session)
         watch(scheduler.name, scheduler, executor_timeout)
-    for key, value in {**DEFAULTS, **parameters}.items():
+    for key, value in with_defaults(parameters).items():
         if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
             session.conf.set(key, value)
     return session

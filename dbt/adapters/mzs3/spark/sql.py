@@ -23,10 +23,24 @@ _ESCAPES = str.maketrans(
 
 _BIGINT = 2**63
 
+PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
+"""The formats of tables that hold what the adapter keeps in Spark, as SQL names them."""
+
 
 def quote_identifier(name: str) -> str:
     """The name as a quoted identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def qualified_name(schema: str, name: str) -> str:
+    """The name of a relation as quoted identifiers; the schema may be in a catalog: `c.schema`."""
+    return f"{quote_schema(schema)}.{quote_identifier(name)}"
+
+
+def quote_schema(schema: str) -> str:
+    """The schema as quoted identifiers; it may be in a catalog: `catalog.schema`."""
+    # dbt-spark renders a schema as it is, so a dot in it separates names for models too.
+    return ".".join(map(quote_identifier, schema.split(".")))
 
 
 def shown_name(name: str) -> str:

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.sql import PARQUET, TABLE_FORMATS, quote_identifier, quote_literal
 
+_OF_ICEBERG = "create_engine_version"  # a property of Iceberg's views, and of no others
 _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
@@ -87,6 +88,24 @@ def _text(value: Any) -> str | None:
 def schema_names(spark: SparkSession) -> list[str]:
     """The schemas of the current catalog."""
     return [str(row[0]) for row in spark.sql("SHOW SCHEMAS").collect()]
+
+
+def table_format(spark: SparkSession, declared: str | None) -> str:
+    """The format of new tables: the declared one, else Spark's default if it is one of ours."""
+    default = str(spark.conf.get("spark.sql.sources.default", PARQUET)).lower()
+    return declared or (default if default in TABLE_FORMATS else PARQUET)
+
+
+def change_view(
+    spark: SparkSession, view: str, text: str, prefix: str, properties: Mapping[str, str]
+) -> None:
+    """Gives a view another text in one step; and these properties, where it would lose them."""
+    if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
+        # Which it replaces in one step, and has no other way. Spark drops a view of its own first.
+        own = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
+        spark.sql(f"CREATE OR REPLACE VIEW {view} {own} AS {text}")
+    else:
+        spark.sql(f"ALTER VIEW {view} AS {text}")
 
 
 def encoded(text: str) -> str:

@@ -96,7 +96,8 @@ def test_rows_of_which_spark_reports_nothing_are_no_partition(
 
     monkeypatch.setattr(partitions, "observed", observed)
     monkeypatch.setattr(EpochRows, "_fetched", lambda *_: nullcontext(rows_of(catalog)))
-    ledger: Any = SimpleNamespace(relations=SourceRelations("raw", "orders"), require_lock=int)
+    relations = SourceRelations("raw", "orders")
+    ledger: Any = SimpleNamespace(spark=catalog, relations=relations, require_lock=int)
     spec: Any = SimpleNamespace(bucket="b", source="lake.orders")
     with pytest.raises(SourceError) as raised:
         EpochRows(ledger, spec, "7", MagicMock(), 1, 1).write()

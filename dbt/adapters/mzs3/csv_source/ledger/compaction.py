@@ -28,14 +28,11 @@ from pyspark.sql import DataFrame
 from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, current_epochs, epochs_due, latest
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.partitions import drop_partitions, list_partitions
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.csv_source.tables import show_since
 
 COMPACT_AFTER = 16
 """Epochs since the last snapshot, those of run-operations included, that make one due."""
-
-PARTITIONS_AT_ONCE = 100
 
 # The event that counts the epochs which were committed, one in each snapshot.
 _IS_MARK = f"of_phase = '{Phase.SNAPSHOT}'"
@@ -116,15 +113,9 @@ def _kept(ledger: Ledger, epochs: Epochs) -> DataFrame:
 
 def _drop_rows(ledger: Ledger, snapshot: str) -> None:
     """Drops the rows that nobody has seen since that snapshot, or ever will again."""
-    if (visible := _visible_in(ledger, snapshot)) is None:
-        return
-    rows = ledger.relations.rows
-    written = [epoch for (epoch,) in list_partitions(ledger.spark, rows)]
-    gone = [e for e in written if int(e) < int(snapshot) and e not in visible]
-    for start in range(0, len(gone), PARTITIONS_AT_ONCE):
-        ledger.require_lock()
-        some = gone[start : start + PARTITIONS_AT_ONCE]
-        drop_partitions(ledger.spark, rows, [{EPOCH_COLUMN: epoch} for epoch in some])
+    if (visible := _visible_in(ledger, snapshot)) is not None:
+        rows = rows_table(ledger.spark, ledger.relations)
+        rows.drop_except(visible, snapshot, require_lock=ledger.require_lock)
 
 
 def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:

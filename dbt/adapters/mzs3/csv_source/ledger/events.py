@@ -134,7 +134,14 @@ def is_any_sql(state: str, states: tuple[str, ...]) -> str:
     return f"coalesce({state} IN ({listed}), false)"
 
 
-def visible_rows_sql(rows: str, ledger: str, columns: str, condition: str, since: str) -> str:
+def visible_rows_sql(
+    rows: str,
+    ledger: str,
+    columns: str,
+    condition: str,
+    since: str,
+    has_transactions: bool = False,
+) -> str:
     """The rows that are committed, not hidden, and meet the condition; all as of one moment.
 
     `rows` is the table of rows; columns are named as of `stored`. No event of an epoch before
@@ -147,9 +154,13 @@ def visible_rows_sql(rows: str, ledger: str, columns: str, condition: str, since
     # adding such a condition on the rows, whose files are to be listed after both.
     # It knows of no size of a partitioned table before it runs: unless told otherwise, it would
     # shuffle all rows of a source to compare them with the few that the ledger says something of.
+    stored, decided = f"{rows} AS stored", f"({_committed_epochs(events)}) AS decided"
+    joined = f"{stored}\nJOIN {decided} ON coalesce(stored.mz_epoch, '') = decided.epoch"
+    if has_transactions:
+        # Each table is read as it was when Spark came upon its name, from left to right.
+        joined = f"{decided}\nJOIN {stored} ON stored.mz_epoch = decided.epoch"
     return f"""
-SELECT /*+ BROADCAST(decided), BROADCAST(hiding) */ {columns} FROM {rows} AS stored
-JOIN ({_committed_epochs(events)}) AS decided ON coalesce(stored.mz_epoch, '') = decided.epoch
+SELECT /*+ BROADCAST(decided), BROADCAST(hiding) */ {columns} FROM {joined}
 LEFT ANTI JOIN ({_hiding(events)}) AS hiding
   ON hiding.object = stored._mz_object AND hiding.epoch > CAST(stored.mz_epoch AS bigint)
   AND hiding.epoch <= decided.upto

@@ -45,13 +45,14 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
 )
 from dbt.adapters.mzs3.csv_source.ledger.lock import NOTHING_COMMITTED, SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.partitions import (
-    add_partition,
     drop_partitions,
     list_partitions,
     location_of,
     partition_sql,
 )
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.csv_source.ledger.transactions import LedgerTransactions
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
@@ -74,7 +75,8 @@ class Ledger:
         self.spark = spark
         self.relations = relations
         self._lock = lock
-        self._table = LedgerTable(spark, relations)
+        made = LedgerTransactions if relations.has_transactions else LedgerTable
+        self._table: AnyTable = made(spark, relations)
         self._epochs = self._table.epochs()
 
     def require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
@@ -169,7 +171,7 @@ class Ledger:
         if planned:
             # What the objects failed with is to be told, and not what goes wrong with tidying up.
             with suppress(*SPARK_FAILURES):
-                self._add_rows(epoch)
+                rows_table(self.spark, self.relations).settle(epoch)
 
     def write_void(self, epoch: str) -> None:
         """Declares the epoch void, so that nothing counts that its own run may still write.
@@ -182,12 +184,8 @@ class Ledger:
             self._epochs.setdefault(epoch, set()).add(Phase.COMMIT)
             self.drop([(epoch, Phase.CLOSING)])
             return
-        self._add_rows(epoch)
+        rows_table(self.spark, self.relations).settle(epoch)
         self._write(epoch, Phase.VOID, self.plan(epoch).limit(1), state=F.lit(Phase.VOID))
-
-    def _add_rows(self, epoch: str) -> None:
-        """Makes an epoch's rows, which nobody reads, a partition that a compaction finds."""
-        add_partition(self.spark, self.relations.rows, {EPOCH_COLUMN: epoch})
 
     def write_due(self, epoch: str) -> None:
         """Records that the epoch's objects are to be tagged, moved or deleted after its commit."""
@@ -312,17 +310,20 @@ class LedgerTable:
         return f"{location_of(self._spark, self._name)}/epoch={epoch}/{folder}"
 
 
-def publish(table: LedgerTable, epoch: str, phase: str, folder: str) -> bool:
+AnyTable = LedgerTable | LedgerTransactions
+
+
+def publish(table: AnyTable, epoch: str, phase: str, folder: str) -> bool:
     """Adds the partition with what is in this folder; False if another was there before."""
     return _added(table, epoch, phase, folder) == folder
 
 
-def close(table: LedgerTable, epoch: str, phase: str) -> bool:
+def close(table: AnyTable, epoch: str, phase: str) -> bool:
     """Adds the partition as one that stays empty; False if it was published before."""
     return _added(table, epoch, phase, f"{_EMPTY}{uuid.uuid4().hex}").startswith(_EMPTY)
 
 
-def _added(table: LedgerTable, epoch: str, phase: str, folder: str) -> str:
+def _added(table: AnyTable, epoch: str, phase: str, folder: str) -> str:
     """The folder of the partition, which is this one unless the partition was there before."""
     try:
         table.add(epoch, phase, folder)

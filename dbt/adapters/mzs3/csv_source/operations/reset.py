@@ -10,9 +10,16 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.tables import PINNED_PROPERTY, foreign_views, read_views
+from dbt.adapters.mzs3.csv_source.tables import (
+    PINNED_PROPERTY,
+    foreign_views,
+    made_relations,
+    read_views,
+)
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.sql import ICEBERG
 from dbt.adapters.mzs3.spark.tables import read_properties
 
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
@@ -29,7 +36,7 @@ def reset_source(
     there by then may be of who took it. The rows go last: if this dies on the way, the source says
     that its state is lost, and to be reset again; it ingests nothing twice.
     """
-    name, relations = definition.name, definition.relations
+    name, relations = definition.name, made_relations(spark, definition.relations)
     _require_own(spark, relations, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):
         action = definition.discovery.after_commit
@@ -41,7 +48,9 @@ def reset_source(
         )
     views = (relations.source, relations.objects, relations.rejects)
     drops = [f"VIEW IF EXISTS {view}" for view in views]
-    drops += [f"TABLE IF EXISTS {table}" for table in (relations.ledger, relations.rows)]
+    # Iceberg would leave the files.
+    purge = " PURGE" if relations.file_format == ICEBERG else ""
+    drops += [f"TABLE IF EXISTS {table}{purge}" for table in (relations.ledger, relations.rows)]
     outcome = "nothing is dropped"
     for drop in drops:
         if lock is not None:
@@ -70,9 +79,7 @@ def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
     if exists(relations.ledger):
         return Ledger(spark, relations).objects().where(IS_VISIBLE).first() is not None
     # Nothing says which of them were committed.
-    return exists(relations.rows) and (
-        spark.sql(f"SHOW PARTITIONS {relations.rows}").first() is not None
-    )
+    return exists(relations.rows) and not rows_table(spark, relations).is_empty()
 
 
 def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -> None:

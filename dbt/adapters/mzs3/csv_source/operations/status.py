@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
+from dbt.adapters.mzs3.csv_source.tables import made_relations
 
 OK = "ok"
 WAITING = "waiting"
@@ -87,7 +88,7 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
     with reading(spark, name):
         if not spark.catalog.tableExists(relations.ledger):
             return SourceStatus(name, NEVER)
-        ledger = Ledger(spark, relations)
+        ledger = Ledger(spark, made_relations(spark, relations))
         epochs = ledger.epochs()
         found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first()
         committed = committed_epochs(ledger, epochs)

@@ -23,8 +23,18 @@ from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.spark.sql import quote_identifier
-from dbt.adapters.mzs3.spark.tables import properties_sql, read_properties
+from dbt.adapters.mzs3.spark.sql import (
+    ICEBERG,
+    qualified_name,
+    quote_identifier,
+    quote_schema,
+)
+from dbt.adapters.mzs3.spark.tables import (
+    change_view,
+    properties_sql,
+    read_properties,
+    table_format,
+)
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"
@@ -53,7 +63,7 @@ def write_source_table(
     and after a run that was killed, it has the rows that it had before.
     """
     comparison = Comparison() if source.validate and not empty else None
-    run = _Run(spark, schema, identifier)
+    run = _Run(spark, schema, identifier, source.file_format)
     rows = read_shard(
         spark,
         connection,
@@ -100,7 +110,7 @@ def write_empty_table(
             "writes the shard first"
         )
     ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
-    run = _Run(spark, schema, identifier)
+    run = _Run(spark, schema, identifier, source.file_format)
     run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
 
 
@@ -129,7 +139,7 @@ def refresh_source(
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
     """Whether the source was read before, or a relation of its name exists."""
-    return read_properties(spark, _quoted(schema, identifier), PROPERTY) is not None
+    return read_properties(spark, qualified_name(schema, identifier), PROPERTY) is not None
 
 
 class _Run:
@@ -139,10 +149,13 @@ class _Run:
     ShardError where the name is another relation's.
     """
 
-    def __init__(self, spark: SparkSession, schema: str, identifier: str) -> None:
+    def __init__(
+        self, spark: SparkSession, schema: str, identifier: str, file_format: str | None
+    ) -> None:
         self.spark = spark
         self.schema = schema
         self.identifier = identifier
+        self.file_format = table_format(spark, file_format)
         # Metastores know no capital letters.
         self.table = f"{identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
         self.before = self._table_of_view()
@@ -153,7 +166,7 @@ class _Run:
         Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
         begun can go on with the rows that it began with for `keep_ms`.
         """
-        self.spark.sql(f"create schema if not exists {quote_identifier(self.schema)}")
+        self.spark.sql(f"create schema if not exists {quote_schema(self.schema)}")
         self._drop_unused(keep_ms)
         self._write(rows)
         try:
@@ -166,20 +179,20 @@ class _Run:
         if unread is not None:
             self._mark(unread)
             if not keep_ms or unread == self.table:  # of which no query knows
-                self.spark.sql(f"drop table if exists {_quoted(self.schema, unread)}")
+                self._drop(unread)
 
     def _write(self, rows: DataFrame) -> None:
         """Make the run's table with these rows, or no table after a failure."""
-        table = _quoted(self.schema, self.table)
+        table = qualified_name(self.schema, self.table)
         try:
             # With its rows it would come into being after they are written, and a run that is
             # killed would leave files of which no table knows.
             empty = self.spark.createDataFrame([], rows.schema)
-            empty.write.format("parquet").saveAsTable(table)
+            empty.write.format(self.file_format).saveAsTable(table)
             rows.write.insertInto(table)
         except BaseException:
             with contextlib.suppress(*SPARK_FAILURES):
-                self.spark.sql(f"drop table if exists {table}")
+                self._drop(self.table)
             raise
 
     def _point(self, *, if_missing: bool) -> str | None:
@@ -191,11 +204,11 @@ class _Run:
         if self._is_old(self.table):
             # It was taken for the table of a killed run, maybe.
             self.spark.sql(
-                f"alter table {_quoted(self.schema, self.table)} "
+                f"alter table {qualified_name(self.schema, self.table)} "
                 f"unset tblproperties if exists ('{PROPERTY}{UNUSED}')"
             )
-        view = _quoted(self.schema, self.identifier)
-        select = f"select * from {_quoted(self.schema, self.table)}"
+        view = qualified_name(self.schema, self.identifier)
+        select = f"select * from {qualified_name(self.schema, self.table)}"
         now = self._table_of_view()
         if now is None:
             self.spark.sql(f"create view if not exists {view} as {select}")
@@ -206,13 +219,12 @@ class _Run:
             is_later = (self._began_at(now) or 0) > (self._began_at(self.table) or 0)
             if if_missing or (now != self.before and is_later):
                 return self.table
-        # Not CREATE OR REPLACE: that drops the view first, and readers find none for a moment.
-        self.spark.sql(f"alter view {view} as {select}")
+        change_view(self.spark, view, select, PROPERTY, {})
         return now
 
     def _table_of_view(self) -> str | None:
         """The table that the view reads, None without one; ShardError if the view is not ours."""
-        view = _quoted(self.schema, self.identifier)
+        view = qualified_name(self.schema, self.identifier)
         if read_properties(self.spark, view, PROPERTY) is None:
             return None
         rows = self.spark.sql(f"describe extended {view}").collect()
@@ -232,16 +244,21 @@ class _Run:
         Tables of runs that may still write are kept. Raises ShardError if the view is not ours.
         """
         current = self._table_of_view()
-        tables = self.spark.sql(f"show tables in {quote_identifier(self.schema)}").collect()
+        tables = self.spark.sql(f"show tables in {quote_schema(self.schema)}").collect()
         for name in (row["tableName"] for row in tables):
             if self._began_at(name) is None or name == current:
                 continue
-            found = read_properties(self.spark, _quoted(self.schema, name), PROPERTY) or {}
+            found = read_properties(self.spark, qualified_name(self.schema, name), PROPERTY) or {}
             if UNUSED in found:
                 if int(found[UNUSED]) <= _now() - keep_ms:
-                    self.spark.sql(f"drop table if exists {_quoted(self.schema, name)}")
+                    self._drop(name)
             elif self._is_old(name):
                 self._mark(name)
+
+    def _drop(self, name: str) -> None:
+        purge = " purge" if self.file_format == ICEBERG else ""  # which would leave the files
+        table = qualified_name(self.schema, name)
+        self.spark.sql(f"drop table if exists {table}{purge}")
 
     def _began_at(self, name: str) -> int | None:
         """When the run of a table began, in ms since the epoch; None for other tables."""
@@ -255,11 +272,8 @@ class _Run:
         """Mark a table that no query reads from now on; another run may have dropped it."""
         since = properties_sql(PROPERTY, {UNUSED: str(_now())})
         with contextlib.suppress(*SPARK_FAILURES):
-            self.spark.sql(f"alter table {_quoted(self.schema, name)} set tblproperties {since}")
-
-
-def _quoted(schema: str, name: str) -> str:
-    return f"{quote_identifier(schema)}.{quote_identifier(name)}"
+            table = qualified_name(self.schema, name)
+            self.spark.sql(f"alter table {table} set tblproperties {since}")
 
 
 def _now() -> int:

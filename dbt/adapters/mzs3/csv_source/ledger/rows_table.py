@@ -1,0 +1,121 @@
+"""The table of a source's rows, epoch by epoch, whatever its format; nobody sees them there yet.
+
+Where the format has transactions, an epoch's rows are one INSERT: all there, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.csv_source.ledger.partitions import (
+    add_partition,
+    drop_partitions,
+    list_partitions,
+    write_partition,
+)
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.spark.sql import quote_literal
+from dbt.adapters.mzs3.spark.status import observed
+
+PARTITIONS_AT_ONCE = 100
+
+
+class RowsTable(Protocol):
+    """What a source does with its table of rows."""
+
+    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
+        """Writes the frame's rows as those of the epoch, in one step; how many they are.
+
+        Columns go by position. Nothing is written if `require_lock` raises, nor if Spark does not
+        report how many rows there are, for which SparkJobError is raised, with partitions alone.
+        """
+
+    def settle(self, epoch: str) -> None:
+        """Lets `drop_except` find what a run that died has written of the epoch."""
+
+    def drop_except(
+        self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
+    ) -> None:
+        """Drops the rows of all epochs before this one but for those that are to be kept."""
+
+    def is_empty(self) -> bool:
+        """Whether no row was ever written, or all are dropped."""
+
+
+def rows_table(spark: SparkSession, relations: SourceRelations) -> RowsTable:
+    """The table of rows of the source, in the format that it has."""
+    made = RowTransactions if relations.has_transactions else RowPartitions
+    return made(spark, relations.rows)
+
+
+class RowPartitions:
+    """A table of Parquet files, in which each epoch is a partition."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._spark = spark
+        self._name = name
+
+    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
+        """See `RowsTable`."""
+        partition = {EPOCH_COLUMN: epoch}
+        return write_partition(frame, self._name, partition, require_lock=require_lock)
+
+    def settle(self, epoch: str) -> None:
+        """See `RowsTable`."""
+        add_partition(self._spark, self._name, {EPOCH_COLUMN: epoch})
+
+    def drop_except(
+        self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
+    ) -> None:
+        """See `RowsTable`."""
+        written = [epoch for (epoch,) in list_partitions(self._spark, self._name)]
+        gone = [e for e in written if int(e) < int(before) and e not in kept]
+        for start in range(0, len(gone), PARTITIONS_AT_ONCE):
+            require_lock()
+            some = gone[start : start + PARTITIONS_AT_ONCE]
+            drop_partitions(self._spark, self._name, [{EPOCH_COLUMN: epoch} for epoch in some])
+
+    def is_empty(self) -> bool:
+        """See `RowsTable`."""
+        return self._spark.sql(f"SHOW PARTITIONS {self._name}").first() is None
+
+
+class RowTransactions:
+    """A table of a format with transactions, partitioned by epochs."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._spark = spark
+        self._name = name
+
+    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
+        """See `RowsTable`."""
+        schema = self._spark.table(self._name).drop(EPOCH_COLUMN).schema
+        counted = Observation()
+        rows = frame.toDF(*(field.name for field in schema)).to(schema)
+        rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+        require_lock()
+        rows.withColumn(EPOCH_COLUMN, F.lit(epoch)).writeTo(self._name).append()
+        return int(observed(counted)["rows"])
+
+    def settle(self, epoch: str) -> None:
+        """See `RowsTable`: all that is in the table is found."""
+
+    def drop_except(
+        self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
+    ) -> None:
+        """See `RowsTable`."""
+        # Epochs have as many digits as each other, so texts compare as numbers do. No file is
+        # read for that: a condition on partitions alone takes whole files out of the table.
+        gone = f"{EPOCH_COLUMN} < {quote_literal(before)}"
+        if kept:
+            gone += f" AND {EPOCH_COLUMN} NOT IN ({', '.join(map(quote_literal, sorted(kept)))})"
+        require_lock()
+        self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
+
+    def is_empty(self) -> bool:
+        """See `RowsTable`."""
+        return self._spark.table(self._name).first() is None
