@@ -17,11 +17,8 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
-# What is run on tables of Delta and Iceberg. In files that are not about them, what looks into
-# folders of partitions is left out.
-FORMAT_TESTS := tests/functional/table_formats \
-  $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_again.py ingest_killed.py \
-    ingest_objects.py ledger_compaction.py) tests/functional/shard/test_shard_source_table.py
+# What is run on tables of Delta and Iceberg.
+FORMAT_TESTS := tests/functional/table_formats tests/functional/csv_source/test_source_transactions.py
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores test-formats lint docs \
   bench bench-peers clean

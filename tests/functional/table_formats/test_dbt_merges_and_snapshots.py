@@ -2,8 +2,8 @@
 
 Left out of these: hooks on snapshots and clones of them; `BaseSnapshotDbtValidToCurrent`, which
 goes by the order in which PostgreSQL returns rows; and what dbt-spark itself can't do: snapshots
-with a list as `unique_key` (`BaseSnapshotMultiUniqueKey`), and to drop columns, which is two tests of
-`BaseIncrementalOnSchemaChange`.
+with a list as `unique_key` (`BaseSnapshotMultiUniqueKey`), and to drop columns, which is in two
+tests of `BaseIncrementalOnSchemaChange`.
 """
 
 from __future__ import annotations
