@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from support import source_catalog
 from support.interleavings import Ask, Exploration, Failed
 from support.simulated_source import (
+    HAS_TRANSACTIONS,
     compacting,
     compacting_twice,
     deciding,
@@ -32,7 +34,9 @@ from support.source_catalog import (
     OLD,
     Catalog,
     Metastore,
+    Transactions,
     compacted,
+    fetched_only,
     ingested,
     planned_only,
 )
@@ -48,6 +52,13 @@ from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     simulate(monkeypatch)
+    alone.cache_clear()
+    return monkeypatch
+
+
+@pytest.fixture
+def transactional(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    simulate(monkeypatch, has_transactions=True)
     alone.cache_clear()
     return monkeypatch
 
@@ -75,10 +86,27 @@ def check_end(state: Catalog, outcomes: tuple[Any, ...]) -> None:
     assert alone(after, "last").rows == after.rows, "objects are taken twice"
 
 
+def check_any_state(state: Catalog) -> None:
+    visible = state.visible()
+    assert visible in ([], sorted(OLD), sorted(NEW)), f"a reader sees {visible}"
+
+
+def check_end_of_resets(state: Catalog, outcomes: tuple[Any, ...]) -> None:
+    for outcome in outcomes:
+        assert not isinstance(outcome, (AssertionError, TypeError, AttributeError)), outcome
+    after = alone(state, "next", LATER)
+    assert after.visible() == sorted(NEW), "the next run does not get the source going"
+    assert alone(after, "last", LATER).rows == after.rows, "objects are taken twice"
+
+
+def store_now() -> Metastore:
+    return Transactions() if HAS_TRANSACTIONS.now else Metastore()
+
+
 @cache
-def alone(state: Catalog, name: str) -> Catalog:
+def alone(state: Catalog, name: str, clock: int = 0) -> Catalog:
     """What a run makes of the source while nobody else does anything."""
-    store = Metastore()
+    store = store_now()
 
     def ask(*request: Any) -> Any:
         nonlocal state
@@ -87,15 +115,21 @@ def alone(state: Catalog, name: str) -> Catalog:
             raise answer.error
         return answer
 
-    run_of(name)(ask)
+    run_of(name, clock, makes=True)(ask)
     check_state(state)
     return state
 
 
 def explored(
-    *programs: Callable[[Ask], Any], start: Catalog, faults: int, switches: int | None = None
+    *programs: Callable[[Ask], Any],
+    start: Catalog,
+    faults: int,
+    switches: int | None = None,
+    resets: bool = False,
 ) -> int:
-    exploration = Exploration(programs, Metastore(), start, check_state, check_end)
+    check = check_any_state if resets else check_state
+    at_end = check_end_of_resets if resets else check_end
+    exploration = Exploration(programs, store_now(), start, check, at_end)
     found = exploration.exhaustively(faults, switches)
     print(found)
     return found.orders
@@ -138,6 +172,51 @@ def test_a_source_is_whole_in_orders_by_chance_of_three_runs_with_faults(simulat
     runs = [A, B, AHEAD, reading]
     exploration = Exploration(runs, Metastore(), ingested(2), check_state, check_end)
     print(exploration.at_random(100, most_faults=3, seed=14))
+
+
+IN_TRANSACTIONS = {
+    "two runs and a reader": ([A, B, reading], ingested(), 0),
+    "a run that loses its lock, and a reader": ([A, unlocking, reading], ingested(), 1),
+    "two runs that compact": ([A, B], ingested(3), 0),
+    "a run after one that was killed between rows and commit": ([A, reading], fetched_only(), 1),
+    "two runs after such a one": ([A, B], fetched_only(), 0),
+}
+
+
+@pytest.mark.parametrize("case", IN_TRANSACTIONS)
+def test_a_source_is_whole_in_every_order_of_transactions(transactional, case):
+    programs, start, faults = IN_TRANSACTIONS[case]
+    assert explored(*programs, start=start, faults=faults) > 1_000
+
+
+SLOW, SLOW_AND_AHEAD = run_of("A", makes=True), run_of("A", clock=50, makes=True)
+RESETTING, LATER = run_of("R", resets=True), 100
+RESETS = {
+    "transactional, and a fault": ([SLOW, RESETTING], ingested(), 2),
+    "transactional, and clocks that differ": ([SLOW_AND_AHEAD, RESETTING], ingested(), None),
+    "transactional, while it compacts": ([SLOW, RESETTING], ingested(3), None),
+    "transactional, while it closes": ([SLOW, RESETTING], planned_only(), None),
+    # Whose tables and views have the same names again: there, what is late has an earlier number.
+    "simulated": ([SLOW, run_of("R", LATER, resets=True)], ingested(), None),
+    "simulated, while it compacts": ([SLOW, run_of("R", LATER, resets=True)], ingested(3), None),
+}
+
+
+@pytest.mark.parametrize("case", RESETS)
+def test_what_comes_late_of_a_run_leaves_a_source_alone_that_was_reset(request, case):
+    request.getfixturevalue(case.partition(",")[0])
+    programs, start, switches = RESETS[case]
+    faults = 0 if switches is None else 1
+    assert explored(*programs, start=start, faults=faults, switches=switches, resets=True) > 1_000
+
+
+def test_tables_that_keep_their_names_would_take_what_comes_late(transactional):
+    def make(store, state):
+        return replace(state, is_made=True), state.generation
+
+    transactional.setattr(Transactions, "_make", make)
+    with pytest.raises(AssertionError):
+        explored(SLOW, RESETTING, start=ingested(), faults=0, resets=True)
 
 
 def void_without_asking(monkeypatch):

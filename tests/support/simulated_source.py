@@ -36,6 +36,7 @@ from support.source_catalog import (
     Event,
     Events,
     SimulatedLedgerTable,
+    SimulatedTransactions,
 )
 
 
@@ -72,13 +73,21 @@ class Named:
 
     ask: Ask
     name: str
+    generation: int | None = None
+    """Of the tables that it asks for by name, where they have one."""
 
     def __call__(self, *request: Any) -> Any:
+        if self.generation is not None and request[0] not in ("lock", "holder", "unlock"):
+            request = ("of", self.generation, *request)
         return self.ask(*request)
 
 
 CLOCK = SimpleNamespace(now=0)
 """Of the host of the run whose code is running."""
+
+
+HAS_TRANSACTIONS = SimpleNamespace(now=False)
+"""Whether tables are of a format that has them, and named by their generation."""
 
 
 class Unwaiting(Cancellation):
@@ -110,14 +119,21 @@ def locked(named: Named) -> SourceLock:
     return taken
 
 
-def run_of(name: str, clock: int = 0) -> Callable[[Ask], Any]:
+def run_of(
+    name: str, clock: int = 0, *, makes: bool = False, resets: bool = False
+) -> Callable[[Ask], Any]:
     """A run that ingests the source, on a host whose clock says so: what S3 has and the ledger
-    does not."""
+    does not. It makes the source if it is not there, or resets it first and makes it anew."""
 
     def program(ask: Ask) -> Any:
         CLOCK.now = clock
         named = Named(ask, name)
         with locked(named) as taken:
+            if resets:
+                named("reset", name)
+            if makes or resets:
+                generation = named("make")
+                named.generation = generation if HAS_TRANSACTIONS.now else None
             run = SourceRun(named, SimpleNamespace(name="lake.orders"), None)
             return Pass(run, None, Ledger(named, RELATIONS, taken)).ingest()
 
@@ -214,12 +230,12 @@ class SimulatedRows:
     size: int
 
     def write(self) -> int:
-        self.ledger.spark("fetch", self.epoch, tuple(self.plan))
+        self.ledger.spark("fetch", self.epoch, tuple(self.plan), self.ledger.spark.name)
         return len(self.plan)
 
     @contextmanager
     def counted(self, _: int) -> Iterator[Any]:
-        planned = frozenset((self.epoch, name, version) for name, version, _ in self.plan)
+        planned = tuple(sorted((self.epoch, name, version) for name, version, _ in self.plan))
         if self.ledger.spark("rows", self.epoch) != planned:
             raise SourceError("rows are missing, or there twice")
         yield self.plan, IngestReport("lake.orders", len(self.plan), len(self.plan))
@@ -264,10 +280,12 @@ class Anything:
         return self
 
 
-def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+def simulate(monkeypatch: pytest.MonkeyPatch, *, has_transactions: bool = False) -> None:
     """Everything that asks Spark asks the catalog."""
     patch = monkeypatch.setattr
-    patch(ledger, "LedgerTable", SimulatedLedgerTable)
+    table = SimulatedTransactions if has_transactions else SimulatedLedgerTable
+    patch(HAS_TRANSACTIONS, "now", has_transactions)
+    patch(ledger, "LedgerTable", table)
     patch(ledger, "_framed", lambda events, given: events)
     patch(ledger, "rows_table", lambda *_: SimpleNamespace(settle=lambda _: None))
     patch(ledger, "F", Anything())

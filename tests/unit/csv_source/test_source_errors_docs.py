@@ -62,7 +62,12 @@ PROBLEMS = {
         lambda: _require_agreement(parse(delimiter=";"), pinned_as(parse()))
     ),
     "free name": lambda: text_of(
-        lambda: purify_now(SimpleNamespace(definition=parse(header=["mz_problem"])), None)
+        lambda: purify_now(
+            SimpleNamespace(
+                definition=parse(header=["mz_problem"]), spark=SimpleNamespace(conf={})
+            ),
+            None,
+        )
     ),
     "refused name": lambda: refused("or-ders"),
     "exact": lambda: header(b"id,price\n"),

@@ -47,8 +47,10 @@ def metastore(*tables, properties=()):
     found = SimpleNamespace(collect=lambda: rows, first=lambda: rows[0] if rows else None)
 
     def sql(text):
-        command, what, name = text.split(" ")
-        assert command == "SHOW" and what in ("TBLPROPERTIES", "PARTITIONS"), text
+        command, what, *_, name = text.split(" ")
+        assert command == "SHOW" and what in ("TBLPROPERTIES", "PARTITIONS", "TABLES"), text
+        if what == "TABLES":
+            return SimpleNamespace(collect=list)
         if name not in tables:
             raise NotFound(name)
         return found
@@ -113,6 +115,16 @@ def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(su
     )
 
 
+def test_tables_of_iceberg_are_not_made_where_a_session_keeps_them_as_they_were():
+    spark = metastore()
+    spark.conf = {}
+    cache = "spark.sql.catalog.spark_catalog.cache-enabled"
+    assert error_of(make_relations, spark, parse(), "id int", "{}", "iceberg") == (
+        f"lake.orders: with {cache} a session reads tables of Iceberg as they were before other "
+        "runs have committed; set it to false under server_side_parameters"
+    )
+
+
 def test_what_a_source_made_is_no_strangers():
     spark = metastore(RELATIONS.source, RELATIONS.rejects, properties=[("mzs3.view.made_by", "")])
     views = read_views(spark, RELATIONS)
@@ -121,6 +133,21 @@ def test_what_a_source_made_is_no_strangers():
 
 
 HOLDER = Holder("token", Owner(place="", boot="", pid=7, started="", host="etl-1"))
+
+
+def test_tables_of_another_generation_are_known_by_their_names():
+    named = SourceRelations("raw", "Orders")
+    made = [named.stored_as("delta") for _ in range(2)]
+    assert made[0].rows != made[1].rows
+    assert named.has_generation(made[0].rows.split(".")[1].strip("`").lower())
+    assert named.stored_as("parquet").rows == named.rows == "`raw`.`Orders__rows`"
+    for name in (
+        "orders__rows",
+        "orders__lock_12345678",
+        "orders2__rows_12345678",
+        "orders__rows_x",
+    ):
+        assert not named.has_generation(name)
 
 
 def held_by(monkeypatch, holder):

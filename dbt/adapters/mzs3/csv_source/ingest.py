@@ -33,6 +33,7 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
 from dbt.adapters.mzs3.csv_source.run import OnStep, SourceRun
 from dbt.adapters.mzs3.csv_source.tables import (
+    made_relations,
     make_relations,
     make_schema,
     read_pinned,
@@ -87,7 +88,7 @@ def ingest(
                     pinned = _pin(run, inbox)
                 report = IngestReport(name)
                 if not create_only:
-                    ledger = Ledger(spark, relations.stored_as(pinned.file_format), lock)
+                    ledger = Ledger(spark, made_relations(spark, relations), lock)
                     report = Pass(run, _fetch_spec(run, pinned), ledger, inbox).ingest()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:

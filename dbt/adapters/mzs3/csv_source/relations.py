@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import uuid
+
 from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
@@ -11,22 +14,27 @@ EPOCH_COLUMN = "mz_epoch"
 class SourceRelations:
     """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it.
 
-    `file_format` is that of the tables of rows and of the ledger.
+    `file_format` is that of the tables of rows and of the ledger. Where it has transactions, the
+    names of these tables end with the `generation`, another one after each reset, and a view has
+    the name without it: so what a run writes late, which was reset meanwhile, meets no table.
     """
 
-    def __init__(self, schema: str, identifier: str, file_format: str = PARQUET) -> None:
+    def __init__(
+        self, schema: str, identifier: str, file_format: str = PARQUET, generation: str = ""
+    ) -> None:
         self.schema = schema
         self.identifier = identifier
         self.file_format = file_format
+        self.generation = generation
         self.source = self._name()
         """The view of the committed rows, which users select from."""
         self.objects = self._name("__objects")
         """The view of the latest state of every object."""
         self.rejects = self._name("__rejects")
         """The view of the rejected records."""
-        self.ledger = self._name("__ledger")
+        self.ledger = self.table("__ledger")
         """The table of what happened to objects, epoch by epoch."""
-        self.rows = self._name("__rows")
+        self.rows = self.table("__rows")
         """The table of rows, those of epochs that are not committed included."""
         self.lock = self._name("__lock")
         """The table that exists while a run changes this source."""
@@ -36,9 +44,20 @@ class SourceRelations:
         """Whether what is written to a table of this format is there in one step."""
         return self.file_format != PARQUET
 
-    def stored_as(self, file_format: str) -> SourceRelations:
-        """The same names, of tables in this format."""
-        return SourceRelations(self.schema, self.identifier, file_format)
+    def stored_as(self, file_format: str, generation: str | None = None) -> SourceRelations:
+        """The relations with tables in this format, of a new generation unless one is given."""
+        if generation is None:
+            generation = "" if file_format == PARQUET else f"_{uuid.uuid4().hex[:8]}"
+        return SourceRelations(self.schema, self.identifier, file_format, generation)
+
+    def has_generation(self, table: str) -> bool:
+        """Whether the table, by its name alone, is one of this source's that has a generation."""
+        name = re.escape(self.identifier) + "__(ledger|rows)_[0-9a-f]{8}"
+        return re.fullmatch(name, table, re.IGNORECASE) is not None
+
+    def table(self, suffix: str) -> str:
+        """The table, of the generation if there is one, of this suffix."""
+        return self._name(suffix + self.generation)
 
     def beat(self, token: str) -> str:
         """The table by which the run that took the lock under this token renews its lease."""

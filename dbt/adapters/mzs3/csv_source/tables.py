@@ -34,14 +34,12 @@ TABLE_PROPERTY = "mzs3.table."
 _OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 _SESSION_CATALOG = "spark_catalog"
 _CACHE = f"spark.sql.catalog.{_SESSION_CATALOG}.cache-enabled"
-_FORMAT = f"{TABLE_PROPERTY}format"
 _OF_FORMAT: Mapping[str, Mapping[str, str]] = {
     PARQUET: {},
     # Names of columns come out of objects, and may have spaces.
-    DELTA: {_FORMAT: DELTA, "delta.columnMapping.mode": "name"},
+    DELTA: {"delta.columnMapping.mode": "name"},
     # What is written is of one epoch each time: it need not be sorted or brought together.
     ICEBERG: {
-        _FORMAT: ICEBERG,
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",
     },
@@ -103,7 +101,7 @@ def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None
 def made_relations(spark: SparkSession, relations: SourceRelations) -> SourceRelations:
     """The relations with the format that their tables have, if they are there."""
     found = read_properties(spark, relations.rows, TABLE_PROPERTY) or {}
-    return relations.stored_as(found.get("format", PARQUET))
+    return relations.stored_as(found.get("format", PARQUET), found.get("generation", ""))
 
 
 def make_relations(
@@ -113,15 +111,15 @@ def make_relations(
     pinned: str,
     file_format: str = PARQUET,
 ) -> None:
-    """Makes all relations of the source, the pinned definition in one step with the table of rows.
+    """Makes all relations of the source, the pinned definition in one step with `__rows`.
 
     `columns` is the schema of the rows in Spark's DDL, names quoted. Safe to repeat after a run
     that died in between. Raises SourceError, with nothing made, if the name of a view is taken by
     something else, or Iceberg would show the session tables as they were.
     """
-    source, relations = definition.name, definition.relations.stored_as(file_format)
-    views = read_views(spark, relations)
-    if strangers := foreign_views(relations, views):
+    source, named = definition.name, definition.relations
+    views = read_views(spark, named)
+    if strangers := foreign_views(named, views):
         raise SourceError(
             f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
             "source another schema or identifier"
@@ -131,37 +129,7 @@ def make_relations(
             f"{source}: with {_CACHE} a session reads tables of Iceberg as they were before other "
             "runs have committed; set it to false under server_side_parameters"
         )
-    stored = encoded(pinned)
-    starts = range(0, len(stored), PROPERTY_LENGTH)
-    parts = {
-        f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
-    }
-    more, own = "", ""
-    if relations.has_transactions:
-        more = f", {WRITTEN_BY} string"
-        own = f" TBLPROPERTIES {properties_sql('', _OF_FORMAT[file_format])}"
-    tables = {
-        "__rows": f"CREATE TABLE IF NOT EXISTS {relations.rows} "
-        f"({columns}, {EPOCH_COLUMN} string) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN}) "
-        f"TBLPROPERTIES {properties_sql('', {**parts, **_OF_FORMAT[file_format]})}",
-        # Epochs are text: not every metastore can filter partitions by a number.
-        "__ledger": f"CREATE TABLE IF NOT EXISTS {relations.ledger} ({_LEDGER_DDL}, epoch string, "
-        f"phase string{more}) USING {file_format} PARTITIONED BY (epoch, phase){own}",
-    }
-    for suffix, statement in tables.items():
-        try:
-            spark.sql(statement)
-        except PySparkException as exc:
-            if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
-                raise
-            folder = exc.getMessageParameters()["location"].strip("'")
-            raise SourceError(
-                f"{source}: {relations.shown(suffix)} can't be made, as its folder {folder} is "
-                "not empty. Either a run that went on after the source was reset has written "
-                "there: once no run is at work on the source, remove the folder. Or the "
-                "metastore does not know the table any more: then the folder has its rows, and "
-                "the metastore is to be restored"
-            ) from exc
+    relations = _make_tables(spark, definition, columns, pinned, file_format)
     own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
     for name, text in _view_texts(relations).items():
         if name not in views:
@@ -170,6 +138,63 @@ def make_relations(
             # One that an earlier version made reads the ledger as the others do from now on.
             change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
             spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
+
+
+def _make_tables(
+    spark: SparkSession, definition: SourceDefinition, columns: str, pinned: str, file_format: str
+) -> SourceRelations:
+    """Makes the two tables, and in front of each with a generation a view with its plain name."""
+    named = definition.relations
+    relations = made_relations(spark, named)
+    if relations.file_format != file_format:
+        relations = named.stored_as(file_format)
+    stored = encoded(pinned)
+    starts = range(0, len(stored), PROPERTY_LENGTH)
+    parts = {
+        f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
+    }
+    more = f", {WRITTEN_BY} string" if relations.has_transactions else ""
+    # Epochs are text: not every metastore can filter partitions by a number.
+    ledger = (
+        f"({_LEDGER_DDL}, epoch string, phase string{more}) USING {file_format} "
+        "PARTITIONED BY (epoch, phase)"
+    )
+    rows = (
+        f"({columns}, {EPOCH_COLUMN} string) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
+    )
+    for suffix, ddl, properties in (("__rows", rows, parts), ("__ledger", ledger, {})):
+        table = relations.table(suffix)
+        properties = {**properties, f"{TABLE_PROPERTY}format": file_format}
+        own = properties_sql("", {**properties, **_OF_FORMAT[file_format]})
+        _create_table(
+            spark,
+            f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {own}",
+            f"{definition.name}: {relations.shown(suffix)}",
+        )
+        if relations.has_transactions:
+            properties[f"{TABLE_PROPERTY}generation"] = relations.generation
+            spark.sql(
+                f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
+                f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
+            )
+            # Another run may have been faster, which then has the lock.
+            relations = made_relations(spark, named)
+    return relations
+
+
+def _create_table(spark: SparkSession, statement: str, shown: str) -> None:
+    try:
+        spark.sql(statement)
+    except PySparkException as exc:
+        if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
+            raise
+        folder = exc.getMessageParameters()["location"].strip("'")
+        raise SourceError(
+            f"{shown} can't be made, as its folder {folder} is not empty. Either a run that went "
+            "on after the source was reset has written there: once no run is at work on the "
+            "source, remove the folder. Or the metastore does not know the table any more: then "
+            "the folder has its rows, and the metastore is to be restored"
+        ) from exc
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:

@@ -154,13 +154,14 @@ def visible_rows_sql(
     # adding such a condition on the rows, whose files are to be listed after both.
     # It knows of no size of a partitioned table before it runs: unless told otherwise, it would
     # shuffle all rows of a source to compare them with the few that the ledger says something of.
-    stored, decided = f"{rows} AS stored", f"({_committed_epochs(events)}) AS decided"
-    joined = f"{stored}\nJOIN {decided} ON coalesce(stored.mz_epoch, '') = decided.epoch"
+    joined = [f"{rows} AS stored", f"({_committed_epochs(events)}) AS decided"]
+    of_row = "coalesce(stored.mz_epoch, '')"
     if has_transactions:
         # Each table is read as it was when Spark came upon its name, from left to right.
-        joined = f"{decided}\nJOIN {stored} ON stored.mz_epoch = decided.epoch"
+        joined, of_row = joined[::-1], "stored.mz_epoch"
     return f"""
-SELECT /*+ BROADCAST(decided), BROADCAST(hiding) */ {columns} FROM {joined}
+SELECT /*+ BROADCAST(decided), BROADCAST(hiding) */ {columns} FROM {joined[0]}
+JOIN {joined[1]} ON {of_row} = decided.epoch
 LEFT ANTI JOIN ({_hiding(events)}) AS hiding
   ON hiding.object = stored._mz_object AND hiding.epoch > CAST(stored.mz_epoch AS bigint)
   AND hiding.epoch <= decided.upto

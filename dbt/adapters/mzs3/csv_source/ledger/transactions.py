@@ -81,7 +81,7 @@ class LedgerTransactions:
                     (F.col("epoch") == epoch) & (F.col("phase") == phase)
                 )
                 return
-        raise PySparkException(f"the phase {phase} of the epoch {epoch} already exists")
+        raise PySparkException(f"{epoch}/{phase} already exists")
 
     def folder(self, epoch: str, phase: str) -> str | None:
         """The name under which this phase was staged; None if there is none."""

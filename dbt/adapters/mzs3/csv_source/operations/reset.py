@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.csv_source.tables import (
     read_views,
 )
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import ICEBERG
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
 from dbt.adapters.mzs3.spark.tables import read_properties
 
 _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
@@ -36,8 +36,9 @@ def reset_source(
     there by then may be of who took it. The rows go last: if this dies on the way, the source says
     that its state is lost, and to be reset again; it ingests nothing twice.
     """
-    name, relations = definition.name, made_relations(spark, definition.relations)
-    _require_own(spark, relations, name)
+    name, named = definition.name, definition.relations
+    relations = made_relations(spark, named)
+    _require_own(spark, named, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):
         action = definition.discovery.after_commit
         raise SourceError(
@@ -48,9 +49,10 @@ def reset_source(
         )
     views = (relations.source, relations.objects, relations.rejects)
     drops = [f"VIEW IF EXISTS {view}" for view in views]
-    # Iceberg would leave the files.
-    purge = " PURGE" if relations.file_format == ICEBERG else ""
-    drops += [f"TABLE IF EXISTS {table}{purge}" for table in (relations.ledger, relations.rows)]
+    kind = "VIEW" if relations.has_transactions else "TABLE"
+    drops += [f"{kind} IF EXISTS {name}" for name in (named.ledger, named.rows)]
+    # Those too of a run that died, and of a reset. Iceberg would leave the files.
+    drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
     outcome = "nothing is dropped"
     for drop in drops:
         if lock is not None:
@@ -72,6 +74,13 @@ def ingested_after_reset(discovery: Discovery) -> str:
     if discovery.empties_location:
         return "what is still in the location"
     return "every object again"
+
+
+def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
+    """The tables of all generations, quoted as in SQL."""
+    tables = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
+    names = (row["tableName"] for row in tables)
+    return [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
 
 
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
