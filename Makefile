@@ -18,7 +18,8 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
 
 # What is run on tables of Delta and Iceberg.
-FORMAT_TESTS := tests/functional/table_formats tests/functional/csv_source/test_source_transactions.py
+FORMAT_TESTS := tests/functional/table_formats \
+  $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_killed.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores test-formats lint docs \
   bench bench-peers clean
@@ -76,7 +77,7 @@ test-formats: BIN := .venv-formats/bin
 test-formats: export MZS3_INTERPRETED := 1
 test-formats:
 	@$(WITH_JAVA) && for tables in delta iceberg hadoop; do \
-	  MZS3_TABLES=$$tables $(BIN)/python -m pytest $(FORMAT_TESTS) || exit; done
+	  MZS3_TABLES=$$tables $(BIN)/python -m pytest -m "not long" $(FORMAT_TESTS) || exit; done
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .

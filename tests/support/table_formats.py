@@ -19,10 +19,10 @@ ICEBERG_JAR = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 FILE_FORMAT = "delta" if TABLES == "delta" else "iceberg"
 
-on_tables = pytest.mark.skipif(TABLES is None, reason="needs MZS3_TABLES; see make test-formats")
 in_session_catalog = pytest.mark.skipif(
     SESSION_TABLES == "parquet", reason="needs MZS3_TABLES=delta or iceberg"
 )
+not_in_own_catalog = pytest.mark.skipif(TABLES == "hadoop", reason="needs views")
 in_own_catalog = pytest.mark.skipif(TABLES != "hadoop", reason="needs MZS3_TABLES=hadoop")
 
 

@@ -45,9 +45,10 @@ from dbt.tests.adapter.simple_snapshot.test_various_configs import (
     BaseSnapshotInvalidColumnNames,
 )
 from dbt.tests.util import write_file
-from support.table_formats import FILE_FORMAT, on_tables
+from support.table_formats import FILE_FORMAT, in_session_catalog
 
-pytestmark = [pytest.mark.spark, on_tables]
+# In a catalog of Iceberg's own no schema is dropped that has tables, as dbt does after each test.
+pytestmark = [pytest.mark.spark, in_session_catalog]
 
 # PostgreSQL's SQL, and Spark's for it.
 TRANSLATIONS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -60,6 +61,13 @@ class TestOwnCatalog:
             "exported.sql": EXPORTED,
             "misplaced.sql": "select * from {{ source('wrong', 'orders') }}",
         }
+
+    @pytest.fixture(scope="class", autouse=True)
+    def emptied(self, project: Any) -> Iterator[None]:
+        """dbt drops the schema at the end, and such a catalog does not do so with tables in it."""
+        yield
+        for name in ("merged", "merged_then"):
+            project.run_sql(f"drop table if exists {{schema}}.{name} purge")
 
     def test_models_and_snapshots_twice(self, project: Any, s3: Any) -> None:
         s3.create_bucket(Bucket=BUCKET)

@@ -34,7 +34,8 @@ def reset_source(
     if there are rows and the source's objects are moved or deleted once they are ingested: the
     rows may be all there is left of them. Raises it once the lock is no longer held, as what is
     there by then may be of who took it. The rows go last: if this dies on the way, the source says
-    that its state is lost, and to be reset again; it ingests nothing twice.
+    that its state is lost, and to be reset again; it ingests nothing twice. Tables that have a
+    generation go after the views by which they are known: then some may stay until the next reset.
     """
     name, named = definition.name, definition.relations
     relations = made_relations(spark, named)
