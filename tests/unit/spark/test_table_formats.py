@@ -30,6 +30,14 @@ def test_catalogs_of_iceberg_keep_no_tables_unless_the_profile_says_so() -> None
     assert not any(key.endswith("cache-enabled") for key in delta)
 
 
+def test_parameters_of_statements_are_given_in_the_way_that_delta_knows() -> None:
+    key = "spark.sql.legacy.parameterSubstitution.constantsOnly"
+    delta = {"spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension"}
+    assert with_defaults(delta)[key] == "true"
+    assert with_defaults({**delta, key: "false"})[key] == "false"
+    assert key not in with_defaults({})
+
+
 class Views:
     """A session with one view, which has these properties."""
 

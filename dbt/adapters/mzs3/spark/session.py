@@ -111,14 +111,17 @@ def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
     """The parameters with ours for those that are not given.
 
     A catalog of Iceberg would keep tables as a session has seen them first, also once another
-    session has changed them: and each connection has a session of its own.
+    session has changed them: and each connection has a session of its own. Delta's parser of
+    statements does not know the way in which Spark 4.1 gives them their parameters.
     """
-    uncached = {
+    by_format = {
         f"{key}.cache-enabled": "false"
         for key, value in parameters.items()
         if _ICEBERG_CATALOG.fullmatch(key) and str(value).startswith("org.apache.iceberg.")
     }
-    return {**DEFAULTS, **uncached, **parameters}
+    if "DeltaSparkSessionExtension" in str(parameters.get("spark.sql.extensions")):
+        by_format["spark.sql.legacy.parameterSubstitution.constantsOnly"] = "true"
+    return {**DEFAULTS, **by_format, **parameters}
 
 
 def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
