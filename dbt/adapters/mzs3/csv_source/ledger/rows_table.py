@@ -6,7 +6,6 @@ Where the format has transactions, an epoch's rows are one INSERT: all there, or
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -24,34 +23,6 @@ from dbt.adapters.mzs3.spark.status import observed
 PARTITIONS_AT_ONCE = 100
 
 
-class RowsTable(Protocol):
-    """What a source does with its table of rows."""
-
-    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """Writes the frame's rows as those of the epoch, in one step; how many they are.
-
-        Columns go by position. Nothing is written if `require_lock` raises, nor if Spark does not
-        report how many rows there are, for which SparkJobError is raised, with partitions alone.
-        """
-
-    def settle(self, epoch: str) -> None:
-        """Lets `drop_except` find what a run that died has written of the epoch."""
-
-    def drop_except(
-        self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
-    ) -> None:
-        """Drops the rows of all epochs before this one but for those that are to be kept."""
-
-    def is_empty(self) -> bool:
-        """Whether no row was ever written, or all are dropped."""
-
-
-def rows_table(spark: SparkSession, relations: SourceRelations) -> RowsTable:
-    """The table of rows of the source, in the format that it has."""
-    made = RowTransactions if relations.has_transactions else RowPartitions
-    return made(spark, relations.rows)
-
-
 class RowPartitions:
     """A table of Parquet files, in which each epoch is a partition."""
 
@@ -60,18 +31,22 @@ class RowPartitions:
         self._name = name
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """See `RowsTable`."""
+        """Writes the frame's rows as those of the epoch, in one step; how many they are.
+
+        Columns go by position. Nothing is written if `require_lock` raises, nor, in partitions, if
+        Spark does not report how many rows there are, for which SparkJobError is raised.
+        """
         partition = {EPOCH_COLUMN: epoch}
         return write_partition(frame, self._name, partition, require_lock=require_lock)
 
     def settle(self, epoch: str) -> None:
-        """See `RowsTable`."""
+        """Lets `drop_except` find what a run that died has written of the epoch."""
         add_partition(self._spark, self._name, {EPOCH_COLUMN: epoch})
 
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
     ) -> None:
-        """See `RowsTable`."""
+        """Drops the rows of all epochs before this one but for those that are to be kept."""
         written = [epoch for (epoch,) in list_partitions(self._spark, self._name)]
         gone = [e for e in written if int(e) < int(before) and e not in kept]
         for start in range(0, len(gone), PARTITIONS_AT_ONCE):
@@ -80,7 +55,7 @@ class RowPartitions:
             drop_partitions(self._spark, self._name, [{EPOCH_COLUMN: epoch} for epoch in some])
 
     def is_empty(self) -> bool:
-        """See `RowsTable`."""
+        """Whether no row was ever written, or all are dropped."""
         return self._spark.sql(f"SHOW PARTITIONS {self._name}").first() is None
 
 
@@ -92,7 +67,7 @@ class RowTransactions:
         self._name = name
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """See `RowsTable`."""
+        """See `RowPartitions`."""
         schema = self._spark.table(self._name).drop(EPOCH_COLUMN).schema
         counted = Observation()
         rows = frame.toDF(*(field.name for field in schema)).to(schema)
@@ -102,12 +77,12 @@ class RowTransactions:
         return int(observed(counted)["rows"])
 
     def settle(self, epoch: str) -> None:
-        """See `RowsTable`: all that is in the table is found."""
+        """See `RowPartitions`: all that is in the table is found."""
 
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
     ) -> None:
-        """See `RowsTable`."""
+        """See `RowPartitions`."""
         # Epochs have as many digits as each other, so texts compare as numbers do. No file is
         # read for that: a condition on partitions alone takes whole files out of the table.
         gone = f"{EPOCH_COLUMN} < {quote_literal(before)}"
@@ -117,5 +92,11 @@ class RowTransactions:
         self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
 
     def is_empty(self) -> bool:
-        """See `RowsTable`."""
+        """See `RowPartitions`."""
         return self._spark.table(self._name).first() is None
+
+
+def rows_table(spark: SparkSession, relations: SourceRelations) -> RowPartitions | RowTransactions:
+    """The table of rows of the source, in the format that it has."""
+    made = RowTransactions if relations.has_transactions else RowPartitions
+    return made(spark, relations.rows)
