@@ -21,8 +21,8 @@ STORE_TESTS := tests/functional/test_stores.py \
 FORMAT_TESTS := tests/functional/table_formats \
   $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_killed.py)
 
-.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores test-formats lint docs \
-  bench bench-peers clean
+.PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
+  test-formats test-oldest lint docs bench bench-peers clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -43,7 +43,7 @@ test: .venv/.test ## Style, types and the tests that show most: some minutes
 # Processes with a Spark each, for which they wait half the time; a file's tests stay together.
 # Spark generates no code for queries, which takes longer than it saves; in the rest it does.
 QUICK := pytest -n 3 --dist loadfile -m "not slow and not light and not long and not cluster"
-quick coverage: export MZS3_INTERPRETED := 1
+quick coverage test-oldest: export MZS3_INTERPRETED := 1
 quick: .venv/.test .venv/.workers
 	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK)
 
@@ -79,6 +79,11 @@ test-formats:
 	@$(WITH_JAVA) && for tables in delta iceberg hadoop; do \
 	  MZS3_TABLES=$$tables $(BIN)/python -m pytest -m "not long" $(FORMAT_TESTS) || exit; done
 
+test-oldest: .venv-oldest/.test .venv-oldest/.workers ## The tests of make test with the lowest versions of all packages
+test-oldest: BIN := .venv-oldest/bin
+test-oldest: # whose own warnings are of things that later ones no longer do
+	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK) -W default
+
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -97,7 +102,7 @@ bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB,
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/peers.py
 
 clean: ## Remove what these targets made
-	rm -rf .venv .venv-formats .java_home .demo .stores site sample_project/target sample_project/logs
+	rm -rf .venv .venv-formats .venv-oldest .java_home .demo .stores site sample_project/target sample_project/logs
 
 .stores/minio:
 	GOBIN="$(CURDIR)/.stores" go install github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
@@ -107,6 +112,10 @@ clean: ## Remove what these targets made
 
 .venv-formats/.formats: pyproject.toml scripts/environment.sh
 	@PYTHON="$(PYTHON)" VENV=.venv-formats scripts/environment.sh test,formats
+	@touch $@
+
+.venv-oldest/.%: pyproject.toml scripts/environment.sh
+	@PYTHON="$(PYTHON)" VENV=.venv-oldest OLDEST=yes scripts/environment.sh $*
 	@touch $@
 
 # One stamp for each set of extras, so that a second run starts at once; one for a Python as the

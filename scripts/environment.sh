@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes .venv with this project and the extras named, for example: scripts/environment.sh demo
 # With `workers` it makes .venv/workers with what the workers of a cluster need, and nothing else.
-# VENV names another folder than .venv, PYTHON the interpreter to use; without it, the first
-# suitable one on the PATH is taken.
+# VENV names another folder than .venv; with OLDEST it gets the lowest versions that will do.
+# PYTHON names the interpreter to use; without it, the first suitable one on the PATH is taken.
 set -eu
 cd "$(dirname "$0")/.."
 extras=${1:?name the extras of pyproject.toml to install, for example: demo}
@@ -35,7 +35,7 @@ if ! { [ -x "$venv/bin/python" ] && suitable "$venv/bin/python"; }; then
 fi
 
 if [ "$extras" = workers ]; then
-  what="pyarrow and boto3" where=.venv/workers
+  what="pyarrow and boto3" where=$venv/workers
   # Without a pip of its own, which a virtualenv could not give it.
   "$venv/bin/python" -m venv --without-pip --clear "$where"
   packages=$("$where/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -44,8 +44,18 @@ else
   what="dbt-mzs3[$extras]" where=$venv
   set -- -e ".[$extras]"
 fi
+
+install() {
+  if [ -z "${OLDEST:-}" ]; then
+    "$venv/bin/python" -m pip install --disable-pip-version-check "$@"
+  else # which pip does not know how to find
+    "$venv/bin/python" -m pip install --disable-pip-version-check uv &&
+      "$venv/bin/python" -m uv pip install --python "$venv/bin/python" --resolution lowest-direct "$@"
+  fi
+}
+
 echo "Installing $what into $where (some minutes the first time) …"
-if ! "$venv/bin/python" -m pip install --disable-pip-version-check "$@" >"$log" 2>&1; then
+if ! install "$@" >"$log" 2>&1; then
   tail -n 40 "$log" >&2
   echo "pip could not install $what: its last lines are above." >&2
   exit 1

@@ -24,8 +24,8 @@ import pyspark
 LOOPBACK = "127.0.0.1"
 WORKER_MB = 700
 """What a worker has for executors."""
-WORKERS_PYTHON = Path(__file__).resolve().parent.parent / ".venv" / "workers" / "bin" / "python"
-"""A Python with pyarrow and boto3 alone, which `make .venv/.workers` makes."""
+WORKERS_PYTHON = Path(sys.prefix) / "workers" / "bin" / "python"
+"""A Python with pyarrow and boto3 alone, which `make .venv/.workers` makes below this one's."""
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _START_S = 120
