@@ -1,10 +1,12 @@
-"""Every link of the docs leads somewhere: to a file, and to a heading as GitHub names it."""
+"""What the docs name is there: files, headings as GitHub names them, and tests."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -35,6 +37,8 @@ _DEFINED = re.compile(r"^ {0,3}\[([^\]]+)\]:\s*<?([^\s>]+)", re.MULTILINE)
 _BY_NAME = re.compile(r"\[([^\]\[]+)\]\[([^\]\[]*)\]")
 _TAG = re.compile(r"<(?:a|img)\s[^>]*?(?:href|src)=[\"']([^\"']+)", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NAMED_TEST = re.compile(r"([\w/.-]+\.py)::([\w:]+)")
+_CELLS = re.compile(r"(?<!\\)\|")
 _NAMED_FILE = re.compile(rf"(?<![\w./-])(?:{'|'.join(PLACES)})/[\w./-]*\w\.[a-z]+\b")
 
 
@@ -93,6 +97,51 @@ def test_every_file_that_is_named_exists() -> None:
     ] == []
 
 
+@cache
+def names_of_tests(path: Path) -> frozenset[str]:
+    """What pytest calls the tests of a file, but for those that a class inherits."""
+    found = set()
+    for node in ast.parse(path.read_text()).body if path.exists() else []:
+        prefix = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
+        for one in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(one, ast.FunctionDef) and one.name.startswith("test_"):
+                found.add(prefix + one.name)
+    return frozenset(found)
+
+
+def missing_tests(text: str) -> list[str]:
+    """The tests that a text names, as `file::[Class::]test`, and that are not there."""
+    named = sorted(set(_NAMED_TEST.findall(text)))
+    return [f"{path}::{name}" for path, name in named if name not in names_of_tests(ROOT / path)]
+
+
+def unanswered(text: str) -> list[str]:
+    """The rows of a table whose third and last cell has no test, no reason and no "not yet".
+
+    A reason has a link. A row that is a heading, in bold, needs nothing.
+    """
+    rows = [_CELLS.split(line)[1:-1] for line in text.splitlines() if line.startswith("|")]
+    kinds = r"::\w+`|^ (Different|The same): .*\]\(|\bnot yet\b"
+    return [
+        "|".join(cells)
+        for cells in rows
+        if len(cells) != 3
+        or not (
+            re.fullmatch(r" ?(\*\*.+\*\*|---|the document) ?", cells[0])
+            or re.search(kinds, cells[2])
+        )
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    assert missing_tests(page.read_text()) == []
+
+
+def test_every_line_of_the_design_documents_has_an_answer() -> None:
+    assert unanswered((ROOT / "docs" / "seeds.md").read_text()) == []
+
+
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text()
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if "docs" in page.parts]
@@ -119,3 +168,24 @@ def test_what_is_dead_is_found() -> None:
         "#gone: there is no such heading",
         "[f]: there is no such file",
     ]
+
+
+def test_a_test_that_is_not_there_is_found() -> None:
+    here, adapter = "tests/unit/test_links.py::", "tests/functional/export/test_copy_flag.py::"
+    there = ["test_what_is_dead_is_found", f"{adapter}TestCopyTurnedOff::test_exports_fail_before"]
+    text = f"`{here}{there[0]}` `{there[1]}_anything_is_created`"
+    assert missing_tests(text) == []
+    wrong = [f"{adapter}{there[0]}", there[1], f"{here}dead", "tests/unit/gone.py::test_x"]
+    assert missing_tests(f"{text} `{'`, `'.join(wrong)}`") == sorted(wrong)
+
+
+def test_a_line_without_an_answer_is_found() -> None:
+    fine = (
+        "| the document | x | y |\n| --- | --- | --- |\n| **Goals** | | |\n"
+        "| a \\| b | c | `t.py::x` |\n| a | | Different: as [b](c.md) |\n"
+        "| a | | The same: [b](c.md) |\n| a | b | not yet |\n"
+    )
+    assert unanswered(fine) == []
+    open_ones = ["a | b | ", "a | [b](c.md) | Different: so it is", "a | `t.py::x` | yes", "a | b"]
+    rows = "".join(f"| {row} |\n" for row in open_ones)
+    assert unanswered(fine + rows) == [f" {row} " for row in open_ones]
