@@ -25,6 +25,7 @@ def test_defaults_are_those_of_postgresql_and_the_docs() -> None:
     assert options == CopyOptions("s3://b/p", CsvFormat("none"))
     assert options.max_file_size == 256 * 1024 * 1024
     assert options.part_size == 8 * 1024 * 1024
+    assert options.max_multi_part_bytes_in_memory == 100 * 1024 * 1024
     assert options.format == CsvFormat("none", False, ",", '"', '"', "")
     assert options.parts is None
 

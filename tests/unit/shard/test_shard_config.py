@@ -23,6 +23,7 @@ def test_defaults() -> None:
     found = parse_shard_options(NODE, {"location": "s3://a/b"}, ["default"])
     assert found == ShardOptions("s3://a/b")
     assert (found.mode, found.encoding) == ("diff", "dual")
+    assert found.max_file_size == 128 * 1024 * 1024
 
 
 def test_all_problems_of_a_model_come_at_once() -> None:

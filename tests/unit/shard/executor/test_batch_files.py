@@ -260,6 +260,13 @@ def test_statistics_are_there_to_prune_by() -> None:
     assert found["k_s.2.lossy"] == (-2.25, 1.5)
 
 
+def test_columns_are_compressed_and_have_dictionaries() -> None:
+    [data] = written(BatchLayout(tagged(*KINDS)), [rows_of(KINDS, ROWS)])
+    group = opened(data).metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns - 1)]  # v_s is Boolean
+    assert {(one.compression, one.has_dictionary_page) for one in columns} == {("ZSTD", True)}
+
+
 def test_a_reader_of_sorted_files_skips_what_statistics_exclude(tmp_path: Path) -> None:
     kinds = [INTEGER, TEXT, NUMERIC]
     numbers = range(60_000)
