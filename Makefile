@@ -22,7 +22,7 @@ FORMAT_TESTS := tests/functional/table_formats \
   $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_killed.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
-  test-formats test-oldest lint docs bench bench-peers clean
+  test-formats test-oldest lint docs bench bench-all bench-peers clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -97,6 +97,9 @@ docs: .venv/.docs ## The docs as a site, site/index.html
 
 bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its reader, diffs to exports
 	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
+
+bench-all: .venv/.benchmark .venv/.demo .venv/.workers .stores/minio ## All figures, as docs/figures.md: more than an hour; needs Go
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/all.py
 
 bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB, on MinIO; needs Go
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/peers.py

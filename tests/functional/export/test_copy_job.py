@@ -114,10 +114,12 @@ def test_every_unsupported_column_is_listed(
     copy: Copy, spark: Any, bucket: str, nothing_left: Callable[[str], None]
 ) -> None:
     spark.conf.set("spark.sql.geospatial.enabled", "true")  # which it is not by itself in 4.1
+    seven_digits = "time'01:02:03.1234567'"
+    kind = spark.sql(f"select {seven_digits}").dtypes[0][1]  # 4.1 has six
     with pytest.raises(ConfigError) as failure:
         copy(
             f"select 1 as a, {POINT} as g, struct(1 as b, 2 as B) as s, 1.5D as d, "
-            "time'01:02:03.1234567' as t order by 1",
+            f"{seven_digits} as t order by 1",
             f"s3://{bucket}/x",
             force_quote=["b"],
             partition_by=["d", "e"],
@@ -126,7 +128,7 @@ def test_every_unsupported_column_is_listed(
     assert listed == [
         "column g has the type geography(4326)",
         "column s is a struct with fields b and B",
-        "column t has the type time(7)",
+        *(["column t has the type time(7)"] if kind == "time(7)" else []),
         "force_quote names b",
         "partition_by names e",
         "partition_by names d",

@@ -1,0 +1,144 @@
+"""All figures, measured one after another, as a page of the docs with their dates and commits.
+
+It takes more than an hour, in which the machine should do nothing else. Where names of benchmarks
+are given, only these are measured again, and the rest of the page stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "figures.md"
+HEAD = """# Figures
+
+`make bench-all` writes this page. [Performance](performance.md) says what is measured, and how.
+Compare the ratios: they move far less than the seconds from one machine or hour to another.
+
+| ratio | limit | goal | measured |
+| --- | --- | --- | --- |
+"""
+
+COMMANDS = {
+    "exports": "copy_to_s3.py",
+    "peers": "peers.py",
+    "ingestion": "ingest.py",
+    "shards": "shard.py diff",
+    "small-objects": "many_objects.py fetching",
+    "sample": "engines.py sample",
+    "workers": "engines.py workers",
+    "linear": "copy_to_s3.py linear --rows 30000000",
+    "memory": "copy_to_s3.py memory",
+    "folders": "copy_to_s3.py partitions",
+    "large-object": "large_object.py",
+    "ledger": "ledger_epochs.py",
+    "keys": "many_objects.py listing",
+}
+"""What is measured, in the order of the page, and what runs it."""
+
+
+class Limit(NamedTuple):
+    """A ratio, where a benchmark prints it, and what it should be at most.
+
+    `line` is how the line begins, after one that begins with `after`; the ratio is its number
+    `place`, counted from 0.
+    """
+
+    ratio: str
+    benchmark: str
+    after: str
+    line: str
+    place: int
+    most: float
+    goal: float
+
+
+LIMITS = (
+    Limit("CSV export, to `df.write.csv` to a folder", "exports", "", "copy_to_s3 csv", 1, 1.4, 1),
+    Limit(
+        "Parquet export, to `df.write.parquet` to a folder",
+        *("exports", "", "copy_to_s3 parquet", 1, 1.8, 1.2),
+    ),
+    Limit(
+        "CSV export, to `df.write` over s3a", "peers", "export as CSV", "copy_to_s3", 1, 1.1, 0.8
+    ),
+    Limit(
+        "Parquet export, to `df.write` over s3a",
+        *("peers", "export as Parquet", "copy_to_s3", 1, 1.3, 1),
+    ),
+    Limit("8 objects, to Spark's reader", "ingestion", "8 objects", "s3_csv_source", 1, 0.9, 0.7),
+)
+
+
+def main() -> None:
+    """Measure, and write the page anew after each benchmark."""
+    sections = _sections()
+    for name in _arguments().names or COMMANDS:
+        print(f"{name} …", flush=True)
+        sections[name] = _measured(COMMANDS[name])
+        PAGE.write_text(_page(sections))
+
+
+def _measured(command: str) -> str:
+    """What the benchmark prints, with when, where and of what."""
+    commit = _output("git", "describe", "--always", "--dirty", "--exclude=*")
+    today = datetime.now(timezone.utc).date()
+    cores = len(os.sched_getaffinity(0))
+    script, *arguments = command.split()
+    printed = _output(sys.executable, str(ROOT / "benchmarks" / script), *arguments)
+    where = f"{cores} cores, Spark {pyspark.__version__}"
+    return f"`benchmarks/{command}`, {today}, commit {commit}, {where}:\n\n```text\n{printed}\n```"
+
+
+def _output(*command: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return run.stdout.strip()
+
+
+def _sections() -> dict[str, str]:
+    """What the page has of each benchmark."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    found = re.findall(r"^## (\S+)\n\n(.*?```\n.*?```|.*?)(?=\n+## |\Z)", text, re.M | re.S)
+    return {name: section.strip() for name, section in found}
+
+
+def _page(sections: Mapping[str, str]) -> str:
+    limits = "".join(
+        f"| {limit.ratio} | {limit.most} | {limit.goal} | {_ratio(limit, sections)} |\n"
+        for limit in LIMITS
+    )
+    texts = (f"\n## {name}\n\n{sections[name]}\n" for name in COMMANDS if name in sections)
+    return HEAD + limits + "".join(texts)
+
+
+def _ratio(limit: Limit, sections: Mapping[str, str]) -> str:
+    """The number that the benchmark has printed; nothing before it is measured."""
+    text = sections.get(limit.benchmark, "")
+    for line in text[max(text.find(limit.after), 0) :].splitlines():
+        if line.startswith(limit.line):
+            numbers: list[str] = re.findall(r"[\d.,]*\d", line[len(limit.line) :])
+            return numbers[limit.place]
+    return ""
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *COMMANDS], metavar="benchmark")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
