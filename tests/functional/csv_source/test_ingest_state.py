@@ -270,6 +270,15 @@ def test_an_object_that_is_gone_before_it_is_taken_again_stays_fetched(lake):
     assert lake.ingest().objects == 0
 
 
+def test_a_reset_leaves_a_table_alone_that_is_only_named_like_the_sources(lake):
+    lake.put("a.csv", "id\n1\n")
+    lake.ingest()
+    somebodys = lake.relations.table("__rows_0123abcd")
+    lake.spark.sql(f"CREATE TABLE {somebodys} AS SELECT 1 AS id")
+    reset_source(lake.spark, lake.definition())
+    assert lake.spark.table(somebodys).collect() == [(1,)]
+
+
 def test_a_reset_drops_what_is_the_sources_own_and_nothing_else(lake):
     with pytest.raises(SourceError, match="it was never ingested; there is nothing to change"):
         acted(lake, ObjectAction.RETRY, "1.csv")

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.tables import (
     PINNED_PROPERTY,
+    TABLE_PROPERTY,
     foreign_views,
     made_relations,
     read_views,
@@ -78,10 +79,11 @@ def ingested_after_reset(discovery: Discovery) -> str:
 
 
 def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
-    """The tables of all generations, quoted as in SQL."""
-    tables = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
-    names = (row["tableName"] for row in tables)
-    return [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
+    """The tables of all generations, quoted as in SQL; none that somebody else has named so."""
+    found = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
+    names = (row["tableName"] for row in found)
+    tables = [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
+    return [table for table in tables if read_properties(spark, table, TABLE_PROPERTY)]
 
 
 def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
