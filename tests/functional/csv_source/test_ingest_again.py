@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from support.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -20,18 +21,6 @@ STEPS = [
     f"{edge} {step}" for step in ("create", "plan", "fetch", "commit") for edge in ("begin", "end")
 ]
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
-
-
-class Died(BaseException):
-    """What no code catches."""
-
-
-def dying_at(step):
-    def on_step(name):
-        if name == step:
-            raise Died
-
-    return on_step
 
 
 def test_later_runs_take_new_objects_only_wherever_their_keys_sort(lake):

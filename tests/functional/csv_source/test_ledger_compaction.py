@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.csv_source.ledger import compaction
 from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
@@ -31,18 +32,6 @@ def compacted(lake):
 def everything(lake):
     status = read_status(lake.spark, lake.definition())
     return lake.rows("id"), lake.states(), (status.state, status.objects, status.epochs)
-
-
-class Died(BaseException):
-    """What no code catches."""
-
-
-def dying_at(step):
-    def on_step(name):
-        if name == step:
-            raise Died
-
-    return on_step
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.sql import functions as F
+from support.announcing import Died, dying_at
 from support.table_formats import SESSION_TABLES, in_session_catalog
 
 from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
@@ -22,18 +23,6 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = [pytest.mark.spark, in_session_catalog]
-
-
-class Died(BaseException):
-    """What no code catches."""
-
-
-def dying_at(step):
-    def on_step(name):
-        if name == step:
-            raise Died
-
-    return on_step
 
 
 def events(spark, state):
