@@ -111,8 +111,8 @@ def _output(*command: str) -> str:
 def _sections() -> dict[str, str]:
     """What the page has of each benchmark."""
     text = PAGE.read_text() if PAGE.exists() else ""
-    found = re.findall(r"^## (\S+)\n\n(.*?```\n.*?```|.*?)(?=\n+## |\Z)", text, re.M | re.S)
-    return {name: section.strip() for name, section in found}
+    found = (section.partition("\n") for section in text.split("\n## ")[1:])
+    return {name: section.strip() for name, _, section in found}
 
 
 def _page(sections: Mapping[str, str]) -> str:
