@@ -21,9 +21,9 @@ def test_the_rows_stay_and_their_order(lists: list[list[str]]) -> None:
     assert found == [value for values in lists for value in values]
 
 
-def test_small_batches_are_joined_up_to_eight_thousand_rows() -> None:
-    sizes = [b.num_rows for b in coalesce_batches(batch(["a"] * 4096) for _ in range(5))]
-    assert sizes == [8_192, 8_192, 4_096]
+def test_small_batches_are_joined_up_to_sixteen_thousand_rows() -> None:
+    sizes = [b.num_rows for b in coalesce_batches(batch(["a"] * 4096) for _ in range(9))]
+    assert sizes == [16_384, 16_384, 4_096]
 
 
 def test_a_large_batch_comes_as_it_is_and_after_those_before_it() -> None:

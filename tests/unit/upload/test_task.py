@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3.arrow.packed import PackedColumn
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
@@ -105,16 +106,16 @@ def hashed(hashes: list[int], texts: list[str]) -> pa.RecordBatch:
 
 
 def test_rows_that_are_sorted_by_their_hash_are_written_without_it(s3: FakeS3) -> None:
-    [report] = run(spec(sorted_by_hash=True), hashed([1, 1, 2], ["a", "a", "b"]))
+    [report] = run(spec(packed=(PackedColumn(0),)), hashed([1, 1, 2], ["a", "a", "b"]))
     assert s3.content(report["key"]) == b"a\na\nb\n"
 
 
 def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: FakeS3) -> None:
-    ties = spec(sorted_by_hash=True, part_size=2)
+    ties = spec(packed=(PackedColumn(0),), part_size=2)
     files, task = outcome(ties, hashed([1, 2, 2], ["a", "b", "c"]))
     assert (files, task["tied"]) == ([], True)
     many = [hashed([i], ["x" * 3000]) for i in range(6000)]  # more than is gathered
-    settings = spec(sorted_by_hash=True, part_size=1 << 20)
+    settings = spec(packed=(PackedColumn(0),), part_size=1 << 20)
     files, task = outcome(settings, *many, hashed([5999], ["y"]))
     assert (files, task["tied"]) == ([], True)
     assert s3.aborted == s3.uploads.keys() != set()
@@ -211,7 +212,7 @@ def test_a_refused_part_aborts_the_tasks_uploads(s3: FakeS3) -> None:
 
 def test_a_failure_of_the_query_aborts_finished_files(s3: FakeS3) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
-        yield batch([0] * 10_000 + [1], ["a"] * 10_001)  # so many that none is held back
+        yield batch([0] * 20_000 + [1], ["a"] * 20_001)  # so many that none is held back
         raise RuntimeError("the query failed")
 
     with pytest.raises(RuntimeError, match="the query failed"):

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.formats.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
 from dbt.adapters.mzs3.rows.columns import FOLDER_TYPES, order_keys
+from dbt.adapters.mzs3.rows.packing import packed_columns
 
 MAX_PARTS = 10_000
 _FIRST = "_mz_first"
@@ -36,7 +37,7 @@ def in_parts(
 
     Assumptions make it faster. If rows are narrow, a wide one fails the job before any row is in
     its part. If hashes are distinct, the hash is the only sort key, and is the second column, so
-    that whoever gets the rows can check it.
+    that whoever gets the rows can check it; the others are `packed_columns`.
     """
     names = rows.columns
     folder = [names[i] for i in partition_by]
@@ -51,7 +52,8 @@ def in_parts(
     part = f"cast({part} as int)"
     if assumed.narrow_rows:
         part = only_if_narrow(part, rows.schema)
-    spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *names)
+    sent = packed_columns(rows.schema)[0] if assumed.distinct_hashes else names
+    spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
     # A partition is one part, so it need not be a key of the sort.
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
     if assumed.distinct_hashes:

@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.rows.batches import (
     unmeasured_batches,
 )
 from dbt.adapters.mzs3.rows.columns import canonical_columns
+from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
@@ -119,11 +120,12 @@ def upload_parts(
 def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> Uploads:
     counted = Observation()
     ordered = in_parts(rows, parts, spec.partition_by, assumed)
+    packed = packed_columns(rows.schema)[1] if assumed.distinct_hashes else ()
     ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
     session = rows.sparkSession
     try:
         with unmeasured_batches(session) if assumed.narrow_rows else nullcontext():
-            found = reported(ordered, replace(spec, sorted_by_hash=assumed.distinct_hashes))
+            found = reported(ordered, replace(spec, packed=packed))
     except SPARK_FAILURES as exc:
         error = executor_error(exc)
         if assumed.narrow_rows and error is not None and error.cause == WIDE_ROW:

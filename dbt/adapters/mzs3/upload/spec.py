@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbt.adapters.mzs3.arrow.packed import PackedColumn
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.formats.format import ExportedColumn, Format
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
@@ -23,11 +24,11 @@ class WriteSpec:
 
     `columns` are those of the query, in order; `partition_by` are indexes into them, and what
     they name becomes folders instead of content. Files are numbered from `first_number`.
-    `single_file` is the name of the one file. With `sorted_by_hash`, rows come with their hash,
-    and nothing else has put them in order. `properties` are S3's arguments for each object.
-    `reusable` has the uploads, by key, that interrupted runs left open, the fullest first; those
-    of a run that is `resumable` can be reused after it. With `dry`, nothing is uploaded, and the
-    reports say what would have been.
+    `single_file` is the name of the one file. With `packed`, rows come in their hash's order,
+    with it, and with their columns in others as this says. `properties` are S3's arguments for
+    each object. `reusable` has the uploads, by key, that interrupted runs left open, the fullest
+    first; those of a run that is `resumable` can be reused after it. With `dry`, nothing is
+    uploaded, and the reports say what would have been.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -41,7 +42,7 @@ class WriteSpec:
     partition_by: tuple[int, ...] = ()
     first_number: int = 1
     single_file: str | None = None
-    sorted_by_hash: bool = False
+    packed: tuple[PackedColumn, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
     resumable: bool = False

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
+from dbt.adapters.mzs3.arrow.packed import unpacked
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.format import OpenFile
@@ -41,10 +42,10 @@ def write_parts(
     """A function for `mapInArrow` that uploads its rows, and yields reports, which are JSON.
 
     That of a file has what `PendingFile.from_dict` takes, and comes once all of it is in S3.
-    The first input column is the part, the second the hash if `spec.sorted_by_hash`, the others
-    are the query's. Rows of a part are adjacent and in their final order, and those of a folder
-    are adjacent among them. No upload is completed. They are aborted on any failure, and if
-    different rows have one hash.
+    The first input column is the part, the second the hash if `spec.packed`, the others
+    are the query's, or what they are packed in. Rows of a part are adjacent and in their final
+    order, and those of a folder are adjacent among them. No upload is completed. They are aborted
+    on any failure, and if different rows have one hash.
 
     The last report, also of a task without rows, is that of the task: it has its `stage`, and is
     `tied` if different rows have one hash.
@@ -53,8 +54,9 @@ def write_parts(
     def copy_rows(batches: Batches) -> Batches:
         rows = coalesce_batches(batches)
         tied = False
-        checked = drop_checked_hash(rows) if spec.sorted_by_hash else rows
-        found = (run for batch in checked for run in runs(batch, spec.partition_by))
+        if spec.packed:
+            rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
+        found = (run for batch in rows for run in runs(batch, spec.partition_by))
         try:
             with contextlib.closing(_written(spec, found)) as reports:
                 yield from map(_report, reports)
@@ -211,7 +213,7 @@ def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
             raise TiedRowsError
 
 
-_GATHERED_ROWS = 8_192
+_GATHERED_ROWS = 16_384
 _GATHERED_BYTES = 4 << 20
 
 

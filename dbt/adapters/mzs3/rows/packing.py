@@ -1,0 +1,70 @@
+"""Columns packed for their way to workers; `arrow.packed` is how they are got back."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.arrow.packed import BITS, LANE_BITS, MAX_DOUBLE_DIGITS, PackedColumn
+
+_IN_BITS = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.DateType: pa.date32(),
+}
+
+
+def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn, ...]]:
+    """SQL of the columns that are sent, and where in them the columns of the schema are.
+
+    Narrow types share a `bigint`, as many as it holds; decimals whose digits a `double` keeps are
+    sent as one. The columns have names that need no quotes.
+    """
+    sent: list[str] = []
+    columns: dict[str, PackedColumn] = {}
+    for lane in _lanes(schema):
+        for name, (kind, shift) in lane.items():
+            columns[name] = PackedColumn(len(sent), kind, shift)
+        bits = " | ".join(_bits(name, kind, shift) for name, (kind, shift) in lane.items())
+        sent.append(f"{bits} as b{len(sent)}")
+    for field in schema.fields:
+        if field.name in columns:
+            continue
+        kind = field.dataType
+        if isinstance(kind, T.DecimalType) and kind.precision <= MAX_DOUBLE_DIGITS:
+            decimal = pa.decimal128(kind.precision, kind.scale)
+            columns[field.name] = PackedColumn(len(sent), decimal)
+            sent.append(f"cast({field.name} as double) as {field.name}")
+        else:
+            columns[field.name] = PackedColumn(len(sent))
+            sent.append(field.name)
+    return sent, tuple(columns[field.name] for field in schema.fields)
+
+
+def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
+    """Columns that share a `bigint`, with their types and first bits; each has at least two."""
+    narrow = [(f.name, _IN_BITS[type(f.dataType)]) for f in schema.fields if _is_narrow(f)]
+    lanes: list[dict[str, tuple[pa.DataType, int]]] = []
+    used: list[int] = []
+    for name, kind in sorted(narrow, key=lambda column: -BITS[column[1]]):
+        width = 1 + BITS[kind]
+        fitting = (i for i, bits in enumerate(used) if bits + width <= LANE_BITS)
+        place = next(fitting, len(lanes))
+        if place == len(lanes):
+            lanes.append({})
+            used.append(0)
+        lanes[place][name] = (kind, used[place])
+        used[place] += width
+    return [lane for lane in lanes if len(lane) > 1]
+
+
+def _is_narrow(field: T.StructField) -> bool:
+    return type(field.dataType) in _IN_BITS
+
+
+def _bits(name: str, kind: pa.DataType, shift: int) -> str:
+    number = f"unix_date({name})" if kind == pa.date32() else name
+    value = f"cast({number} as bigint) & {2 ** BITS[kind] - 1}L"
+    return f"if(isnull({name}), 0L, shiftleft(shiftleft({value}, 1) | 1L, {shift}))"
