@@ -65,7 +65,9 @@ class Forwarder:
 
     def _forward(self, client: socket.socket) -> None:
         with socket.create_connection(self._address) as upstream:
-            sender = threading.Thread(target=_pump, args=(client, upstream, self._count), daemon=True)
+            sender = threading.Thread(
+                target=_pump, args=(client, upstream, self._count), daemon=True
+            )
             sender.start()
             with contextlib.suppress(OSError):
                 while data := upstream.recv(CHUNK_BYTES):
@@ -74,7 +76,6 @@ class Forwarder:
                     client.sendall(data)
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
-
 
     def _count(self, sent: bytes) -> None:
         # A client sends the head of a request by itself, or before its body.
@@ -85,9 +86,7 @@ class Forwarder:
                 self.requests[kinds[0] if kinds else request[1].decode()] += 1
 
 
-def _pump(
-    source: socket.socket, target: socket.socket, see: Callable[[bytes], object]
-) -> None:
+def _pump(source: socket.socket, target: socket.socket, see: Callable[[bytes], object]) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(CHUNK_BYTES):
             see(data)

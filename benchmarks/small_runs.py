@@ -159,9 +159,7 @@ class Bench:
 
             with mock.patch.object(GatewayClient, "send_command", counting):
                 os.environ[ENDPOINT] = forwarder.endpoint
-                dbtRunner(callbacks=[watch]).invoke(
-                    [*self._arguments, "--select", *WAYS.values()]
-                )
+                dbtRunner(callbacks=[watch]).invoke([*self._arguments, "--select", *WAYS.values()])
         return asked, requests
 
 
@@ -257,7 +255,9 @@ def _print(
         way: Cost(*map(statistics.median, zip(*(run[model] for run in costs), strict=True)))
         for way, model in WAYS.items()
     }
-    print(f"1,000 rows, medians of {len(costs)} runs; processor seconds; calls into the JVM, jobs,")
+    print(
+        f"1,000 rows, medians of {len(costs)} runs; processor seconds; calls into the JVM, jobs,"
+    )
     print("SQL executions, requests to S3")
     for way, model in WAYS.items():
         cost = medians[way]

@@ -20,11 +20,14 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Sets these settings of the session, but for those that this Spark doesn't know or lets be
     changed, inside the block, and restores the user's after it."""
     conf = spark.conf
-    values = {name: value for name, value in values.items() if conf.isModifiable(name)}
-    theirs = {name: conf.get(name, None) for name in values}
+    theirs = {
+        name: before
+        for name, value in values.items()
+        if (before := conf.get(name, None)) != value and conf.isModifiable(name)
+    }
     try:
-        for name, value in values.items():
-            conf.set(name, value)
+        for name in theirs:
+            conf.set(name, values[name])
         yield
     finally:
         # A session that takes no setting has ended, of which the work in it has told.
