@@ -226,12 +226,12 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
     monkeypatch.setattr(csv_source_ingest, "ship_executor_code", lambda: None)
     monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
-    spark.sql.return_value.first.return_value = ["ice"]
+    spark.sql.return_value.first.return_value = {"catalog": "ice"}
     assert error_of(ingest, spark, parse(), None) == (
         "lake.orders: the schema raw is in the catalog ice, which can't have a source's views: "
         "declare schema: spark_catalog.raw, whose tables can be of Iceberg too"
     )
-    spark.sql.assert_called_once_with("SELECT current_catalog()")
+    spark.sql.assert_called_with("SHOW CURRENT NAMESPACE")
 
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):
