@@ -24,8 +24,8 @@ def test_the_files_of_a_shard_that_stays_the_same_are_not_read(
     assert (again.rows, again.files) == (0, 0)
     assert len(rows(30)) == 3
     monkeypatch.undo()
-    assert persist(f"{ROWS} where id = 1", 40).rows == 1
-    assert [persist(ROWS, moment).rows for moment in (50, 60, 70)] == [1, 0, 0]
+    assert persist(f"{ROWS} where id = 1", 40).rows == 2
+    assert [persist(ROWS, moment).rows for moment in (50, 60, 70)] == [2, 0, 0]
     assert rows() == rows(30) == rows(10)
 
 
