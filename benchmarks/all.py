@@ -34,6 +34,7 @@ COMMANDS = {
     "peers": "peers.py",
     "ingestion": "ingest.py",
     "shards": "shard.py diff",
+    "small-runs": "small_runs.py",
     "small-objects": "many_objects.py fetching",
     "sample": "engines.py sample",
     "workers": "engines.py workers",
@@ -77,6 +78,9 @@ LIMITS = (
         *("peers", "export as Parquet", "copy_to_s3", 1, 1.3, 1),
     ),
     Limit("8 objects, to Spark's reader", "ingestion", "8 objects", "s3_csv_source", 1, 0.9, 0.7),
+    Limit("export of 1,000 rows, to a table", "small-runs", "", "copy_to_s3", 1, 2, 1.3),
+    Limit("source with nothing new, to that table", "small-runs", "", "idle source", 1, 1.5, 0.5),
+    Limit("shard without changes, to that table", "small-runs", "", "idle shard", 1, 2, 1),
 )
 
 

@@ -98,6 +98,7 @@ def test_the_lock_of_a_host_whose_name_spark_would_redact_is_known_again(
     monkeypatch.setattr(socket, "gethostname", lambda: host)
     assert lake.ingest(wait_s=0).rows == 1
     held(pid=os.getppid(), started="")
+    lake.put("2.csv", "id\n2\n")
     with pytest.raises(SourceError, match=f"process {os.getppid()} on host {host} is ingesting"):
         lake.ingest(wait_s=0)
 

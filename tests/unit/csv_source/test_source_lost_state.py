@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.csv_source.tables import (
     foreign_views,
     make_relations,
-    read_pinned,
+    read_tables,
     read_views,
     require_ledger,
 )
@@ -66,7 +66,7 @@ def error_of(call, *arguments):
 
 def test_a_table_of_rows_without_a_definition_is_somebody_elses():
     spark = metastore(RELATIONS.rows)
-    assert error_of(read_pinned, spark, parse()) == (
+    assert error_of(read_tables, spark, parse()) == (
         "lake.orders: raw.orders__rows exists and was not made by this source. Drop it, or give "
         "the source another schema or identifier"
     )
@@ -74,7 +74,7 @@ def test_a_table_of_rows_without_a_definition_is_somebody_elses():
 
 def test_a_definition_that_cannot_be_read():
     spark = metastore(RELATIONS.rows, properties=[("mzs3.pinned.0", "not hexadecimal")])
-    assert error_of(read_pinned, spark, parse()) == (
+    assert error_of(read_tables, spark, parse()) == (
         "lake.orders: the definition that is pinned in the properties of raw.orders__rows can't "
         f"be read. Start the source afresh with: {RESET}"
     )
@@ -83,7 +83,7 @@ def test_a_definition_that_cannot_be_read():
 def test_rows_without_a_ledger():
     pinned = [("mzs3.pinned.0", b"{}".hex())]
     spark = metastore(RELATIONS.rows, properties=pinned)
-    assert error_of(read_pinned, spark, parse()) == (
+    assert error_of(read_tables, spark, parse()) == (
         "lake.orders: raw.orders__rows holds rows, but raw.orders__ledger, which says what is "
         f"committed, does not exist. Restore it, or start the source afresh with: {RESET}"
     )
@@ -94,7 +94,7 @@ def test_rows_without_a_ledger():
 
 def test_a_ledger_without_rows():
     spark = metastore(RELATIONS.ledger)
-    assert error_of(read_pinned, spark, parse()) == (
+    assert error_of(read_tables, spark, parse()) == (
         "lake.orders: raw.orders__ledger exists, but raw.orders__rows, which holds the source's "
         "rows, does not. If raw.orders__ledger is not this source's, give the source another "
         f"schema or identifier; else start the source afresh with: {RESET}"
@@ -226,12 +226,12 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
     monkeypatch.setattr(csv_source_ingest, "ship_executor_code", lambda: None)
     monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
-    spark.sql.return_value.first.return_value = ["ice"]
+    spark.sql.return_value.first.return_value = {"catalog": "ice"}
     assert error_of(ingest, spark, parse(), None) == (
         "lake.orders: the schema raw is in the catalog ice, which can't have a source's views: "
         "declare schema: spark_catalog.raw, whose tables can be of Iceberg too"
     )
-    spark.sql.assert_called_once_with("SELECT current_catalog()")
+    spark.sql.assert_called_with("SHOW CURRENT NAMESPACE")
 
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):

@@ -56,6 +56,14 @@ def test_the_drivers_address_is_sparks() -> None:
     assert found == [("driver", "0.0.0.0"), ("10.0.0.7", "10.0.0.7"), None]
 
 
+def test_the_default_parallelism_is_the_schedulers_unless_the_session_sets_it() -> None:
+    session: Any = Session()
+    session.sparkContext = SimpleNamespace(defaultParallelism=8)
+    assert LocalEngine().default_parallelism(session) == 8
+    session.settings["spark.sql.leafNodeDefaultParallelism"] = "3"
+    assert LocalEngine().default_parallelism(session) == 3
+
+
 def test_a_session_knows_its_engine() -> None:
     local: Any = Session()
     served: Any = RemoteSession()

@@ -24,19 +24,19 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     read_fields,
 )
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
+from dbt.adapters.mzs3.csv_source.idle import is_idle
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_source
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, purify
 from dbt.adapters.mzs3.csv_source.queue.inbox import VISIBILITY_S, Inbox, open_inbox
-from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import NO_LOG, IngestReport, SourceLog, reset_hint
 from dbt.adapters.mzs3.csv_source.run import OnStep, SourceRun
 from dbt.adapters.mzs3.csv_source.tables import (
-    made_relations,
     make_relations,
     make_schema,
-    read_pinned,
+    read_tables,
     refused_name,
 )
 from dbt.adapters.mzs3.errors import S3Error, SourceError
@@ -75,6 +75,9 @@ def ingest(
     try:
         with settings(spark, OWN_SETTINGS):
             stop.check()
+            if not (create_only or afresh) and is_idle(run):
+                return IngestReport(name, seconds=time.monotonic() - started)
+            stop.check()
             make_schema(spark, definition)
             with (
                 SourceLock(spark, relations, name, wait_s=wait_s, cancellation=stop) as lock,
@@ -85,10 +88,10 @@ def ingest(
                     with run.step("reset"):
                         reset_source(spark, definition, lock)
                 with run.step("create"):
-                    pinned = _pin(run, inbox)
+                    pinned, made = _pin(run, inbox)
                 report = IngestReport(name)
                 if not create_only:
-                    ledger = Ledger(spark, made_relations(spark, relations), lock)
+                    ledger = Ledger(spark, made, lock)
                     report = Pass(run, _fetch_spec(run, pinned), ledger, inbox).ingest()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
@@ -109,27 +112,30 @@ def ingest_and_tell(
     return ingest(spark, log=log, **how)
 
 
-def _pin(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:
-    """Makes the relations of the source; the pinned definition, which holds for every object."""
+def _pin(run: SourceRun, inbox: Inbox | None) -> tuple[PinnedDefinition, SourceRelations]:
+    """Makes the relations of the source; the pinned definition, which holds for every object, and
+    the relations with the format of their tables."""
     definition = run.definition
-    stored = read_pinned(run.spark, definition)
-    if stored is None:
+    made = read_tables(run.spark, definition)
+    if made is None:
         pinned = purify_now(run, inbox)
     else:
-        pinned = PinnedDefinition.from_json(stored)
+        pinned = PinnedDefinition.from_json(made.pinned)
         _require_agreement(definition, pinned)
     text = pinned.to_json()
     columns = schema_ddl(pinned.columns)
-    make_relations(run.spark, definition, columns, text, pinned.file_format)
+    relations = make_relations(run.spark, definition, columns, text, pinned.file_format, made)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
-    if stored is None and read_pinned(run.spark, definition) != text:
+    if made is None and (
+        (now := read_tables(run.spark, definition)) is None or now.pinned != text
+    ):
         rows = definition.relations.shown("__rows")
         raise SourceError(
             f"{definition.name}: another run made or dropped {rows} while this one was to make "
             "it; nothing was ingested. Run again"
         )
-    return pinned
+    return pinned, relations
 
 
 def purify_now(run: SourceRun, inbox: Inbox | None) -> PinnedDefinition:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -57,16 +58,26 @@ _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
 
 
-def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None:
-    """The definition that was pinned when the source's tables were made; None if they are not.
+@dataclass(frozen=True)
+class MadeTables:
+    """The tables of a source as they are: the definition that was pinned when they were made, the
+    relations with their format; and whether both are there: a run may have died in between."""
+
+    pinned: str
+    relations: SourceRelations
+    is_whole: bool
+
+
+def read_tables(spark: SparkSession, definition: SourceDefinition) -> MadeTables | None:
+    """The tables of the source; None if they are not made.
 
     Raises SourceError if the names are taken by something else, or if part of the state is lost.
     """
     source, relations = definition.name, definition.relations
-    parts = read_properties(spark, relations.rows, PINNED_PROPERTY)
+    found = read_properties(spark, relations.rows, "")
     rows = relations.shown("__rows")
     reset = reset_hint(source)
-    if parts is None:
+    if found is None:
         for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
             if spark.catalog.tableExists(name):
                 shown = relations.shown(suffix)
@@ -76,6 +87,7 @@ def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None
                     f"identifier; else start the source afresh with: {reset}"
                 )
         return None
+    parts = _with_prefix(PINNED_PROPERTY, found)
     if not parts:
         raise SourceError(
             f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
@@ -88,20 +100,30 @@ def read_pinned(spark: SparkSession, definition: SourceDefinition) -> str | None
             f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
             f"Start the source afresh with: {reset}"
         ) from exc
+    made = _stored_as(relations, _with_prefix(TABLE_PROPERTY, found))
     # A run that died before it made the ledger has left no rows either.
-    lost = not spark.catalog.tableExists(relations.ledger)
-    if lost and not rows_table(spark, made_relations(spark, relations)).is_empty():
+    is_whole = spark.catalog.tableExists(relations.ledger)
+    if not is_whole and not rows_table(spark, made).is_empty():
         raise SourceError(
             f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
             f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
         )
-    return pinned
+    return MadeTables(pinned, made, is_whole)
 
 
 def made_relations(spark: SparkSession, relations: SourceRelations) -> SourceRelations:
     """The relations with the format that their tables have, if they are there."""
-    found = read_properties(spark, relations.rows, TABLE_PROPERTY) or {}
+    return _stored_as(relations, read_properties(spark, relations.rows, TABLE_PROPERTY) or {})
+
+
+def _stored_as(relations: SourceRelations, found: Mapping[str, str]) -> SourceRelations:
     return relations.stored_as(found.get("format", PARQUET), found.get("generation", ""))
+
+
+def _with_prefix(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of the properties whose names start with the prefix, by the rest of the name."""
+    ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
+    return {key.removeprefix(prefix): value for key, value in ours.items()}
 
 
 def make_relations(
@@ -110,12 +132,15 @@ def make_relations(
     columns: str,
     pinned: str,
     file_format: str = PARQUET,
-) -> None:
-    """Makes all relations of the source, the pinned definition in one step with `__rows`.
+    made: MadeTables | None = None,
+) -> SourceRelations:
+    """Makes all relations of the source, the pinned definition in one step with `__rows`; the
+    relations with the format of their tables.
 
-    `columns` is the schema of the rows in Spark's DDL, names quoted. Safe to repeat after a run
-    that died in between. Raises SourceError, with nothing made, if the name of a view is taken by
-    something else, or Iceberg would show the session tables as they were.
+    `columns` is the schema of the rows in Spark's DDL, names quoted; `made` are the tables that
+    are there. Safe to repeat after a run that died in between. Raises SourceError, with nothing
+    made, if the name of a view is taken by something else, or Iceberg would show the session
+    tables as they were.
     """
     source, named = definition.name, definition.relations
     views = read_views(spark, named)
@@ -124,12 +149,15 @@ def make_relations(
             f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
             "source another schema or identifier"
         )
-    if file_format == ICEBERG and str(spark.conf.get(_CACHE, "true")).lower() != "false":
+    if not reads_latest(spark, file_format):
         raise SourceError(
             f"{source}: with {_CACHE} a session reads tables of Iceberg as they were before other "
             "runs have committed; set it to false under server_side_parameters"
         )
-    relations = _make_tables(spark, definition, columns, pinned, file_format)
+    if made is not None and made.is_whole:
+        relations = made.relations
+    else:
+        relations = _make_tables(spark, definition, columns, pinned, file_format)
     own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
     for name, text in _view_texts(relations).items():
         if name not in views:
@@ -138,6 +166,20 @@ def make_relations(
             # One that an earlier version made reads the ledger as the others do from now on.
             change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
             spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
+    return relations
+
+
+def reads_latest(spark: SparkSession, file_format: str) -> bool:
+    """Whether the session reads tables of this format as other runs have left them."""
+    return file_format != ICEBERG or str(spark.conf.get(_CACHE, "true")).lower() == "false"
+
+
+def has_current_views(spark: SparkSession, relations: SourceRelations) -> bool:
+    """Whether all views of the source are there, made by it, as this version makes them."""
+    views = read_views(spark, relations)
+    return len(views) == len(_view_texts(relations)) and all(
+        own.get("form") == _OWN_VIEW["form"] for own in views.values()
+    )
 
 
 def _make_tables(
@@ -239,7 +281,7 @@ def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
     """
     catalog, _, schema = definition.schema.rpartition(".")
     # Not `spark.catalog`, which goes by the settings of whatever session the thread used last.
-    catalog = catalog or spark.sql("SELECT current_catalog()").first()[0]
+    catalog = catalog or spark.sql("SHOW CURRENT NAMESPACE").first()["catalog"]
     if catalog != _SESSION_CATALOG:
         raise SourceError(
             f"{definition.name}: the schema {schema} is in the catalog {catalog}, which can't have"

@@ -57,6 +57,28 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     return grouped.select(*values, DIFF)
 
 
+def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
+    """A digest of the rows that the changes add up to; the same for the same rows, in any order.
+
+    Two sums of 64-bit hashes: see docs/decisions/0027-an-idle-shard-by-its-digest.md. Empty where
+    a column has values inside values, of which the hash passes over NULLs.
+    """
+    kinds = {field.name: field.dataType for field in changes.schema.fields}
+    if any(isinstance(kinds[name], (T.ArrayType, T.StructType, T.MapType)) for name in names):
+        return ""
+    # A hash passes over NULLs, and takes -0.0 for 0.0.
+    keys = [*names, *(f"isnull({name})" for name in names)]
+    floats = [name for name in names if isinstance(kinds[name], (T.FloatType, T.DoubleType))]
+    keys += [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
+    hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
+    # Halves of hashes, as sums of whole ones would be too large for 64 bits.
+    halves = ("(h1 & 4294967295)", "shiftright(h1, 32)", "(h2 & 4294967295)", "shiftright(h2, 32)")
+    counted = (DIFF, *(f"{DIFF} * {half}" for half in halves))
+    sums = ", ".join(f"coalesce(sum({each}), 0)" for each in counted)
+    [row] = changes.selectExpr(DIFF, *hashes).selectExpr(f"concat_ws(' ', {sums})").collect()
+    return str(row[0])
+
+
 def repeated(rows: DataFrame) -> DataFrame:
     """Each row `d` times, without `d`; Spark holds some thousand copies of a row at a time.
 

@@ -35,6 +35,9 @@ class Engine(Protocol):
         """How many rows the command behind the frame wrote to files; None if that is not known.
         Runs nothing."""
 
+    def default_parallelism(self, session: SparkSession) -> int:
+        """In how many tasks the cluster runs what does not say in how many."""
+
 
 class LocalEngine:
     """Spark in this process, which starts with the first session and ends with the process."""
@@ -59,6 +62,10 @@ class LocalEngine:
     def rows_written(self, frame: DataFrame) -> int | None:
         """By the plan of the command."""
         return status.rows_written(frame)
+
+    def default_parallelism(self, session: SparkSession) -> int:
+        """As the scheduler says, which takes no job, or the session's setting."""
+        return status.default_parallelism(session)
 
 
 def open_session(

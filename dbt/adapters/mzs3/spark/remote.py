@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
@@ -156,6 +157,12 @@ class RemoteEngine:
 
     def rows_written(self, frame: DataFrame) -> None:
         """Not known: the server does not tell."""
+
+    def default_parallelism(self, session: SparkSession) -> int:
+        """By a query of one row."""
+        # The one row of a range is always in its last partition.
+        [row] = session.range(1).select(F.spark_partition_id()).collect()
+        return int(row[0]) + 1
 
 
 def open_session(

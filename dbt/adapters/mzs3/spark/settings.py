@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
@@ -20,11 +20,14 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Sets these settings of the session, but for those that this Spark doesn't know or lets be
     changed, inside the block, and restores the user's after it."""
     conf = spark.conf
-    values = {name: value for name, value in values.items() if conf.isModifiable(name)}
-    theirs = {name: conf.get(name, None) for name in values}
+    theirs = {
+        name: before
+        for name, value in values.items()
+        if (before := conf.get(name, None)) != value and conf.isModifiable(name)
+    }
     try:
-        for name, value in values.items():
-            conf.set(name, value)
+        for name in theirs:
+            conf.set(name, values[name])
         yield
     finally:
         # A session that takes no setting has ended, of which the work in it has told.
@@ -38,9 +41,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 
 def default_parallelism(spark: SparkSession) -> int:
     """The cluster's default parallelism; works over Spark Connect too."""
-    # The one row of a range is always in its last partition.
-    [row] = spark.range(1).select(F.spark_partition_id()).collect()
-    return int(row[0]) + 1
+    return engine_of(spark).default_parallelism(spark)
 
 
 def speculates(frame: DataFrame) -> bool:

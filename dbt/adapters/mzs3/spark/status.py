@@ -71,6 +71,12 @@ def rows_written(frame: DataFrame) -> int | None:
         return None  # not a command, or one that writes no files
 
 
+def default_parallelism(session: SparkSession) -> int:
+    """Into how many partitions the Spark of this process cuts a range; runs nothing."""
+    given = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    return int(given or session.sparkContext.defaultParallelism)
+
+
 def observed(counted: Observation, wait_s: float = 60.0) -> Mapping[str, Any]:
     """The metrics of an Observation whose rows were read, by name.
 

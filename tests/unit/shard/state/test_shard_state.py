@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -96,6 +97,26 @@ def test_compaction_takes_the_place_of_the_oldest() -> None:
         state.batches_until(18)
     assert [file.name for file in state.retired] == ["one", "two"]
     assert state.file_names == {"new", "three"}
+
+
+def test_a_digest_lasts_until_rows_or_columns_change() -> None:
+    state = replace(shard(), digest="3 1 2 3 4")
+    same = [
+        state.appended(batch(20, 30)),
+        state.appended(batch(20, 30)).appended(batch(30, 40)),
+        state.compacted(state.batches, batch(0, 20, "new"), 19),
+        state.with_columns([A], 30),
+        state.swept([]),
+    ]
+    other = [state.appended(batch(20, 30, "three")), state.with_columns([A, B], 30)]
+    assert [one.digest for one in same] == ["3 1 2 3 4"] * 5
+    assert [one.digest for one in other] == ["", ""]
+
+
+def test_a_digest_is_in_the_document_once_it_is_known() -> None:
+    assert b"digest" not in to_document(shard(), "w")
+    known = replace(shard(), digest="3 1 2 3 4")
+    assert from_document(to_document(known, "w")) == known
 
 
 def test_what_was_removed_is_retired_no_more() -> None:

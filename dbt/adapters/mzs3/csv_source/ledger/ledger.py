@@ -92,9 +92,13 @@ class Ledger:
         """What the epoch takes: object, etag, size, last_modified, hides."""
         return self.partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
-    def objects(self) -> DataFrame:
-        """The state of every object, with the columns of `objects_sql`."""
-        return self.spark.sql(objects_sql(self._valid(), has_void=False))
+    def objects(self, *, one_task: bool = False) -> DataFrame:
+        """The state of every object, with the columns of `objects_sql`; with `one_task` it is
+        computed by one, without a shuffle."""
+        valid = self._valid()
+        if one_task:
+            valid = f"(SELECT /*+ COALESCE(1) */ * FROM {valid})"
+        return self.spark.sql(objects_sql(valid, has_void=False))
 
     def events(self) -> DataFrame:
         """The events that count or counted, with the columns of `valid_events_sql`."""

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.csv_source.ingest import purify_now
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.run import SourceRun
-from dbt.adapters.mzs3.csv_source.tables import read_pinned
+from dbt.adapters.mzs3.csv_source.tables import read_tables
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
 # What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
@@ -117,9 +117,9 @@ def read_purified(
 ) -> Purified:
     """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
     with reading(spark, definition.name):
-        stored = read_pinned(spark, definition)
-    if stored is not None:
-        pinned = PinnedDefinition.from_json(stored)
+        made = read_tables(spark, definition)
+    if made is not None:
+        pinned = PinnedDefinition.from_json(made.pinned)
         return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
     run = SourceRun(spark, definition, connection)
     try:

@@ -48,6 +48,7 @@ class ShardState:
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
     are free. `retired` has the files of compacted batches, until they are removed. `sweeps` counts
     removals, `writes` the writes of the state, of which `recent` has the ids of the last RECENT.
+    `digest` is of all its rows (see `shard.rows.digest_of`), empty where it is not known.
     Raises ValueError if it is not valid.
     """
 
@@ -59,6 +60,7 @@ class ShardState:
     sweeps: int = 0
     writes: int = 0
     recent: tuple[str, ...] = ()
+    digest: str = ""
 
     def __post_init__(self) -> None:
         if not self.schemas:
@@ -129,7 +131,7 @@ class ShardState:
             return self
         schema = Schema(self.schema.id + 1, max(since, self.upper), tuple(columns))
         next_tag = max(self.next_tag, *(column.tag + 1 for column in columns))
-        return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag)
+        return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag, digest="")
 
     def appended(self, batch: ShardBatch) -> ShardState:
         """The shard with one batch more; ShardError if that does not begin where the shard ends.
@@ -144,7 +146,8 @@ class ShardState:
         if self.batches and not batch.files and not self.batches[-1].files:
             last = replace(self.batches[-1], upper=batch.upper, schema=batch.schema)
             return replace(self, batches=(*self.batches[:-1], last))
-        return replace(self, batches=(*self.batches, batch))
+        digest = "" if batch.files else self.digest
+        return replace(self, batches=(*self.batches, batch), digest=digest)
 
     def compacted(
         self, old: Sequence[ShardBatch], new: ShardBatch, since: int, now: int = 0
@@ -275,6 +278,8 @@ _JSON_NAMES = {"kind": "type"}
 def to_document(state: ShardState, writer: str) -> bytes:
     """The state as JSON, the same bytes for the same state; `writer` is an id of the write."""
     document = {**vars(state), "format": FORMAT, "writer": writer, "upper": state.upper}
+    if not state.digest:
+        del document["digest"]
     text = json.dumps(document, default=_plain, indent=1, sort_keys=True, ensure_ascii=False)
     return text.encode() + b"\n"
 
@@ -294,8 +299,9 @@ def from_document(data: bytes) -> ShardState:
         found: Any = json.loads(data)
         if found["format"] != FORMAT:
             raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
-        # Earlier versions lack these two.
-        state: ShardState = _reader(ShardState)({"writes": 0, "recent": (), **found})
+        # Earlier versions lack these three.
+        missing = {"writes": 0, "recent": (), "digest": ""}
+        state: ShardState = _reader(ShardState)({**missing, **found})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
     return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     added,
     changed,
+    digest_of,
     in_wire_type,
     parts_of_changes,
     sorted_inside,
@@ -47,7 +48,7 @@ from dbt.adapters.mzs3.shard.state.store import (
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
-from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.text import counted
@@ -145,9 +146,12 @@ class _Run:
                 self._warn(warning)
         state = self._state(before)
         moment = max(self.as_of, state.upper)
-        batch = self._batch(store.prefix, state, moment)
+        if self._has_the_rows_of(state):
+            batch = self._new_batch(state, moment)
+        else:
+            batch = self._batch(store.prefix, state, moment)
         with committing(store, batch.files):
-            after = state.appended(batch)
+            after = self._with_digest(state.appended(batch), batch)
             if before is None:
                 store.create(after)
             else:
@@ -199,13 +203,42 @@ class _Run:
         problems.raise_if_any()
         return state.with_columns(columns, self.as_of)
 
+    def _has_the_rows_of(self, state: ShardState) -> bool:
+        """Whether the model's digest is the shard's: then nothing is to be compared."""
+        if self.options.mode != "diff" or not state.digest:
+            return False
+        rows = model_rows(self.frame, state.schema.columns)
+        try:
+            return digest_of(added(rows), rows.columns) == state.digest
+        except SPARK_FAILURES:
+            return False  # whatever it is, the comparison fails with it too, and says so
+
+    def _with_digest(self, after: ShardState, batch: ShardBatch) -> ShardState:
+        """The state with a digest, if this run has found the rows to be the shard's.
+
+        It is that of the shard's files, which don't change: a model may give other rows each time
+        it is asked. Those of a shard that changed now will change again: they need none.
+        """
+        if self.options.mode != "diff" or batch.files or after.digest:
+            return after
+        columns = after.schema.columns
+        stored = changes_in(self.spark, self.shard, after.batches, columns)
+        try:
+            digest = digest_of(stored, [f"c{place}" for place in range(len(columns))])
+        except SPARK_FAILURES:
+            return after
+        return replace(after, digest=digest)
+
+    def _new_batch(self, state: ShardState, moment: int) -> ShardBatch:
+        return ShardBatch(state.upper, moment + 1, state.schema.id, self.options.encoding)
+
     def _batch(self, prefix: Prefix, state: ShardState, moment: int) -> ShardBatch:
         """The changes, in files that no state names yet."""
         options = self.options
         return write_batch(
             self.shard,
             prefix,
-            ShardBatch(state.upper, moment + 1, state.schema.id, options.encoding),
+            self._new_batch(state, moment),
             state.schema.columns,
             partial(self._parts, state, moment),
             f"{self.node}: writing to {prefix.uri}",

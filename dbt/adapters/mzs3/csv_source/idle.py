@@ -1,0 +1,81 @@
+"""Whether a source has nothing new, found out without its lock.
+
+A pass that holds the lock does nothing where the relations are as they should be, no epoch is
+unfinished, and all that is listed is settled. That needs no lock to be seen:
+
+- What the ledger has of an epoch never changes once it is there. So what is read of it is how it
+  was at one moment, if the same phases of the same epochs are there before and after.
+- The listing is from in between. What it has was settled at that moment; so to go on now is as
+  right as if this pass had had the lock then, whatever other runs do at the same time.
+- An object that another run takes just then is an unfinished epoch, or was not settled: then the
+  pass takes the lock, and waits for that run, as it does for any other reason to doubt.
+"""
+
+from __future__ import annotations
+
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.csv_source.config import AfterAction
+from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+from dbt.adapters.mzs3.csv_source.executor.listing import first_page
+from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
+from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
+from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.csv_source.tables import has_current_views, read_tables, reads_latest
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+
+
+def is_idle(run: SourceRun) -> bool:
+    """Whether a pass would find nothing to do; False where that is not sure, or costs much.
+
+    So it is where more is to be done than to list, where there is more than a page to list, and
+    where anything fails, of which the pass itself then tells. Raises S3Error.
+    """
+    try:
+        if not _only_lists(run.definition) or (relations := _made(run)) is None:
+            return False
+        ledger = Ledger(run.spark, relations)
+        epochs = ledger.epochs()
+        if unfinished_epochs(epochs) or is_due(epochs):
+            return False
+        return _all_is_settled(run, ledger) and Ledger(run.spark, relations).epochs() == epochs
+    except (*SPARK_FAILURES, SourceError):
+        return False
+
+
+def _only_lists(definition: SourceDefinition) -> bool:
+    discovery = definition.discovery
+    return (
+        discovery.bucket_scan
+        and discovery.queue is None
+        and discovery.after_commit is AfterAction.KEEP
+        and definition.full_listing_hours is None
+    )
+
+
+def _made(run: SourceRun) -> SourceRelations | None:
+    """The relations, if all are there as this version makes them, and pinned as declared."""
+    made = read_tables(run.spark, run.definition)
+    if made is None or not made.is_whole:
+        return None
+    pinned = PinnedDefinition.from_json(made.pinned)
+    if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):
+        return None
+    return made.relations if has_current_views(run.spark, run.definition.relations) else None
+
+
+def _all_is_settled(run: SourceRun, ledger: Ledger) -> bool:
+    """Whether there is nothing to do about any object, listed or on record."""
+    definition = run.definition
+    page = first_page(s3_client(run.connection), definition.location, definition.pattern)
+    if page.end is not None:
+        return False
+    # A page of objects is compared by one task: to shuffle them takes longer.
+    listed = object_frame(run, page.objects).coalesce(1)
+    known = ledger.objects(one_task=True)
+    return reconcile(listed, known, definition.intake.on_overwrite, complete=True).isEmpty()
