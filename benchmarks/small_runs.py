@@ -29,6 +29,7 @@ from table import TABLE
 
 from dbt.adapters.mzs3 import impl
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.project.staging import stage_for_node
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
 ENDPOINT = "MZS3_BENCH_ENDPOINT"
@@ -117,12 +118,13 @@ class Bench:
         os.environ[ENDPOINT] = endpoint or self._connection.endpoint or ""
         select = ["--select", *models] if models else []
         with watched_sources() as passes, watched_nodes() as (watch, processor):
-            result = dbtRunner(callbacks=[watch]).invoke([*self._arguments, *select])
-        if not result.success:
-            raise SystemExit(f"dbt has failed: {result.exception or 'see above'}")
+            run = dbtRunner(callbacks=[watch]).invoke([*self._arguments, *select])
+        if not run.success:
+            raise SystemExit(f"dbt has failed: {run.exception or 'see above'}")
+        results: Any = run.result
         costs = {
             one.node.name: Cost(one.execution_time, processor[one.node.name])
-            for one in result.result
+            for one in results
             if one.node.resource_type == "model"
         }
         return costs | passes
@@ -167,11 +169,10 @@ class Bench:
 def watched_sources() -> Iterator[dict[str, Cost]]:
     """What passes over sources cost inside the block, by the model before which they were."""
     costs: dict[str, Cost] = {}
-    stage: Callable[[Any, Any], None] = impl.stage_for_node
 
     def timed(adapter: Any, node: Any) -> None:
         started, processor = time.perf_counter(), processor_seconds()
-        stage(adapter, node)
+        stage_for_node(adapter, node)
         if node.name in (WAYS["idle source"], WAYS["first ingestion"]):
             seconds = time.perf_counter() - started
             costs[node.name] = Cost(seconds, processor_seconds() - processor)

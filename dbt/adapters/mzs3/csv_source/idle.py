@@ -78,4 +78,5 @@ def _all_is_settled(run: SourceRun, ledger: Ledger) -> bool:
     # A page of objects is compared by one task: to shuffle them takes longer.
     listed = object_frame(run, page.objects).coalesce(1)
     known = ledger.objects(one_task=True)
-    return reconcile(listed, known, definition.intake.on_overwrite, complete=True).isEmpty()
+    to_do = reconcile(listed, known, definition.intake.on_overwrite, complete=True)
+    return bool(to_do.isEmpty())
