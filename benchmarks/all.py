@@ -77,6 +77,8 @@ LIMITS = (
         *("peers", "export as Parquet", "copy_to_s3", 1, 1.3, 1),
     ),
     Limit("8 objects, to Spark's reader", "ingestion", "8 objects", "s3_csv_source", 1, 0.9, 0.7),
+    Limit("10,000 objects of 1 kB, to boto3", "small-objects", "", "one run:", 0, 2, 1.2),
+    Limit("diff of 1 %, to a full Parquet export", "shards", "", "persist_shard", 3, 1.6, 1.2),
 )
 
 
