@@ -81,6 +81,8 @@ LIMITS = (
     Limit("export of 1,000 rows, to a table", "small-runs", "", "copy_to_s3", 1, 2, 1.3),
     Limit("source with nothing new, to that table", "small-runs", "", "idle source", 1, 1.5, 0.5),
     Limit("shard without changes, to that table", "small-runs", "", "idle shard", 1, 2, 1),
+    Limit("10,000 objects of 1 kB, to boto3", "small-objects", "", "one run:", 0, 2, 1.2),
+    Limit("diff of 1 %, to a full Parquet export", "shards", "", "persist_shard", 3, 1.6, 1.2),
 )
 
 

@@ -1,12 +1,13 @@
 """What a source costs whose bucket holds very many objects, as ratios to listing it once.
 
     listing   a million keys: the first run, runs that find 1,000 new ones, the driver's memory
-    fetching  10,000 objects of 1 kB in one run: its time, and its requests
+    fetching  10,000 objects of 1 kB in one run: its time, to boto3's GETs, and its requests
     scale     ten million objects: what each step of a run computes, and what the driver holds
 
 The bucket is made up by a server on this machine. Listing it once is boto3's paginator in one
-process. Read the ratios: the server and Spark share the cores. For `scale` there is no server: the
-client makes up its answers, and rows are made up where objects would be fetched.
+process, and reading its objects boto3 with 16 threads a core. Read the ratios: the server and
+Spark share the cores. For `scale` there is no server: the client makes up its answers, and rows
+are made up where objects would be fetched.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from made_up_bucket import PREFIX, MadeUpBucket, made_up_bucket
 from made_up_client import CONNECTION, MadeUpClient, made_up_client
 from memory import DriverMemory, DriverPeak, processor_seconds
+from plain_gets import plain_client, plain_gets
 from pyspark.sql import functions as F
 from session import BUCKET, Session, source
 
@@ -66,7 +66,7 @@ def main() -> None:
                 bench.listing(bucket, arguments.rounds)
         else:
             with made_up_bucket(arguments.keys or 10_000, size=1000, folders=folders) as bucket:
-                bench.fetching(bucket)
+                bench.fetching(bucket, arguments.rounds)
         bench.spark.stop()
 
 
@@ -110,13 +110,22 @@ class Bench(Session):
         ratio = statistics.median(seconds) / statistics.median(raw)
         print(f"{title}: {ratio:.2f} x the raw listing, medians of {rounds}", flush=True)
 
-    def fetching(self, bucket: MadeUpBucket) -> None:
-        """Print what one run over all objects of the bucket takes."""
+    def fetching(self, bucket: MadeUpBucket, rounds: int) -> None:
+        """Print what runs over all objects of the bucket take, beside boto3 alone."""
         self._warm_up()
         memory = DriverMemory()
         self._print("what", "seconds", "to raw", "LIST", "GET", "  MB more in Python, JVM")
-        everything = source("small", "orders", PREFIX, {})
-        self._time("one run", bucket, memory, partial(self._ingest, bucket, everything, None), [])
+        keys = list(_keys(bucket))
+        raw: list[float] = []
+        seconds: list[float] = []
+        with plain_gets(bucket.connection, keys) as gets:
+            for turn in range(rounds):
+                base = self._time("boto3 alone", bucket, memory, partial(gets.read, keys), raw)
+                everything = source(f"small_{turn}", "orders", PREFIX, {})
+                run = partial(self._ingest, bucket, everything, len(keys))
+                self._time("one run", bucket, memory, run, seconds, base)
+        ratio = statistics.median(seconds) / statistics.median(raw)
+        print(f"one run: {ratio:.2f} x boto3 alone, medians of {rounds}", flush=True)
 
     def _warm_up(self) -> None:
         """What Spark does for the first time it does slowly, and remembers."""
@@ -269,17 +278,14 @@ def _orders(**external: Any) -> SourceDefinition:
 
 
 def _list(bucket: MadeUpBucket) -> None:
-    connection = bucket.connection
-    client = boto3.client(
-        "s3",
-        endpoint_url=connection.endpoint,
-        region_name=connection.region,
-        aws_access_key_id=connection.access_key_id,
-        aws_secret_access_key=connection.secret_access_key,
-        config=Config(s3={"addressing_style": "path"}),
-    )
-    for _ in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=PREFIX):
+    for _ in _keys(bucket):
         pass
+
+
+def _keys(bucket: MadeUpBucket) -> Iterator[str]:
+    pages = plain_client(bucket.connection).get_paginator("list_objects_v2")
+    for page in pages.paginate(Bucket=BUCKET, Prefix=PREFIX):
+        yield from (one["Key"] for one in page["Contents"])
 
 
 def _arguments() -> argparse.Namespace:

@@ -156,48 +156,33 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     False for: NUL bytes; a quote inside a field that does not start with one; text behind a
     closing quote; a quoted field that is not closed; a carriage return outside quotes that no
     newline follows; a blank line where there is more than one column. What makes it false is
-    for `cut_records` to find. A few passes over the bytes in C, none over records.
+    for `cut_records` to find. One pass over the bytes, by an automaton.
     """
-    if b"\0" in data:
-        return False
-    quote = dialect.quote.encode()
-    outside = data
-    if quote in data:
-        pieces = data.split(quote)
-        # Every second piece is inside quotes.
-        outside = quote.join(pieces[::2])
-        if len(pieces) % 2 == 0 or _has_stray_quote(outside, dialect):
-            return False
-    if b"\r" in outside and outside.count(b"\r") != outside.count(b"\r\n"):
-        return False
-    if one_column:
-        return True
-    if outside.startswith((b"\n", b"\r\n")):
-        return False
-    # pyarrow's search is several times faster than Python's for two newlines in a row.
-    return not pc.match_substring_regex(pa.scalar(outside), r"\n\r?\n").as_py()
+    quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
+    quoted = rf"{quote}(?:[^{quote}\x00]|{quote}{quote})*{quote}"
+    field = rf"(?:{quoted}|[^{delimiter}{quote}\r\n\x00]*)"
+    record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
+    # pyarrow's expressions match in time linear in the data, whatever is in it.
+    whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
+    return bool(pc.match_substring_regex(pa.scalar(data), whole).as_py())
 
 
 def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    # A quoted field stands between delimiters and line ends, and two quotes that touch are one
+    # quote in a field, so what is outside and not empty starts and ends with one of these.
+    # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
+    # A carriage return begins a line's end, so it can only be behind a field.
     quote = dialect.quote.encode()
     pieces = data.split(quote)
     outside = quote.join(pieces[::2])
     if len(pieces) % 2 == 0:
         # The last piece is inside, so a quote follows the last one outside.
         outside += quote
-    return _has_stray_quote(outside, dialect)
-
-
-def _has_stray_quote(outside: bytes, dialect: CsvDialect) -> bool:
-    # A quoted field stands between delimiters and line ends, and two quotes that touch are one
-    # quote in a field, so what is outside and not empty starts and ends with one of these.
-    # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
-    # A carriage return begins a line's end, so it can only be behind a field.
-    quote = re.escape(dialect.quote.encode())
-    none_of = re.escape(dialect.delimiter.encode()) + quote
-    before_text = re.compile(b"%b[^\r\n%b]" % (quote, none_of))
-    behind_text = re.compile(b"%b[^\n%b]" % (quote, none_of))
+    literal = re.escape(quote)
+    none_of = re.escape(dialect.delimiter.encode()) + literal
+    before_text = re.compile(b"%b[^\r\n%b]" % (literal, none_of))
+    behind_text = re.compile(b"%b[^\n%b]" % (literal, none_of))
     return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.arrow.arrays import running_total
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN, Column, arrow_type
@@ -28,6 +29,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
+from dbt.adapters.mzs3.csv_source.executor.small_objects import grouped
 from dbt.adapters.mzs3.csv_source.executor.stream import task_client
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
@@ -94,29 +96,28 @@ def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
     An object that is no longer the one listed is an error. `_mz_record` counts an object's data
     records from 1, rejected ones too. What is rejected or skipped comes as a row with its problem.
     Raises ExecutorError, which names the source, the object, and the place of the record. Holds
-    one part of one object, of CSV a chunk: each object is one GET, which is streamed.
+    one part of one object, of CSV a chunk, and a group of small ones: each object is one GET, and
+    a large one is streamed.
     """
 
     def fetch(listed: Batches) -> Batches:
         require_version()
         task, client = _Task(spec), task_client(spec.connection, spec.source)
         for batch in listed:
-            objects = batch.select(["key", "etag", "size"]).to_pylist()
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
-            for row, one in enumerate(objects):
-                stored = StoredObject(client, spec.bucket, **one)
-                try:
-                    yield from task.rows(stored, modified[row])
-                except ObjectError as problem:
-                    text = problem.text(spec.bucket, stored.key, spec.source)
-                    uri = f"s3://{spec.bucket}/{stored.key}"
-                    raise ExecutorError(text, problem.cause, uri) from problem
+            objects = batch.select(["key", "etag", "size"]).to_pylist()
+            stored = (StoredObject(client, spec.bucket, **one) for one in objects)
+            done = 0
+            with contextlib.closing(grouped(stored)) as groups:
+                for group in groups:
+                    yield from task.rows(group, modified.slice(done, len(group)))
+                    done += len(group)
 
     return fetch
 
 
 class _Task:
-    """Reads the objects of one task, one after the other."""
+    """Reads the objects of one task in their order."""
 
     def __init__(self, spec: FetchSpec) -> None:
         self._spec = spec
@@ -125,7 +126,24 @@ class _Task:
         self._rejects = 0
         self._first_reject = ("", "")  # of which object, and what is wrong with it
 
-    def rows(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
+    def rows(self, group: Sequence[StoredObject], modified: pa.Array) -> Batches:
+        """The objects' rows, of several together if that can be done. Raises ExecutorError."""
+        found = self._decoder.together(group) if len(group) > 1 else None
+        if found is not None:
+            batch, counts = found
+            if batch.num_rows:
+                uris = [f"s3://{stored.bucket}/{stored.key}" for stored in group]
+                yield rows_together(self._spec.columns, batch.columns, uris, modified, counts)
+            return
+        for row, stored in enumerate(group):
+            try:
+                yield from self._rows_of(stored, modified[row])
+            except ObjectError as problem:
+                text = problem.text(stored.bucket, stored.key, self._spec.source)
+                uri = f"s3://{stored.bucket}/{stored.key}"
+                raise ExecutorError(text, problem.cause, uri) from problem
+
+    def _rows_of(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""
         uri = f"s3://{stored.bucket}/{stored.key}"
         to_rows = ObjectRows(self._spec.columns, uri, modified)
@@ -189,6 +207,27 @@ class ObjectRows:
     ) -> pa.RecordBatch:
         values = values or [pa.nulls(len(numbers), arrow_type(c.data_type)) for c in self.columns]
         uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
-        arrays = [*values, uris, numbers, times, problems]
-        names = [column.name for column in (*self.columns, *_METADATA_COLUMNS)]
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        return _batch(self.columns, [*values, uris, numbers, times, problems])
+
+
+def rows_together(
+    columns: Sequence[Column],
+    values: Sequence[pa.Array],
+    uris: Sequence[str],
+    modified: pa.Array,
+    counts: Sequence[int],
+) -> pa.RecordBatch:
+    """The rows of several objects, all good; `values` has `counts` records of each in turn."""
+    starts = running_total(pa.array(counts, pa.int32()))
+    length = len(values[0])
+    every = pa.ListArray.from_arrays(starts, pa.nulls(length))
+    owners = pc.list_parent_indices(every)
+    ones = pa.repeat(pa.scalar(1, pa.int64()), length)
+    numbers = pc.subtract(pc.cumulative_sum(ones), starts.take(owners))
+    metadata = [pa.array(uris).take(owners), numbers, modified.take(owners)]
+    return _batch(columns, [*values, *metadata, pa.nulls(length, _PROBLEM_TYPE)])
+
+
+def _batch(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+    names = [column.name for column in (*columns, *_METADATA_COLUMNS)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,6 +53,7 @@ from dbt.adapters.mzs3.csv_source.executor.header import (
     split_header,
     without_header,
 )
+from dbt.adapters.mzs3.csv_source.executor.joined import joined_objects
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     ObjectError,
@@ -97,8 +97,7 @@ class CsvFormat:
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """Without a header, objects have records only, with a field for each column."""
-        decoder = Decoder(tuple(columns), self.dialect, self.reading)
-        return partial(self._records, header, decoder)
+        return _ObjectDecoder(self, header, Decoder(tuple(columns), self.dialect, self.reading))
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
@@ -106,17 +105,25 @@ class CsvFormat:
         text = utf8_reader(plain_reader(read, key, self.compression), encoding)
         return Chunks(text, self.dialect, Chunk(b"", 0, 1, width=width_in(encoding)), block_bytes)
 
-    def _records(
-        self, header: tuple[str, ...] | None, decoder: Decoder, stored: StoredObject
-    ) -> Generator[Records, None, None]:
+
+@dataclass(frozen=True)
+class _ObjectDecoder:
+    """Decodes objects with this header, or without one, by the decoder of a task."""
+
+    form: CsvFormat
+    header: tuple[str, ...] | None
+    decoder: Decoder
+
+    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
+        form, header, decoder = self.form, self.header, self.decoder
         layout = RecordLayout.in_order(len(decoder.columns)) if header is None else None
         with contextlib.closing(stored.open()) as reader:
-            found = self.chunks(reader.read, stored.key, BLOCK_BYTES)
+            found = form.chunks(reader.read, stored.key, BLOCK_BYTES)
             try:
                 for chunk in found:
                     if layout is None:
                         assert header is not None
-                        layout, chunk = without_header(chunk, header, self.dialect, self.reading)
+                        layout, chunk = without_header(chunk, header, form.dialect, form.reading)
                         if not chunk.data:
                             continue
                     decoded = decoder.decode(chunk, layout)
@@ -126,9 +133,22 @@ class CsvFormat:
             except RecordTooLarge as large:
                 if layout is None:
                     raise malformed_header(large.problem, large.line, large.byte) from large
-                if not self.reading.rejects:
+                if not form.reading.rejects:
                     raise
                 yield decoder.oversized(large)
+
+    def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
+        """See `ObjectDecoder`: where each object is right, so are all of them joined."""
+        form, width = self.form, len(self.decoder.columns)
+        joined = joined_objects(
+            objects, self.header, width, form.dialect, form.compression, form.reading
+        )
+        if joined is None:
+            return None
+        batch = self.decoder.all_good(joined.data, joined.layout)
+        if batch is None or batch.num_rows != sum(joined.counts):
+            return None
+        return batch, joined.counts
 
 
 class Decoder:
@@ -157,10 +177,9 @@ class Decoder:
         Where bad records are not rejected, raises ObjectError for the first one. Where they are,
         a record of which the end is not in the chunk is left, unless nothing follows the chunk.
         """
-        if not self._expects_rejects:
-            batch = self._all_good(chunk.data, layout)
-            if batch is not None:
-                return Records(batch, batch.num_rows, length=len(chunk.data))
+        batch = self.all_good(chunk.data, layout)
+        if batch is not None:
+            return Records(batch, batch.num_rows, length=len(chunk.data))
         decoded = self._sift(chunk, layout)
         # One chunk with bad records is seldom alone: the next is not tried in vain.
         self._expects_rejects = bool(decoded.rejects)
@@ -175,9 +194,11 @@ class Decoder:
         reject = Reject(0, problem.line, problem.byte, raw, None, error)
         return Records(no_rows, 1, rejects=(reject,))
 
-    def _all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
-        """The records if all of them are right, else None."""
-        if not is_plain(data, self._dialect, one_column=layout.width == 1):
+    def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
+        """The records if all of them are right; None else, and where one is expected not to be."""
+        if self._expects_rejects or not is_plain(
+            data, self._dialect, one_column=layout.width == 1
+        ):
             return None
         if len(layout.fields) < layout.width and invalid_utf8(data):
             return None  # of the fields that are left out pyarrow would not see it

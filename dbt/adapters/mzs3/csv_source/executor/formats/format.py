@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -111,14 +111,25 @@ class Records:
     length: int = 0
 
 
-ObjectDecoder = Callable[[StoredObject], Generator[Records, None, None]]
-"""Reads all records of an object, in their order, as the source's columns.
+class ObjectDecoder(Protocol):
+    """Reads all records of objects, in their order, as the source's columns.
 
-One decoder is kept for all objects of a task. It holds a part of the object whose size does not
-depend on the object's. Without an error the object was read to its end. Raises HeaderProblem,
-before the first record, for a header that is not right: malformed, with other names, or with types
-that can't be read; ObjectError for anything else.
-"""
+    One decoder is kept for all objects of a task. It holds a part of an object whose size does not
+    depend on the object's.
+    """
+
+    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
+        """The records of one object. Without an error it was read to its end.
+
+        Raises HeaderProblem, before the first record, for a header that is not right: malformed,
+        with other names, or with types that can't be read; ObjectError for anything else.
+        """
+
+    def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
+        """All records of small objects as one batch, and how many each object has.
+
+        None where they have to be read one by one, as anything may be wrong with one of them.
+        """
 
 
 class ObjectFormat(Protocol):

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -90,21 +89,32 @@ class TypedFormat:
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """See `ObjectFormat`; there is always a header."""
         assert header is not None
-        return partial(self._records, header, columns)
+        return _TypedDecoder(self, header, columns)
 
-    def _records(
-        self, header: tuple[str, ...], columns: Sequence[Column], stored: StoredObject
-    ) -> Generator[Records, None, None]:
+
+@dataclass(frozen=True)
+class _TypedDecoder:
+    """Decodes objects that have this header to batches of the columns."""
+
+    form: TypedFormat
+    header: tuple[str, ...]
+    columns: Sequence[Column]
+
+    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
         if stored.size == 0:
             return
-        with self.opened(stored) as (fields, batches):
-            positions = positions_of(fields, header, columns, self.reading.header_match)
+        with self.form.opened(stored) as (fields, batches):
+            match = self.form.reading.header_match
+            positions = positions_of(fields, self.header, self.columns, match)
             own_types = [str(fields[position].own) for position in positions]
             done = 0
             for values in batches(positions):
-                records = typed_records(values, own_types, columns, done)
+                records = typed_records(values, own_types, self.columns, done)
                 yield records
                 done += records.count
+
+    def together(self, _: Sequence[StoredObject]) -> None:
+        """None: each object has a schema of its own."""
 
 
 def positions_of(
