@@ -77,7 +77,8 @@ def test_a_run_has_the_columns_of_the_table() -> None:
         "CAST(:bytes AS bigint) AS `bytes`, CAST(:files AS bigint) AS `files`, "
         "CAST(:error AS string) AS `error`, "
         "CAST(:invocation_id AS string) AS `invocation_id`, "
-        "CAST(:format AS string) AS `format`, CAST(:on_existing AS string) AS `on_existing`"
+        "CAST(:format AS string) AS `format`, CAST(:on_existing AS string) AS `on_existing` "
+        "FROM VALUES (0)"
     )
     assert values == {**vars(RUN), "error": None}
 

@@ -31,7 +31,8 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
                 "CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT "
                 f"RETURN {int(as_of)}L"
             )
-            row = spark.sql(f"SELECT ({text}) AS location").first()
+            # From a row: then Spark's optimizer has the value, and nothing is compiled or run.
+            [row] = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)").collect()
         except PySparkException as exc:
             reason = str(explain(exc)).splitlines()[0]
             problem = (
@@ -39,7 +40,7 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
                 f"Spark can evaluate: {reason}"
             )
             raise ConfigError(node, [problem]) from exc
-        value = row[0] if row is not None else None
+        value = row[0]
     if not isinstance(value, str):
         what = "NULL" if value is None else f"{value!r}, which is no text"
         wanted = f"it has to be a text such as {SCHEME}bucket/prefix"
