@@ -25,6 +25,9 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
 BYTES_PER_TASK = 128 * 1024 * 1024
+# Less than both is not worth a task, and a file, of its own.
+LEAST_BYTES = 4 * 1024 * 1024
+LEAST_OBJECTS = 256
 
 _COUNTS = (
     "count(*) AS written",
@@ -47,6 +50,16 @@ _TOTALS = (
     f"min({_WRONG}) AS wrong",
     "coalesce(sum(written), 0) AS written",
 )
+
+
+def task_count(objects: int, size: int, parallelism: int) -> int:
+    """How many tasks read so many objects of that many bytes in all, each object by one task.
+
+    One for each object, unless that makes more small ones than `parallelism`, or tasks that have
+    hardly anything to do.
+    """
+    worthwhile = -(-size // LEAST_BYTES) + -(-objects // LEAST_OBJECTS)
+    return max(1, min(objects, max(min(parallelism, worthwhile), -(-size // BYTES_PER_TASK))))
 
 
 @dataclass(frozen=True)
@@ -110,8 +123,7 @@ class EpochRows:
     def _whole(self, plan: DataFrame, objects: int, size: int) -> DataFrame:
         """The objects' rows, each read by one task; the largest first, so that none comes last."""
         parallelism = int(plan.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        # One for each object, unless that makes more small ones than the cluster works on.
-        tasks = max(1, min(objects, max(parallelism, -(-size // BYTES_PER_TASK))))
+        tasks = task_count(objects, size, parallelism)
         # A plan is one file.
         shared = plan.coalesce(1)
         if tasks > 1:

@@ -1,0 +1,23 @@
+"""How many tasks fetch the objects of an epoch."""
+
+import pytest
+
+from dbt.adapters.mzs3.csv_source.fetch import task_count
+
+MB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("objects", "size", "tasks"),
+    [
+        (0, 0, 1),
+        (1, 400 * MB, 1),
+        (8, 400 * MB, 8),
+        (3, 3000, 2),
+        (10_000, 10_000_000, 43),
+        (1_000_000, 1000 * MB, 200),
+        (1000, 100_000 * MB, 782),
+    ],
+)
+def test_small_objects_share_tasks_and_large_ones_have_their_own(objects, size, tasks):
+    assert task_count(objects, size, parallelism=200) == tasks
