@@ -138,13 +138,15 @@ def test_a_run_that_succeeds_aborts_what_lost_attempts_have_open(
     file, other = opened(prefix, OURS, 0), opened(prefix, THEIRS, 0)
     lost = [] if speculative else [opened(prefix, OURS, 0)]
     late: list[PendingFile] = []
+    now = [0.0]  # only the reaper's own waits take time
 
-    def pause(*_: Any) -> None:
+    def pause(seconds: float) -> None:
+        now[0] += seconds
         if not late:
             late.append(opened(prefix, OURS, 0))
 
     monkeypatch.setattr(reaper, "Event", lambda: SimpleNamespace(wait=pause))
-    monkeypatch.setattr(reaper, "_LOST_QUIET_S", 0.01)
+    monkeypatch.setattr(reaper, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(batch, "upload", lambda *_: ([file], 3, 1))
     monkeypatch.setattr(batch, "speculates", lambda _: speculative)
     written(prefix, lambda: None)
