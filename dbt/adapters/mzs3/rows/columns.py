@@ -179,6 +179,8 @@ def canonical_columns(df: DataFrame) -> DataFrame:
     one name.
     """
     renamed = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
+    if not any(_NORMAL.is_needed(field.dataType) for field in renamed.schema.fields):
+        return renamed  # to select each column takes many calls into the JVM
     normal = [_NORMAL.of(F.col(f.name), f.dataType).alias(f.name) for f in renamed.schema.fields]
     return renamed.select(*normal)
 
