@@ -55,6 +55,8 @@ class Request:
                 return "ListObjectsV2"
             case "GET" if "uploads" in self.query:
                 return "ListMultipartUploads"
+            case "GET" if "uploadId" in self.query:
+                return "ListParts"
         return f"{self.method}Object"
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,6 +69,28 @@ def test_files_are_within_the_limit(copy: Copy, s3: Any, bucket: str) -> None:
     assert result.files == len(sizes) > 4
     assert max(sizes.values()) <= 64 * 1024
     assert "e/part-0001-0002.csv" in sizes
+
+
+def test_each_object_is_weighed_and_the_next_row_would_not_have_fitted(
+    copy: Copy, s3: Any, bucket: str
+) -> None:
+    limit = 64 * 1024
+    # Rows of 9 to 4000 bytes, and one that is larger than the limit.
+    width = "if(id = 77, 70000, pmod(hash(id), 4000))"
+    query = f"select id + 100000 as id, repeat('x', {width}) as filler from range(600)"
+    result = copy(query, f"s3://{bucket}/e", parts=3, max_file_size="64kB")
+    found = objects_in(s3, bucket)
+    entries = json.loads(found.pop("e/_manifest.json"))["entries"]
+    sizes = {entry["url"]: entry["meta"]["content_length"] for entry in entries}
+    assert sizes == {f"s3://{bucket}/{key}": len(body) for key, body in found.items()}
+    assert (result.files, result.bytes) == (len(sizes), sum(sizes.values()))
+    [large] = [body for body in found.values() if len(body) > limit]
+    assert large.startswith(b"100077,xxx") and large.count(b"\n") == 1
+    parts = [[body for key, body in sorted(found.items()) if f"part-000{n}" in key] for n in "012"]
+    assert min(map(len, parts)) > 4
+    for part in parts:
+        for body, following in pairwise(part):
+            assert len(body) + len(following.splitlines(keepends=True)[0]) > limit
 
 
 def test_two_columns_of_one_name_are_two_columns(copy: Copy, s3: Any, bucket: str) -> None:

@@ -111,3 +111,11 @@ def test_subsets_of_columns() -> None:
     require_header("more,value,id", header_match="subset")
     with pytest.raises(HeaderProblem, match="'value' is missing"):
         require_header("id,more", header_match="subset")
+
+
+@pytest.mark.parametrize("match", ["reorder", "subset"])
+def test_the_statement_says_how_headers_are_matched(match: str) -> None:
+    assert rewritten(FOUND, header_match=match) == (
+        f"CREATE SOURCE orders {SCAN} FORMAT CSV WITH HEADER COLUMNS (id, value) "
+        f"WITH (header_match = '{match}');"
+    )

@@ -182,6 +182,8 @@ def _discover_header(run: SourceRun, inbox: Inbox | None) -> tuple[RecordField, 
             return header
     if inbox is not None and not definition.discovery.bucket_scan:
         what = "is empty" if inbox.empty else "names no object that has a header"
+        if inbox.only_tests:
+            what = "holds nothing but S3's test event, which announces no object"
         raise SourceError(
             f"{definition.name}: the queue {inbox.queue_name} {what}, so there is none to learn "
             "the columns from. Declare the names as `header: [name, ...]`; or run again once an "

@@ -15,6 +15,7 @@ from support.csv_source_helpers import parse
 from support.queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.csv_source.ingest import purify_now
 from dbt.adapters.mzs3.csv_source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.queue.messages import Kind
@@ -46,11 +47,13 @@ class Post:
         for body in bodies:
             self.sqs.send_message(QueueUrl=self.url, MessageBody=body)
 
-    def open(self, **external: Any) -> Any:
+    def run(self, **external: Any) -> SourceRun:
         definition = parse(external, discover=[{"sqs_notifications": "events"}])
         log = SourceLog(warn=self.warned.append)
-        run = SourceRun(self.spark, definition, CONNECTION, cancelled=self.cancelled, log=log)
-        return open_inbox(run)
+        return SourceRun(self.spark, definition, CONNECTION, cancelled=self.cancelled, log=log)
+
+    def open(self, **external: Any) -> Any:
+        return open_inbox(self.run(**external))
 
     @property
     def left(self) -> tuple[int, int]:
@@ -153,6 +156,33 @@ def test_removed_objects_and_those_that_are_gone_are_told_apart(post: Post) -> N
         assert kinds == {"orders/gone.csv": Kind.CREATED, "orders/removed.csv": Kind.REMOVED}
         inbox.acknowledge()
     assert post.left == (0, 0)
+
+
+def why_no_header(post: Post) -> str:
+    """Why a source that declares no columns has none to learn; its messages stay."""
+    before, run = post.left, post.run()
+    with pytest.raises(SourceError) as raised, open_inbox(run) as inbox:
+        purify_now(run, inbox)
+    assert post.left == before
+    return str(raised.value)
+
+
+def test_a_queue_with_nothing_but_the_test_event_says_so(post: Post) -> None:
+    post.send(probe(), wrapped(probe()))
+    assert why_no_header(post) == (
+        "lake.orders: the queue events holds nothing but S3's test event, which announces no "
+        "object, so there is none to learn the columns from. Declare the names as "
+        "`header: [name, ...]`; or run again once an object was announced. Messages that a "
+        "killed run had received come back within 300 s"
+    )
+
+
+@pytest.mark.parametrize(
+    "other", [message(record("orders/gone.csv")), probe("other"), "{}"], ids=["gone", "other", "x"]
+)
+def test_a_queue_with_more_than_the_test_event_does_not(post: Post, other: str) -> None:
+    post.send(probe(), other)
+    assert "the queue events names no object that has a header" in why_no_header(post)
 
 
 def test_markers_of_folders_and_records_of_exports_are_no_objects(post: Post) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support.committing import prepared
 from support.memory_s3 import MemoryS3
 
-from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.manifest import read_existing, require_empty, require_ours
 from dbt.adapters.mzs3.export.options import OnExisting
@@ -23,9 +23,9 @@ def s3() -> MemoryS3:
     return MemoryS3()
 
 
-def prefix(s3: MemoryS3) -> Prefix:
+def prefix(s3: MemoryS3, uri: str = "s3://b/x/") -> Prefix:
     client: Any = s3
-    return Prefix(client, S3Location("b", "x/"))
+    return Prefix(client, parse_location(uri))
 
 
 @pytest.mark.parametrize("mode", ["fail", "overwrite", "resume"])
@@ -50,3 +50,15 @@ def test_an_object_whose_name_ends_in_a_slash_is_one(s3: MemoryS3, markers: int)
     s3.objects["x/z/"] = b"data"
     with pytest.raises(LocationError, match=r"it holds 1 object, such as s3://b/x/z/\."):
         require_empty(prefix(s3))
+
+
+@pytest.mark.parametrize("path", ["s3://b/prefix", "s3://b/prefix/"])
+def test_the_path_is_the_prefix_and_not_keys_that_begin_alike(s3: MemoryS3, path: str) -> None:
+    place = prefix(s3, path)
+    alike = ("prefix", "prefix.csv", "prefix-2/1.csv", "prefix2/1.csv", "prefi/1.csv", "Prefix/1")
+    s3.objects = dict.fromkeys(alike, b"data")
+    require_empty(place)
+    assert place.key("part-0000-0001.csv") == "prefix/part-0000-0001.csv"
+    s3.objects["prefix/path/1.csv"] = b"data"
+    with pytest.raises(LocationError, match=r"^s3://b/prefix/ is not empty: it holds 1 object, "):
+        require_empty(place)

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.config import queue_name
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
+from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
@@ -70,8 +71,16 @@ def purified_sql(purified: Purified) -> str:
     head = " ".join(part for part in (sql_name(table), pinned.aliases_sql()) if part)
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
-        f"USING {', '.join(ways)} {pinned.format_sql()};"
+        f"USING {', '.join(ways)} {pinned.format_sql()}{_options_sql(purified)};"
     )
+
+
+def _options_sql(purified: Purified) -> str:
+    """How headers are matched, where that is not what the document has: as they are pinned."""
+    match = purified.definition.reading.header_match
+    if match == EXACT or purified.pinned.header is None:
+        return ""
+    return f" WITH (header_match = {_sql_text(match)})"
 
 
 def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:

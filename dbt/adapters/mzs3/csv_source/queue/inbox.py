@@ -51,9 +51,10 @@ class Inbox:
 
     `found` is what S3 has under the keys that the queue told of, whatever it said of them; `gone`
     are the events of those under which there is nothing. `empty` says that there was no message at
-    all. From the first message on a thread extends their visibility timeout, until they are
-    acknowledged or the inbox is closed. Raises S3Error where the queue can't be read; what else
-    goes wrong with it loses nothing, and is logged.
+    all, `only_tests` that each was S3's test event of the bucket. From the first message on a
+    thread extends their visibility timeout, until they are acknowledged or the inbox is closed.
+    Raises S3Error where the queue can't be read; what else goes wrong with it loses nothing, and
+    is logged.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
@@ -67,8 +68,10 @@ class Inbox:
         self._hiding = threading.Lock()
         self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
         self._received = False
+        self._tests = 0
         self.queue_name = queue.name
         self.empty = True
+        self.only_tests = False
         self.found: list[ObjectInfo] = []
         self.gone: list[ObjectEvent] = []
 
@@ -84,6 +87,7 @@ class Inbox:
         self._received = True
         events, foreign = self._receive_all()
         self.empty = not self._handles
+        self.only_tests = 0 < self._tests == len(self._handles)
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
@@ -149,6 +153,8 @@ class Inbox:
                 events += filter(self._scope.is_object, told)
                 if (reason := self._scope.foreign(told)) is not None:
                     foreign[message] = reason
+                elif all(event.kind is Kind.TEST for event in told):
+                    self._tests += 1
             if self._thread.ident is None:
                 self._thread.start()
         self._run.log.warn(
