@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
+from moto.s3.models import s3_backends
+from support.real_stores import STORE
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 
 pytestmark = pytest.mark.spark
+
+PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source.md"
 
 PLAIN = [("1", "a"), ("2", "b")]
 GOOD = {
@@ -127,6 +134,20 @@ def test_columns_alias_the_header_and_type_the_rows(lake):
         ("_mz_last_modified", "timestamp"),
     ]
     assert [(row["order_id"], str(row["amount"])) for row in frame.collect()] == [(1, "2.50")]
+
+
+@pytest.mark.skipif(STORE is not None, reason="only moto can be told when an object was modified")
+def test_a_query_orders_records_across_objects(lake):
+    first = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    days = {"z.csv": 0, "b.csv": 1, "c.csv": 1, "a.csv": 2}
+    stored = s3_backends["123456789012"]["aws"].buckets[lake.bucket].keys
+    for number, (name, day) in enumerate(days.items()):
+        lake.put(name, f"id\n{2 * number}\n{2 * number + 1}\n")
+        stored[f"orders/{name}"].last_modified = first + timedelta(days=day)
+    lake.ingest()
+    [query] = re.findall(r"select \* from raw\.orders order by .*", PAGE.read_text())
+    found = lake.spark.sql(query.replace("raw.orders", lake.relations.source)).collect()
+    assert [row["id"] for row in found] == [str(number) for number in range(8)]
 
 
 @pytest.mark.slow
