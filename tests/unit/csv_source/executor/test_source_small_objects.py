@@ -42,6 +42,7 @@ def alone(decoder, data):
 @example([b"\xef\xbb\xbf\xef\xbb\xbf1\n", b"\xef\xbb\xbf\xef\xbb\xbf2\n"], None, 1)
 @example([b"a,b\n1,2\n", b"b,a\n1,2\n"], ("a", "b"), 2)
 @example([b"a,b", b"a,b\r\n1,2\n", b"a,bc\n1,2\n"], ("a", "b"), 2)
+@example([b"a,b\n1,2\n", b"a,b", b"b,a\n1,2\n"], ("a", "b"), 2)
 @example([b"\n", b"\n"], None, 1)
 def test_any_bytes_are_read_together_as_each_alone_or_not_at_all(texts, header, width):
     columns = [Column("a"), Column("b")][: width if header is None else 2]

@@ -75,7 +75,13 @@ class _Heading:
         self._dialect = dialect
         self._reading = reading
         self._known = b""
-        self.layout = RecordLayout.in_order(width)
+        self._in_order = RecordLayout.in_order(width)
+        self._layout: RecordLayout | None = None
+
+    @property
+    def layout(self) -> RecordLayout:
+        """That of the records so far."""
+        return self._layout or self._in_order
 
     def without(self, data: bytes) -> bytes | None:
         """The records of an object's text; None for a layout unlike that of those before it.
@@ -90,12 +96,12 @@ class _Heading:
         layout, rest = without_header(
             Chunk(data, 0, 1), self._pinned, self._dialect, self._reading
         )
-        if self._known and layout != self.layout:
+        if self._layout not in (None, layout):
             return None
         start = data[: len(data) - len(rest.data)]
         # Without its newline the same bytes may be but the start of another name.
         self._known = start if start.endswith(b"\n") else b""
-        self.layout = layout
+        self._layout = layout
         return rest.data
 
 
