@@ -45,7 +45,8 @@ def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn,
 
 def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
     """Columns that share a `bigint`, with their types and first bits; each has at least two."""
-    narrow = [(f.name, _IN_BITS[type(f.dataType)]) for f in schema.fields if _is_narrow(f)]
+    types = ((field.name, _IN_BITS.get(type(field.dataType))) for field in schema.fields)
+    narrow = [(name, kind) for name, kind in types if kind is not None]
     lanes: list[dict[str, tuple[pa.DataType, int]]] = []
     used: list[int] = []
     for name, kind in sorted(narrow, key=lambda column: -BITS[column[1]]):
@@ -58,10 +59,6 @@ def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
         lanes[place][name] = (kind, used[place])
         used[place] += width
     return [lane for lane in lanes if len(lane) > 1]
-
-
-def _is_narrow(field: T.StructField) -> bool:
-    return type(field.dataType) in _IN_BITS
 
 
 def _bits(name: str, kind: pa.DataType, shift: int) -> str:
