@@ -89,15 +89,15 @@ LIMITS = (
 def main() -> None:
     """Measure, and write the page anew after each benchmark."""
     sections = _sections()
+    commit = _output("git", "describe", "--always", "--dirty", "--exclude=*")
     for name in _arguments().names or COMMANDS:
         print(f"{name} …", flush=True)
-        sections[name] = _measured(COMMANDS[name])
+        sections[name] = _measured(COMMANDS[name], commit)
         PAGE.write_text(_page(sections))
 
 
-def _measured(command: str) -> str:
+def _measured(command: str, commit: str) -> str:
     """What the benchmark prints, with when, where and of what."""
-    commit = _output("git", "describe", "--always", "--dirty", "--exclude=*")
     today = datetime.now(timezone.utc).date()
     cores = len(os.sched_getaffinity(0))
     script, *arguments = command.split()

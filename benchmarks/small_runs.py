@@ -237,6 +237,7 @@ small:
         spark.driver.memory: 2g
         spark.sql.warehouse.dir: {folder / "warehouse"}
         spark.ui.enabled: "false"
+        spark.sql.ui.retainedExecutions: "100000"
       aws_connections:
         default:
           region: {connection.region}
