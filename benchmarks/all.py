@@ -71,11 +71,11 @@ LIMITS = (
         *("exports", "", "copy_to_s3 parquet", 1, 1.8, 1.2),
     ),
     Limit(
-        "CSV export, to `df.write` over s3a", "peers", "export as CSV", "copy_to_s3", 1, 1.1, 0.8
+        "CSV export, to `df.write` over s3a", "peers", "export as csv", "copy_to_s3", 1, 1.1, 0.8
     ),
     Limit(
         "Parquet export, to `df.write` over s3a",
-        *("peers", "export as Parquet", "copy_to_s3", 1, 1.3, 1),
+        *("peers", "export as parquet", "copy_to_s3", 1, 1.3, 1),
     ),
     Limit("8 objects, to Spark's reader", "ingestion", "8 objects", "s3_csv_source", 1, 0.9, 0.7),
     Limit("export of 1,000 rows, to a table", "small-runs", "", "copy_to_s3", 1, 2, 1.3),
