@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.events import CopyEvent, copy_warning, ignore_event
 from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot
+from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningView
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import explain
@@ -39,8 +40,9 @@ _BEGINS_AGAIN: Mapping[RestartReason, str] = {
 class RunContext:
     """Where an export is reported, and as which model.
 
-    Its history is a table of `schema`; without one there is none. `tell` gets events, from more
-    than one thread. `scrub` takes secrets out of the text of an error.
+    Its history is a table of `schema`, which also has the view of exports that run; without one
+    there is neither. `tell` gets events, from more than one thread. `scrub` takes secrets out of
+    the text of an error.
     """
 
     schema: str | None = None
@@ -54,7 +56,7 @@ class RunMonitor:
     """Reports a run of an export from its beginning to its end, however it ends.
 
     Nothing that fails in here reaches the export: an event that can't be delivered is lost, a
-    history that can't be written is a warning.
+    history or a row of the running exports that can't be written is a warning.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class RunMonitor:
         self._parts = export.options.parts or 1
         self._result: CopyResult | None = None
         self._history: History | None = None
+        self._running: RunningEntry | None = None
         self._started = time.time()
         self._clock = time.monotonic()
         names = (context.schema, context.identifier)
@@ -85,9 +88,25 @@ class RunMonitor:
         text = f"{self._copy} in {grouped(self._parts, 'part')}"
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if self._context.schema:
-            with self._warning("can't"):
+            with self._warning("can't be recorded", TABLE):
                 self._history = History(self._spark, self._context.schema)
+            self._running = self._running_entry(self._context.schema)
+            self._running.begin()
         return self
+
+    def _running_entry(self, schema: str) -> RunningEntry:
+        def warn(exc: Exception) -> None:
+            if not self.is_cancelled:  # which ends what the session does for the view, too
+                self._warn("can't be seen", VIEW, exc)
+
+        return RunningEntry(
+            RunningView(self._spark, schema),
+            model=self._export.node,
+            location=self._export.location.uri,
+            parts=self._parts,
+            invocation_id=self._context.invocation_id,
+            warn=warn,
+        )
 
     def progress(self) -> Progress:
         """Reports progress every few seconds while its block runs."""
@@ -130,6 +149,14 @@ class RunMonitor:
         failure: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._record(failure)
+        finally:
+            if self._running is not None:
+                self._running.end()
+
+    def _record(self, failure: BaseException | None) -> None:
+        """Tell how the run ended, and add its row to the history."""
         elapsed, result = self._elapsed(), self._result
         error = self._context.scrub(str(failure)) if failure else ""
         made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
@@ -153,7 +180,7 @@ class RunMonitor:
             self._tell("failed", f"{self._copy} failed: {error}", fields, "debug")
         if self._history is None:
             return
-        with self._warning("could not"):
+        with self._warning("could not be recorded", TABLE):
             run = RecordedRun(
                 model=self._export.node,
                 location=self._export.location.uri,
@@ -175,19 +202,24 @@ class RunMonitor:
         return self._cancelled is not None and self._cancelled.is_set()
 
     @contextlib.contextmanager
-    def _warning(self, failed: str) -> Iterator[None]:
+    def _warning(self, failed: str, relation: str) -> Iterator[None]:
         """Turns any failure of the history into a warning: the export goes on, or has ended."""
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - see above
-            warning = (
-                f"this run {failed} be recorded in {self._context.schema}.{TABLE}, and is "
-                f"otherwise as the log says: {explain(exc)}"
-            )
-            with contextlib.suppress(Exception):
-                self._context.tell(copy_warning(**self._about, warning=warning))
+            self._warn(failed, relation, exc)
+
+    def _warn(self, failed: str, relation: str, exc: Exception) -> None:
+        warning = (
+            f"this run {failed} in {self._context.schema}.{relation}, and is otherwise as the log "
+            f"says: {explain(exc)}"
+        )
+        with contextlib.suppress(Exception):
+            self._context.tell(copy_warning(**self._about, warning=warning))
 
     def _tell_progress(self, seen: Snapshot) -> None:
+        if self._running is not None:
+            self._running.note(seen)
         if not self.is_cancelled:
             elapsed = self._elapsed()
             text, bar = seen.text(self._parts, elapsed), seen.bar(self._parts)

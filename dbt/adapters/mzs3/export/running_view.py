@@ -1,0 +1,253 @@
+"""The view of the exports that run now.
+
+Its text holds their rows as literals, and each export writes its own into it. So no files can
+vanish below a reader, and neither who reads nor who writes asks executors for anything: all of
+them may be at work for the export.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.export.progress import Snapshot
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.tables import change_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEW = "mzs3_copies_running"
+
+EVERY_S = 10.0
+"""How often an export writes its row, for the first time after as long."""
+DEAD_S = 60.0
+"""After how long without a word of it the view tells that an export is dead."""
+_KEPT_S = 24 * 3600.0
+_LOOKS = 3
+
+
+@dataclass(frozen=True)
+class RunningCopy:
+    """An export as the view has it; times are ms since the epoch, by the clock of Spark's driver.
+
+    `phase` and the counts are those of a Snapshot.
+    """
+
+    run: str
+    model: str
+    location: str
+    started: int
+    updated: int
+    phase: str
+    parts_done: int | None
+    parts: int
+    rows: int | None
+    bytes: int | None
+    bytes_per_second: float | None
+    tasks_done: int | None
+    tasks: int | None
+    invocation_id: str
+
+    def gives_way_to(self, later: RunningCopy) -> bool:
+        """Whether the export is dead, and needs no mention any more: the later one is of the same
+        model, or it has been dead for a day."""
+        silent = later.updated - self.updated
+        patience = DEAD_S if self.model == later.model else _KEPT_S
+        return silent > patience * 1000
+
+
+_MOMENTS = ("started", "updated")
+_SPARK_TYPES = {"str": "string", "int": "bigint", "float": "double"}
+_COLUMNS = {
+    column.name: _SPARK_TYPES[str(column.type).removesuffix(" | None")]
+    for column in fields(RunningCopy)
+}
+
+
+class RunningView:
+    """The view of a schema, which may be in a catalog: `catalog.schema`."""
+
+    def __init__(self, spark: SparkSession, schema: str) -> None:
+        self._spark = spark
+        self.name = qualified_name(schema, VIEW)
+
+    def read(self) -> list[RunningCopy] | None:
+        """All rows; None if there is no view. Raises what Spark raises, and SparkJobError if the
+        name is taken by something else."""
+        columns = ", ".join(
+            f"unix_millis({name}) AS {name}" if name in _MOMENTS else quote_identifier(name)
+            for name in _COLUMNS
+        )
+        try:
+            found = self._spark.sql(f"SELECT {columns} FROM {self.name}").collect()
+        except AnalysisException as exc:
+            condition = exc.getCondition() or ""
+            if condition == "TABLE_OR_VIEW_NOT_FOUND":
+                return None
+            if condition.startswith("UNRESOLVED_COLUMN"):
+                raise SparkJobError(
+                    f"{self.name} is not the view that dbt-mzs3 makes under this name; rename or "
+                    "drop it, and the next run makes the view"
+                ) from exc
+            raise
+        return [RunningCopy(**row.asDict()) for row in found]
+
+    def write(self, copies: Iterable[RunningCopy]) -> None:
+        """Let the view have these rows, in one step. Raises what Spark raises."""
+        change_view(self._spark, self.name, view_text(copies), "", {})
+
+    def make(self, copies: Iterable[RunningCopy]) -> None:
+        """Make the view with these rows, unless there is one by now. Raises as `write` does."""
+        self._spark.sql(
+            f"CREATE VIEW IF NOT EXISTS {self.name} "
+            f"COMMENT 'Runs of copy_to_s3 that have not ended (dbt-mzs3)' AS {view_text(copies)}"
+        )
+
+    def now(self) -> float:
+        """What the clock of Spark's driver says, in s since the epoch."""
+        # From a row, as each of these queries: then Spark's optimizer has the answer.
+        asked = "SELECT unix_millis(current_timestamp()) FROM VALUES (0)"
+        [row] = self._spark.sql(asked).collect()
+        return float(row[0] / 1000)
+
+
+def view_text(copies: Iterable[RunningCopy]) -> str:
+    """The query of a view with these rows, and the state of each at the time of asking."""
+    columns = {
+        name: f"CAST({quote_identifier(name)} AS {kind})" for name, kind in _COLUMNS.items()
+    }
+    silent = f"unix_millis(current_timestamp()) - {columns['updated']}"
+    state = f"IF({silent} > {int(DEAD_S * 1000)}, 'dead', 'running')"
+    shown = columns | {name: f"timestamp_millis({columns[name]})" for name in _MOMENTS}
+    selected = ", ".join(
+        f"{value} AS {quote_identifier(name)}" for name, value in {**shown, "state": state}.items()
+    )
+    # VALUES has one row at least.
+    rows = [astuple(copy) for copy in sorted(copies, key=attrgetter("started", "run"))]
+    rows = rows or [(None,) * len(_COLUMNS)]
+    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+    names = ", ".join(map(quote_identifier, _COLUMNS))
+    return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE `run` IS NOT NULL"
+
+
+def _literal(value: str | float | None) -> str:
+    if value is None:
+        return "NULL"
+    return quote_literal(value) if isinstance(value, str) else repr(value)
+
+
+# Threads of this process write one after the other. Of two processes that read the view and write
+# it in the same moment, the second to write takes back what the first wrote: until that one writes
+# the next time, or looks whether it is gone.
+_locks: dict[str, threading.Lock] = {}
+
+
+class RunningEntry:
+    """Keeps the row of one export in the view, from `begin` to `end`.
+
+    An export that ends within EVERY_S asks Spark for nothing. Nothing in here raises: the first
+    failure goes to `warn`.
+    """
+
+    def __init__(
+        self,
+        view: RunningView,
+        *,
+        model: str,
+        location: str,
+        parts: int,
+        invocation_id: str,
+        warn: Callable[[Exception], None],
+    ) -> None:
+        self._view = view
+        self._about: Mapping[str, Any] = {
+            "model": model,
+            "location": location,
+            "parts": parts,
+            "invocation_id": invocation_id,
+        }
+        self._warn: Callable[[Exception], None] | None = warn
+        self._run = uuid.uuid4().hex
+        self._began = time.monotonic()
+        self._seen = Snapshot("running")
+        self._ahead: float | None = None
+        self._is_told = False
+        self._lock = _locks.setdefault(view.name, threading.Lock())
+        self._ended = threading.Event()
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(self._keep_telling,),
+            name=f"{threading.current_thread().name} ({VIEW})",
+            daemon=True,
+        )
+
+    def begin(self) -> None:
+        """Start to tell of the export."""
+        with contextlib.suppress(RuntimeError):  # there is no thread to be had
+            self._thread.start()
+
+    def note(self, seen: Snapshot) -> None:
+        """What the next row has; for any thread."""
+        self._seen = seen
+
+    def end(self) -> None:
+        """Remove the row, if there is one."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._is_told:
+            with self._warning():
+                self._remove()
+
+    def _keep_telling(self) -> None:
+        while not self._ended.wait(EVERY_S):
+            with self._warning():
+                self._tell()
+
+    def _tell(self) -> None:
+        if self._ahead is None:
+            self._ahead = self._view.now() - time.monotonic()
+        me = RunningCopy(
+            run=self._run,
+            **self._about,
+            started=int((self._ahead + self._began) * 1000),
+            updated=int((self._ahead + time.monotonic()) * 1000),
+            **asdict(self._seen),
+        )
+        with self._lock:
+            known = self._view.read()
+            self._is_told = True  # also by a statement that fails and takes effect all the same
+            if known is None:
+                self._view.make([me])
+                return
+            others = [one for one in known if one.run != me.run and not one.gives_way_to(me)]
+            self._view.write([*others, me])
+
+    def _remove(self) -> None:
+        for _ in range(_LOOKS):
+            with self._lock:
+                known = self._view.read() or []
+                others = [one for one in known if one.run != self._run]
+                if len(others) == len(known):
+                    return
+                self._view.write(others)
+
+    @contextlib.contextmanager
+    def _warning(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001 - the export goes on
+            warn, self._warn = self._warn, None
+            if warn is not None:
+                warn(exc)
