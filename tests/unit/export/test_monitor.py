@@ -12,6 +12,7 @@ import pytest
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import monitor as export_monitor
+from dbt.adapters.mzs3.export import running_view
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.history_table import RecordedRun
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
@@ -196,6 +197,56 @@ def test_a_history_that_cannot_be_made_is_a_warning_at_once(recorder: Recorder) 
         "analytics.orders: this run can't be recorded in analytics.mzs3_copy_history, "
         "and is otherwise as the log says: no permission"
     )
+
+
+def test_an_export_that_cannot_be_seen_is_a_warning(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_view, "EVERY_S", 0.001)
+    warned = threading.Event()
+
+    def tell(event: CopyEvent) -> None:
+        recorder.events.append(event)
+        if event.name == "mzs3.copy.warning":
+            warned.set()
+
+    with recorder.monitor(tell=tell) as monitor:
+        assert warned.wait(60)
+        monitor.committed(RESULT)
+    assert recorder.names == ["started", "warning", "committed"]
+    assert recorder.events[1].message == (
+        "analytics.orders: this run can't be seen in analytics.mzs3_copies_running, and is "
+        "otherwise as the log says: 'NoneType' object has no attribute 'sql'"
+    )
+
+
+def test_what_runs_is_noted_until_the_end_and_a_cancelled_run_warns_of_nothing(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[Any] = []
+    given: dict[str, Any] = {}
+
+    def entry(_: Any, **about: Any) -> Any:
+        given.update(about)
+        return SimpleNamespace(
+            begin=lambda: done.append("begin"), note=done.append, end=lambda: done.append("end")
+        )
+
+    monkeypatch.setattr(export_monitor, "RunningEntry", entry)
+    seen = Snapshot("computing", 0, 0, 0, None)
+    with pytest.raises(CopyError), recorder.monitor() as monitor:
+        recorder.cancelled.set()
+        monitor._tell_progress(seen)
+        given.pop("warn")(RuntimeError("interrupted"))
+        monitor.stop_if_cancelled()
+    assert done == ["begin", seen, "end"]
+    assert given == {
+        "model": "model.shop.orders",
+        "location": "s3://b/p/",
+        "parts": 4,
+        "invocation_id": "i-1",
+    }
+    assert recorder.names == ["started", "cancelled"]
 
 
 def test_an_event_that_cannot_be_told_is_lost(recorder: Recorder) -> None:

@@ -91,9 +91,7 @@ def test_the_text_of_the_view_has_the_row_as_literals() -> None:
         "FROM VALUES ('r1', 'model.shop.orders', 's3://b/it\\'s/', 1700000000000, 1700000010000, "
         "'writing', 1, 4, 3000000000, 5, 0.5, NULL, NULL, 'i-1') AS copies(`run`, `model`, "
     ) in text
-    assert (
-        "timestamp_millis(CAST(`started` AS bigint)) AS `started`" in text
-    )
+    assert "timestamp_millis(CAST(`started` AS bigint)) AS `started`" in text
     assert text.endswith("'dead', 'running') AS `state` " + text[text.index("FROM VALUES") :])
 
 
