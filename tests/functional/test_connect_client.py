@@ -22,6 +22,7 @@ MODELS = {
     " }} select id from {{ ref('doubled') }}",
     "kept.sql": f"{{{{ config(materialized='persist_shard', location='{LOCATION}/shard') }}}}"
     "select id, name from {{ ref('names') }}",
+    "read_again.sql": "select id from {{ source('lake', 'kept') }} -- {{ ref('kept') }}",
     "counted.py": "def model(dbt, session):\n    return dbt.ref('doubled').groupBy().count()\n",
 }
 SOURCES = f"""
@@ -32,6 +33,8 @@ sources:
       - name: numbers
         external: {{type: s3_csv_source, location: "{LOCATION}/raw/", header: true}}
         columns: [{{name: id, data_type: bigint}}]
+      - name: kept
+        external: {{type: persist_shard, location: "{LOCATION}/shard", validate: true}}
 """
 # What pyspark-client does not have. The tests' own environment has it.
 BLOCKED = "raise ModuleNotFoundError('no module named ' + __name__, name=__name__)\n"
@@ -81,9 +84,10 @@ def test_all_kinds_of_models_run_without_spark_and_java(
     code, console = dbt(tmp_path, client, "build")
 
     assert code == 0, console
-    assert "PASS=5 WARN=0 ERROR=0" in console
+    assert "PASS=6 WARN=0 ERROR=0" in console
     assert "[COPY 3 in" in console
     assert "lake.numbers: COPY 3 (1 new object, 0 rejected)" in console
+    assert "lake.kept: 4 values were compared, in 1 of 1 batches, and are the same" in console
     written = {one["Key"] for one in s3.list_objects_v2(Bucket=BUCKET, Prefix="out/")["Contents"]}
     assert "out/_manifest.json" in written
 

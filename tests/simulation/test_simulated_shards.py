@@ -16,6 +16,7 @@ from support.simulated_shard import (
     GoneError,
     Look,
     Pass,
+    Reset,
     Shard,
     ShardStore,
     Write,
@@ -127,9 +128,38 @@ def test_a_write_that_arrives_after_its_time_out(mode: str) -> None:
     print(explore(Write("c", mode, late=True), Write("d"), arrive))
 
 
+@pytest.mark.parametrize("mode", ["append", "diff"])
+def test_a_run_and_a_reset(mode: str) -> None:
+    """The run's rows are the last of the old shard, or the first of the new one."""
+    print(explore(Write("c", mode), Reset("d"), before=[Write("a")]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [False, True])
+def test_a_compaction_and_a_reset(late: bool) -> None:
+    programs = (Compact("c", 0), Reset("d", late=late), *([arrive] if late else []))
+    print(explore(*programs, before=[Write("a")], faults=0 if late else 1))
+
+
+def test_a_reset_and_a_reader() -> None:
+    """Files are old, but in use until the reset: the reader has them for as long as others."""
+    before = [Write("a"), Pass(KEEP_MS + 1)]
+    print(explore(Reset("c"), Reset("d"), Look(), before=before))
+    print(explore(Reset("c"), Compact("d", KEEP_MS), Look(), before=before, faults=0))
+
+
+@pytest.mark.parametrize("reset_late", [False, True])
+def test_a_run_or_a_reset_that_arrives_late(reset_late: bool) -> None:
+    run, reset = Write("c", late=not reset_late), Reset("d", late=reset_late)
+    print(explore(run, reset, arrive, before=[Write("a")], faults=0))
+
+
 @pytest.mark.parametrize(
     "orders", [200, pytest.param(100_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
 )
 def test_all_at_once(orders: int) -> None:
-    programs = (Write("c"), Write("d", "diff"), Compact("e", 0), Look(), Pass(KEEP_MS + 1))
+    programs = (
+        *(Write("c"), Write("d", "diff"), Compact("e", 0), Reset("f")),
+        *(Look(), Pass(KEEP_MS + 1)),
+    )
     print(explore(*programs, faults=3, readers_may_fail=True, orders=orders))

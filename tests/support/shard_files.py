@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dbt.adapters.mzs3.shard.executor.batch.compare import FileComparison, compare_encodings
 from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.types import Column, Type
@@ -72,9 +73,13 @@ def written(
     return [*files, sink.data]
 
 
-def read(data: bytes, columns: list[Column], **options: bool) -> pa.Table:
-    batches = list(read_batch(pa.BufferReader(data), columns, **options))
+def read(data: bytes, columns: list[Column]) -> pa.Table:
+    batches = list(read_batch(pa.BufferReader(data), columns))
     return pa.Table.from_batches(batches).combine_chunks()
+
+
+def compared(data: bytes) -> FileComparison:
+    return compare_encodings(pa.BufferReader(data))
 
 
 def opened(data: bytes) -> pq.ParquetFile:

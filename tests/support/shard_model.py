@@ -79,7 +79,7 @@ class ShardModel:
     ) -> int:
         """A run that came to its end; how many changes it wrote."""
         moment = max(as_of, self.upper)
-        first = not self.ends
+        first = self.since == self.upper
         before = self.rows
         if first:
             self.columns = list(query.columns)
@@ -87,6 +87,8 @@ class ShardModel:
             before = self._evolve(query, renames, policy)
         given = Counter(map(self._as_stored(query), query.rows))
         self.rows = before + given if append else given
+        if first and self.ends:
+            self.since = moment
         changes = given.total() if append else _difference(before, given)
         self.history[moment] = Seen(
             tuple((column.name, column.kind) for column in self.columns), Counter(self.rows)
@@ -99,11 +101,18 @@ class ShardModel:
     def compact(self, frontier: int) -> None:
         """Batches that end by then are one, which can be read from its last end on."""
         old = [end for end, _ in self.ends if end <= max(frontier, self.since)]
-        if not old:
+        if not old or self.since == self.upper:
             return
         self.since = max(self.since, old[-1])
         empty = not self._at(old[-1]).rows
         self.ends = [(old[-1], empty), *self.ends[len(old) :]]
+
+    def reset(self) -> None:
+        """Nothing can be read any more; times go on."""
+        if self.ends:
+            self.columns, self.rows, self.history = [], Counter(), {}
+            self.since = self.upper
+            self.ends = [(self.upper - 1, True)]
 
     def _at(self, moment: int) -> Seen:
         return self.history[max(known for known in self.history if known <= moment)]

@@ -19,7 +19,8 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
-from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
+from dbt.adapters.mzs3.shard.read.validation import validated
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import batch
 from dbt.adapters.mzs3.shard.write.job import persist_shard
@@ -41,6 +42,7 @@ STEPS = {
     "kill a run": 1,
     "compact": 2,
     "kill a compaction": 1,
+    "reset": 1,
 }
 
 
@@ -178,6 +180,12 @@ class Trial:
             self.model.compact(since)  # there was nothing to write, and so no such moment
         self._compare(chance)
 
+    def _reset(self, chance: random.Random) -> None:
+        if self.model.ends:
+            self.store.reset()
+            self.model.reset()
+        self._compare(chance)
+
     def _arguments(self, chance: random.Random, policy: str | None) -> tuple[Any, ...]:
         self.clock += chance.choice([0, 1, 10])  # a clock may stand still
         # Encodings follow on each other, but for some run of an old version.
@@ -259,12 +267,13 @@ class Trial:
         expected = self.model.readable()
         if not expected:
             return
-        comparison = Comparison() if chance.random() < 0.3 else None
+        if chance.random() < 0.3:
+            state = readable_state(self.connection, self.location)
+            shard = ShardLocation(self.connection, self.location)
+            validated(self.spark, shard, state, None).require_same()
         frames = []
         for moment, seen in expected.items():
-            frame = read_shard(
-                self.spark, self.connection, self.location, as_of=moment, comparison=comparison
-            )
+            frame = read_shard(self.spark, self.connection, self.location, as_of=moment)
             assert tuple(frame.dtypes) == seen.columns, f"as of {moment}"
             row = F.to_json(F.array(*[F.col(name).cast("string") for name in frame.columns]))
             frames.append(frame.select(F.lit(moment).alias("moment"), row.alias("row")))

@@ -152,6 +152,19 @@ class Compact:
 
 
 @dataclass(frozen=True)
+class Reset:
+    """A reset, as `dbt run-operation reset_shard` does it."""
+
+    name: str = "reset"
+    late: bool = False
+
+    def __call__(self, ask: Ask) -> ShardState:
+        client = ShardClient(ask, late=self.late)
+        with _deterministic(self.name, client):
+            return store.StateStore(client, LOCATION).reset()  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
 class Look:
     """A reader, who reads the state and then its files."""
 
@@ -263,7 +276,7 @@ class _Inline:
 
 
 @contextlib.contextmanager
-def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None]:
+def _deterministic(name: str, client: ShardClient, module: Any = write_job) -> Iterator[None]:
     """The same requests in the same order whenever the answers are the same."""
     count = iter(range(100))
     heeds = SimpleNamespace(creates=True, replaces=True)
@@ -285,9 +298,9 @@ def _deterministic(name: str, client: ShardClient, module: Any) -> Iterator[None
 
 @dataclass(frozen=True)
 class ShardStore:
-    """S3 with a clock. `writes` has by actor what a change of the rows is compared with."""
+    """S3 with a clock. `programs` has by actor what a change of the rows is compared with."""
 
-    writes: Mapping[int, Write]
+    programs: Mapping[int, Any]
     s3: S3Model = field(default_factory=S3Model)
 
     @property
@@ -344,13 +357,16 @@ class ShardStore:
         assert new is not None
         if old is None:
             old = new_shard(new.schema.columns)
-        rows = before.rows(old, old.upper - 1) if old.batches else Counter()
+        rows = Counter() if old.is_unwritten else before.rows(old, old.upper - 1)
         for moment in [batch.moment for batch in old.batches if batch.moment >= new.since]:
             if before.rows(old, moment) != after.rows(new, moment):
                 return replace(after, problem=f"the rows as of {moment} have changed")
         if new.upper == old.upper:
-            return after
-        expected, found = self.writes[actor].after(rows), after.rows(new, new.upper - 1)
+            is_reset = new.is_unwritten and not old.is_unwritten
+            is_asked = isinstance(self.programs.get(actor), Reset)
+            problem = "" if is_reset == is_asked else "reset without a reset, or not reset by one"
+            return replace(after, problem=problem)
+        expected, found = self.programs[actor].after(rows), after.rows(new, new.upper - 1)
         problem = "" if found == expected else f"the rows are {found}, not {expected}"
         return replace(after, wrote=(*after.wrote, actor), problem=problem)
 

@@ -13,7 +13,8 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
-from dbt.adapters.mzs3.shard.read.rows import Comparison, ShardLocation, read_shard
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
+from dbt.adapters.mzs3.shard.read.validation import validated
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 
@@ -69,11 +70,14 @@ def compact(spark: Any, connection: AwsConnection, location: str) -> Callable[..
 
 @pytest.fixture
 def frame(spark: Any, connection: AwsConnection, location: str) -> Callable[..., Any]:
-    """`frame(as_of, names=…)`: the shard's rows as a DataFrame."""
+    """`frame(as_of, names=…)`: the shard's rows as a DataFrame; `validate` compares encodings."""
 
     def read(as_of: int | None = None, *, validate: bool = False, **how: Any) -> Any:
-        how["comparison"] = Comparison() if validate else None
-        return read_shard(spark, connection, parse_location(location), as_of=as_of, **how)
+        place = parse_location(location)
+        if validate:
+            state = readable_state(connection, place)
+            validated(spark, ShardLocation(connection, place), state, as_of).require_same()
+        return read_shard(spark, connection, place, as_of=as_of, **how)
 
     return read
 

@@ -10,6 +10,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
@@ -85,6 +86,7 @@ class TestShardModel:
         write_file(FEWER, project.project_root, "models", "orders.sql")
         [result], log = run_dbt_and_capture(["run", "--full-refresh", "--select", "orders"])
         assert "orders: --full-refresh leaves the history of a shard as it is" in log
+        assert "reset_shard --args '{location: s3://shard-model/orders, confirm: true}'" in log
         # A column more makes other rows of all that stay.
         assert result.adapter_response["rows_affected"] == 9
         location = parse_location("s3://shard-model/orders")
@@ -111,9 +113,13 @@ class TestShardModel:
     def test_a_source_reads_the_columns_it_names(self, project: Any) -> None:
         _, log = run_dbt_and_capture(["run", "--select", "reader"])
         # Of 5 rows of two columns, and 9 of three.
-        assert "lake.orders_now: 37 values were compared, and are the same in both" in log
+        assert (
+            "lake.orders_now: 37 values were compared, in 2 of 2 batches, and are the same" in log
+        )
         found = project.run_sql("select * from {schema}.reader order by 1", fetch="all")
         assert [tuple(row) for row in found] == [(f"order {n}",) for n in range(1, 5)]
+        query = "select sum(compared), sum(differences) from shard_lake.mzs3_shard_validations"
+        assert [tuple(row) for row in project.run_sql(query, fetch="all")] == [(37, 0)]
 
     def test_describe_shard_prints_its_batches(self, project: Any) -> None:
         args = ["run-operation", "describe_shard", "--args", "{location: s3://shard-model/orders}"]
@@ -133,6 +139,34 @@ class TestShardModel:
         wrong = f"{{{where}, since: soon, keep_hours: -1}}"
         _, log = run_dbt_and_capture([*command, wrong], expect_pass=False)
         assert "compact_shard has 2 problems in its configuration" in log
+
+    def test_reset_shard_begins_the_shard_anew(
+        self, project: Any, spark: Any, connection: Any, s3: Any
+    ) -> None:
+        command = ["run-operation", "reset_shard", "--args"]
+        where = "location: s3://shard-model/orders"
+        _, log = run_dbt_and_capture([*command, f"{{{where}}}"], expect_pass=False)
+        assert "If that is what you want, say so" in log
+        _, log = run_dbt_and_capture([*command, f"{{{where}, confirm: true}}"])
+        assert "reset; the next run writes all rows of its model" in log
+        [result] = run_dbt(["run", "--select", "reader"], expect_pass=False)
+        assert "was reset, and no run has written it since" in result.message
+        # Of another type, which is an error of any other run.
+        anew = f"{CONFIG} select concat('x', id) as id, 'a' as name from range(3)"
+        write_file(anew, project.project_root, "models", "orders.sql")
+        [result] = run_dbt(["run", "--select", "orders"])
+        assert result.adapter_response["rows_affected"] == 3
+        location = parse_location("s3://shard-model/orders")
+        found = read_shard(spark, connection, location)
+        assert sorted(row["id"] for row in found.collect()) == ["x0", "x1", "x2"]
+        with pytest.raises(ShardError, match="or was another shard before a reset"):
+            first = result.adapter_response["as_of"]
+            read_shard(spark, connection, location, as_of=first - 1)
+        how = f"{{{where}, keep_hours: 0}}"
+        run_dbt(["run-operation", "compact_shard", "--args", how])
+        state = StateStore(s3, location).existing().state
+        there = s3.list_objects_v2(Bucket="shard-model", Prefix="orders/batches/")["Contents"]
+        assert {one["Key"].removeprefix("orders/") for one in there} == state.file_names
 
     def test_every_wrong_option_is_named(self, project: Any) -> None:
         [result] = run_dbt(["run", "--select", "wrong"], expect_pass=False)

@@ -184,3 +184,17 @@ def test_ctrl_c_lets_a_compaction_clean_up_and_say_what_is_left(
     monkeypatch.setattr(locations, "compact_shard", compact_shard)
     with pytest.raises(DbtRuntimeError, match="nothing is left"):
         run_operation(adapter, "compact_shard", "s3://lake/orders", "default", {})
+
+
+def test_a_reset_says_what_it_does_and_is_to_be_confirmed(
+    adapter: Any, opened: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locations, "s3_client", lambda _: pytest.fail("S3 is asked"))
+    for confirm in (False, None, "true", 1):
+        with pytest.raises(DbtRuntimeError, match="takes away all times that can be read") as told:
+            run_operation(adapter, "reset_shard", "s3://lake/orders", "default", confirm)
+        command = "reset_shard --args '{location: s3://lake/orders, confirm: true}'"
+        assert str(told.value.msg).endswith(command)
+    problems = refused(adapter, "reset_shard", "orders", "lake", True)
+    assert [problem.split()[0] for problem in problems] == ["aws_connection", "location"]
+    assert opened == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
-from dbt_common.invocation import reset_invocation_id
+from dbt_common.invocation import get_invocation_id, reset_invocation_id
 
 from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -73,7 +73,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Puts a function of (source's name, whether empty) in the place of reading."""
 
     def put(action: Any) -> None:
-        def write(_: Any, source: Any, connection: Any, *place: str) -> None:
+        def write(_: Any, source: Any, connection: Any, *place: str, **about: Any) -> None:
             assert place == ("raw", source.name.removeprefix("lake."))
             action(source.name, False)
 
@@ -177,6 +177,21 @@ def test_a_relation_that_is_made_does_not_take_the_place_of_rows(
     assert made == [("lake.orders", False)]
 
 
-def test_how_many_values_were_compared_is_told() -> None:
-    assert staging._compared_text(1234).startswith("1,234 values were compared")
-    assert staging._compared_text(0).startswith("no values were compared")
+def test_what_a_read_tells_is_logged_under_the_name_of_its_source(
+    adapter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[tuple[str, str]] = []
+
+    def write(*_: Any, invocation_id: str, tell: Any) -> None:
+        assert invocation_id == get_invocation_id()
+        for level in ("debug", "info", "warn"):
+            tell((level, "told"))
+
+    def log(level: str) -> Callable[[str], None]:
+        return lambda text: logged.append((level, text))
+
+    levels = {level: log(level) for level in ("debug", "info", "warning")}
+    monkeypatch.setattr(table, "write_source_table", write)
+    monkeypatch.setattr(staging, "logger", SimpleNamespace(**levels))
+    staging.read_shards(adapter, [SOURCES["source.acme.lake.orders"]])
+    assert logged == [(level, "lake.orders: told") for level in levels]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.shard.compact import Compacted
-from dbt.adapters.mzs3.shard.describe import compaction, described
+from dbt.adapters.mzs3.shard.describe import compaction, described, reset
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type
 
@@ -53,4 +53,22 @@ def test_a_compaction_in_words() -> None:
     nothing = Compacted((), None, state, [], 0, [])
     assert list(compaction("s3://acme/x/", nothing)) == [
         "s3://acme/x/: no batches to compact; readable as of 4 (1970-01-01 00:00:00.004) and later"
+    ]
+
+
+def test_a_reset_in_words() -> None:
+    files = (BatchFile("x", 3072, '"e"', 7),)
+    before = new_shard([A]).appended(ShardBatch(0, 1_001, 0, "dual", files, 4, 3))
+    assert reset("s3://acme/x/", before) == (
+        "s3://acme/x/: reset; the next run writes all rows of its model, as those of a new shard. "
+        "1 batch (1 file, 3kB) can't be read any more, and compact_shard removes them"
+    )
+    after = before.begun_anew(5)
+    assert "was reset before" in reset("s3://acme/x/", after)
+    assert list(described("s3://acme/x/", after)) == [
+        "s3://acme/x/: 1 batch, 0 changes, 0 bytes",
+        "reset: there is nothing to read until a run has written it",
+        "schema 1 from 1001 (1970-01-01 00:00:01.001), in force",
+        "batch 0 (1970-01-01 00:00:00.000) to 1000 (1970-01-01 00:00:01.000), schema 1: no change",
+        "1 file of earlier batches, not removed yet",
     ]

@@ -14,6 +14,7 @@ OPERATIONS: dict[str, Callable[..., None]] = {
     "copy_report": locations.report,
     "describe_shard": locations.describe_shard,
     "compact_shard": locations.compact,
+    "reset_shard": locations.reset_shard,
     "ingest_s3_sources": sources.ingest,
     "s3_source_status": sources.show_status,
     "purify_s3_sources": sources.show_purified,

@@ -11,19 +11,21 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection, check_permissions
 from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
-from dbt.adapters.mzs3.shard.describe import compaction, described
+from dbt.adapters.mzs3.shard.describe import compaction, described, reset
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
-from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.spark.call import Call
 
 logger = AdapterLogger("mzs3")
@@ -131,6 +133,30 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
             done = running.result()
     for line in compaction(location.uri, done):
         logger.info(f"  {line}")
+
+
+def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) -> None:
+    """Have the next run of a shard's model begin it anew."""
+    operation = "reset_shard"
+    _require_texts(operation, location=location, aws_connection=aws_connection)
+    connections = adapter.config.credentials.connections
+    connection, place = named_target(operation, connections, aws_connection, location)
+    if confirm is not True:
+        named = f"location: {location}"
+        if aws_connection != DEFAULT_NAME:
+            named += f", aws_connection: {aws_connection}"
+        raise ShardError(
+            f"{place.uri}: reset_shard takes away all times that can be read of the shard, and "
+            "the next run of its model writes all rows. If that is what you want, say so: "
+            f"dbt run-operation reset_shard --args '{{{named}, confirm: true}}'"
+        )
+    try:
+        before = StateStore(s3_client(connection), place).reset()
+    except UnknownWriteError as exc:
+        raise UnknownWriteError(
+            f"{exc}: look with describe_shard before you run it again"
+        ) from exc
+    logger.info(f"  {reset(place.uri, before)}")
 
 
 def _require_texts(operation: str, **arguments: Any) -> None:

@@ -14,6 +14,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.ingest import ingest_and_tell
@@ -119,7 +120,7 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
 
 def _log(told: tuple[str, str]) -> None:
     level, text = told
-    (logger.warning if level == "warn" else logger.info)(text)
+    {"debug": logger.debug, "warn": logger.warning}.get(level, logger.info)(text)
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
@@ -167,17 +168,21 @@ def read_shards(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fal
             "identifier": node.identifier,
             "is_empty": is_empty,
             "if_missing": create_only,
+            "invocation_id": get_invocation_id(),
         }
+
+        def say(told: tuple[str, str]) -> None:
+            _log((told[0], f"{name}: {told[1]}"))
+
         # One at a time: no rows must not come in the place of those that another has just read.
         with _locks_guard:
             lock = _locks[place]
         try:
             with lock:
-                compared = run.call(Call(refresh_source, how), name)
+                call = Call(refresh_source, how, takes=("tell",))
+                run.call(call, name, tell=say)
         except Mzs3Error as exc:
             raise ShardError(f"{name}: {exc}") from exc
-        if compared is not None:
-            logger.info(f"{name}: {_compared_text(compared)}")
 
     run.each(sources, create_only, read)
 
@@ -188,12 +193,6 @@ def shard_source(node: Any, connections: Collection[str]) -> shard_config.ShardS
     return shard_config.parse_shard_source(
         source_name(node), declared_external(node), names, connections
     )
-
-
-def _compared_text(values: int) -> str:
-    if not values:
-        return "no values were compared, as no file that was read has them in both encodings"
-    return f"{values:,} values were compared, and are the same in both encodings"
 
 
 _KINDS = {TYPE: ingest_sources, shard_config.TYPE: read_shards}

@@ -72,7 +72,7 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     last = written[-1] if written else old[-1]
     encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
-    if len(old) > 1 or state.since != since:
+    if len(old) > 1 or state.since < since:
         return plan  # what one run has written may repeat rows
     [batch] = old
     as_planned = schema.id, encoding, tuple(column.tag for column in plan.sort_by)
@@ -179,7 +179,7 @@ class _Compaction:
             if state.sweeps != before.state.sweeps:
                 raise ShardError(
                     f"another compaction removed files of {prefix.uri} in the meantime, "
-                    "which may be those of this one; run it again"
+                    "which may be those of this one, or the shard was reset; run it again"
                 )
             # From now on, not from when the work began, only earlier readers need the old files.
             with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):

@@ -196,7 +196,7 @@ class External:
     """`latest`, milliseconds since 1970, or a timestamp, which is UTC unless it has an offset. A
     time that the shard has not reached yet, or no longer has, is an error."""
     validate: bool = False
-    """Whether both encodings of each row are decoded and compared."""
+    """Whether both encodings of each row are [compared](persist-shard.md#validation)."""
     keep_hours: int = 24
     """How long the rows of earlier reads stay, for queries that still use them."""
     file_format: str | None = None

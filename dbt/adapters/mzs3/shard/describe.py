@@ -16,7 +16,9 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
     rows = sum(batch.rows for batch in state.batches)
     size = sum(batch.bytes for batch in state.batches)
     yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"
-    if state.batches:
+    if state.is_unwritten:
+        yield "reset: there is nothing to read until a run has written it"
+    else:
         yield f"readable as of {shown_at(state.first_moment)} to {shown_at(state.upper - 1)}"
     for schema in state.schemas:
         mark = ", in force" if schema is state.schema else ""
@@ -26,7 +28,7 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
             yield f"  {column.tag}: {column.name} {column.spark} ({column.kind}){default}"
     yield from map(_batch, state.batches)
     if state.retired:
-        yield f"{counted(len(state.retired), 'file')} of compacted batches, not removed yet"
+        yield f"{counted(len(state.retired), 'file')} of earlier batches, not removed yet"
 
 
 def _batch(batch: ShardBatch) -> str:
@@ -57,6 +59,18 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
         uploads = counted(done.aborted, "upload")
         yield f"{uri}: aborted {uploads}, open for too long to be those of a run"
     yield from done.problems
+
+
+def reset(uri: str, before: ShardState) -> str:
+    """A line for people: what a reset did to the shard that was there before."""
+    if before.is_unwritten:
+        return f"{uri}: was reset before, and no run has written it since"
+    files = [file for batch in before.batches for file in batch.files]
+    return (
+        f"{uri}: reset; the next run writes all rows of its model, as those of a new shard. "
+        f"{_batches(len(before.batches))} ({_files(files)}) can't be read any more, and "
+        "compact_shard removes them"
+    )
 
 
 def _batches(count: int) -> str:

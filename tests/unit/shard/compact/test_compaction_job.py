@@ -10,7 +10,7 @@ from support.shard_states import batch, column
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.config import CompactionRequest
@@ -71,6 +71,25 @@ def test_a_run_without_changes_meanwhile_is_no_other_compaction(
     monkeypatch.setattr(shard_compact._Compaction, "_written", work)
     state = compacted().state
     assert state.batches == (batch(0, 30, "batches/new"), batch(30, 40))
+
+
+def test_what_was_reset_meanwhile_is_not_compacted(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where times without changes, of both shards, could be taken for each other's."""
+    store = StateStore(client, LOCATION)
+    store.replace(store.existing(), new_shard([column(0, "a")]).appended(batch(0, 20)))
+
+    def work(*_: Any) -> Any:
+        store.reset()
+        other = [column(1, "b")]
+        store.change(lambda state: state.with_columns(other, 20).appended(batch(20, 30, schema=2)))
+        return batch(0, 20)
+
+    monkeypatch.setattr(shard_compact._Compaction, "_written", work)
+    with pytest.raises(ShardError, match="or the shard was reset; run it again"):
+        compacted()
+    assert store.existing().state.schema.columns == (column(1, "b"),)
 
 
 def test_a_clock_that_can_not_be_asked_is_an_error(

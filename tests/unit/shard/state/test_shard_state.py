@@ -146,6 +146,41 @@ def test_runs_without_changes_do_not_undo_a_compaction() -> None:
         shard().compacted(old, batch(0, 30, "new"), 29)
 
 
+def test_after_a_reset_there_is_nothing_to_read_until_a_run_has_written() -> None:
+    state = replace(shard(), digest="3 1 2 3 4").begun_anew(now=7)
+    assert (state.is_unwritten, state.file_names, state.schema.columns) == (True, set(), ())
+    assert (state.upper, state.next_tag, state.sweeps, state.digest) == (20, 1, 1, "")
+    assert state.retired == (Retired("one", 7), Retired("two", 7))
+    assert state.begun_anew(now=8) == state
+    assert from_document(to_document(state, "w")) == state
+    for moment in (9, 19):
+        with pytest.raises(ShardError, match=r"as of 20 .* or was another shard before a reset"):
+            state.batches_until(moment)
+
+
+@pytest.mark.parametrize("names", [("three",), ()], ids=["rows", "no rows"])
+def test_the_first_batch_after_a_reset_is_the_first_time_to_read(names: tuple[str, ...]) -> None:
+    state = shard().begun_anew(7).with_columns([B], 30)
+    state = state.appended(batch(20, 31, *names, schema=state.schema.id))
+    assert (state.is_unwritten, state.since, state.upper) == (False, 30, 31)
+    assert [file.name for one in state.batches_until(30) for file in one.files] == [*names]
+    assert state.schema_at(30).columns == (B,)
+    with pytest.raises(ShardError, match="as of 30 "):
+        state.batches_until(29)
+    later = state.appended(batch(31, 40, "four", schema=state.schema.id))
+    assert (later.since, later.upper) == (30, 40)
+
+
+def test_a_compaction_does_not_bring_back_what_was_before_a_reset() -> None:
+    old = shard().batches
+    reset = shard().begun_anew(7)
+    with pytest.raises(ShardError, match="another run has compacted"):
+        reset.compacted(old, batch(0, 20, "new"), 19)
+    state = reset.with_columns([B], 30).appended(batch(20, 31, "three", schema=2))
+    merged = state.compacted(state.batches, batch(0, 31, "new", schema=2), 30)
+    assert (merged.file_names, merged.since) == ({"new"}, 30)
+
+
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [

@@ -77,6 +77,19 @@ def test_a_state_that_was_removed_is_not_replaced(store: StateStore, client: Any
         store.replace(created, with_batch(NEW))
 
 
+def test_a_reset_is_one_write_that_runs_notice(store: StateStore) -> None:
+    read = store.create(with_batch(NEW))
+    assert store.reset() == read.state
+    after = store.existing()
+    assert (after.state.is_unwritten, after.state.writes) == (True, 2)
+    [retired] = after.state.retired
+    assert (retired.name, retired.at > 10**12) == ("x", True)
+    assert store.reset().is_unwritten
+    assert store.existing() == after
+    with pytest.raises(LostRaceError):
+        store.replace(read, with_batch(read.state, "late"))
+
+
 def test_a_lost_race_is_run_again(store: StateStore) -> None:
     store.create(NEW)
     raced = []

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -14,13 +14,12 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, read_files
+from dbt.adapters.mzs3.shard.executor.batch.read import FILES_DDL, read_files
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
-from dbt.adapters.mzs3.shard.state.state import ShardBatch
-from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
+from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.status import observed
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
@@ -34,21 +33,15 @@ class ShardLocation:
     location: S3Location
 
 
-class Comparison:
-    """Counts the `values` that were compared in both encodings while rows were read."""
-
-    _observed: Observation | None = None
-
-    def counted(self, changes: DataFrame) -> DataFrame:
-        """The changes without the column COMPARED, which is summed up on the way."""
-        self._observed = Observation()
-        values = F.sum(COMPARED).alias(COMPARED)
-        return changes.observe(self._observed, values).drop(COMPARED)
-
-    @property
-    def values(self) -> int:
-        """To be asked after the rows were read."""
-        return 0 if self._observed is None else int(observed(self._observed)[COMPARED] or 0)
+def readable_state(connection: AwsConnection, location: S3Location) -> ShardState:
+    """The state of a shard that has rows to read, maybe none; NoShardError without such a one."""
+    state = StateStore(s3_client(connection), location).existing().state
+    if state.is_unwritten:
+        raise NoShardError(
+            f"the shard at {location.uri} was reset, and no run has written it since; run the "
+            "model that writes it first"
+        )
+    return state
 
 
 def read_shard(
@@ -58,14 +51,14 @@ def read_shard(
     *,
     as_of: int | None = None,
     names: Sequence[str] | None = None,
-    comparison: Comparison | None = None,
+    state: ShardState | None = None,
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are columns, None for all. With a `comparison`, both encodings are compared. Raises
+    `names` are columns, None for all; `state` is the shard's if it was read before. Raises
     ShardError, also for a time or a column that can't be read.
     """
-    state = StateStore(s3_client(connection), location).existing().state
+    state = state or readable_state(connection, location)
     moment = state.upper - 1 if as_of is None else as_of
     batches = state.batches_until(moment)
     schema = state.schema_at(moment)
@@ -77,7 +70,7 @@ def read_shard(
             "source's columns, or give another as_of"
         )
     shard = ShardLocation(connection, location)
-    rows = changes_in(spark, shard, batches, columns, comparison=comparison)
+    rows = changes_in(spark, shard, batches, columns)
     places = [f"c{place}" for place in range(len(columns))]
     if any(batch.retractions for batch in batches):
         rows = consolidated(rows, places)  # one change may take away what another added
@@ -90,7 +83,6 @@ def changes_in(
     batches: Sequence[ShardBatch],
     columns: Sequence[Column],
     *,
-    comparison: Comparison | None = None,
     every: int = 1,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
@@ -104,20 +96,19 @@ def changes_in(
     if not files:
         return spark.createDataFrame([], T.StructType(fields))
     ship_executor_code()
-    validate = comparison is not None
-    read = read_files(
-        shard.connection, shard.location.bucket, columns, validate=validate, every=every
-    )
+    read = read_files(shard.connection, shard.location.bucket, columns, every=every)
+    return in_tasks(spark, shard, files).mapInArrow(read, T.StructType(fields))
+
+
+def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
+    """Rows of FILES_DDL, in partitions of files that have about as many bytes."""
     tasks = spread([file.size for file in files], MOST_TASKS)
     listed = [
         (task, shard.location.key(file.name), file.size, file.etag)
         for task, file in zip(tasks, files, strict=True)
     ]
-    apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
-    if comparison is None:
-        return apart.mapInArrow(read, T.StructType(fields))
-    compared = T.StructField(COMPARED, T.LongType())
-    return comparison.counted(apart.mapInArrow(read, T.StructType([*fields, compared])))
+    rows = spark.createDataFrame(listed, FILES_DDL)
+    return rows.repartitionById(max(tasks) + 1, F.col("task"))
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:

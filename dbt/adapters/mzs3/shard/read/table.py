@@ -11,18 +11,20 @@ import contextlib
 import re
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
-from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
+from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validated
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.call import Tell
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.sql import (
     ICEBERG,
     qualified_name,
@@ -55,28 +57,51 @@ def write_source_table(
     *,
     empty: bool = False,
     if_missing: bool = False,
-) -> int | None:
+    invocation_id: str = "",
+    tell: Tell = lambda what: None,
+) -> None:
     """Give `schema.identifier` the shard's rows, or none if `empty`.
 
-    Returns the number of compared values, None if none were to be compared. With `if_missing` a
-    table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
-    and after a run that was killed, it has the rows that it had before.
+    What `validate` has compared is told as levels and lines of the log, and kept in a table of
+    the schema, also where encodings differ. With `if_missing` a table that exists is left as it
+    is. Raises ShardError, S3Error, and what Spark raises; then, and after a run that was killed,
+    it has the rows that it had before.
     """
-    comparison = Comparison() if source.validate and not empty else None
     run = _Run(spark, schema, identifier, source.file_format)
+    state = readable_state(connection, source.location)
+    validation = None
+    if source.validate and not empty:
+        shard = ShardLocation(connection, source.location)
+        validation = validated(spark, shard, state, source.as_of)
+        for line in validation.of_batches():
+            tell(("debug", line))
+        run.make_schema()
+        with _warning(tell, schema):
+            record(spark, schema, source.name, validation, invocation_id)
+        validation.require_same()
     rows = read_shard(
         spark,
         connection,
         source.location,
         as_of=source.as_of,
         names=source.columns or None,
-        comparison=comparison,
+        state=state,
     )
     require_storable(spark, rows.schema)
     if empty:
         rows = spark.createDataFrame([], rows.schema)
     run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
-    return None if comparison is None else comparison.values
+    if validation is not None:
+        tell(("info", validation.summary))
+
+
+@contextlib.contextmanager
+def _warning(tell: Tell, schema: str) -> Iterator[None]:
+    """Turns any failure to keep what was compared into a warning: the rows are read anyway."""
+    try:
+        yield
+    except (Mzs3Error, *SPARK_FAILURES) as exc:
+        tell(("warn", f"what was compared can't be kept in {schema}.{TABLE}: {explain(exc)}"))
 
 
 def write_empty_table(
@@ -124,17 +149,21 @@ def refresh_source(
     *,
     is_empty: bool,
     if_missing: bool,
-) -> int | None:
+    invocation_id: str = "",
+    tell: Tell = lambda what: None,
+) -> None:
     """Give the source the shard's rows, or if `is_empty` or `if_missing` none, the latter only
-    where it is not there. Returns and raises as `write_source_table`."""
+    where it is not there. Tells and raises as `write_source_table`."""
     place = (schema, identifier)
     if if_missing and source_exists(spark, *place):
-        return None
+        return
     if is_empty or if_missing:
         # Another process may have read it since.
         write_empty_table(spark, source, connection, columns, *place, if_missing=if_missing)
-        return None
-    return write_source_table(spark, source, connection, *place)
+    else:
+        write_source_table(
+            spark, source, connection, *place, invocation_id=invocation_id, tell=tell
+        )
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
@@ -166,7 +195,7 @@ class _Run:
         Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
         begun can go on with the rows that it began with for `keep_ms`.
         """
-        self.spark.sql(f"create schema if not exists {quote_schema(self.schema)}")
+        self.make_schema()
         self._drop_unused(keep_ms)
         self._write(rows)
         try:
@@ -180,6 +209,10 @@ class _Run:
             self._mark(unread)
             if not keep_ms or unread == self.table:  # of which no query knows
                 self._drop(unread)
+
+    def make_schema(self) -> None:
+        """Make the schema of the source if there is none."""
+        self.spark.sql(f"create schema if not exists {quote_schema(self.schema)}")
 
     def _write(self, rows: DataFrame) -> None:
         """Make the run's table with these rows, or no table after a failure."""

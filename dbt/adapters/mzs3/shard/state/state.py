@@ -47,9 +47,9 @@ class ShardState:
 
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
     are free. `retired` has the files of compacted batches, until they are removed. `sweeps` counts
-    removals, `writes` the writes of the state, of which `recent` has the ids of the last RECENT.
-    `digest` is of all its rows (see `shard.rows.digest_of`), empty where it is not known.
-    Raises ValueError if it is not valid.
+    removals and resets, `writes` the writes of the state, of which `recent` has the ids of the
+    last RECENT. `digest` is of all its rows (see `shard.rows.digest_of`), empty where it is not
+    known. Raises ValueError if it is not valid.
     """
 
     schemas: tuple[Schema, ...]
@@ -92,6 +92,11 @@ class ShardState:
         """The names of all files of its batches."""
         return frozenset(file.name for batch in self.batches for file in batch.files)
 
+    @property
+    def is_unwritten(self) -> bool:
+        """Whether no run has written since the shard was begun, or begun anew: nothing is read."""
+        return self.since == self.upper
+
     def schema_at(self, moment: int) -> Schema:
         """The schema that was in force at a time."""
         earlier = [schema for schema in self.schemas if schema.since <= moment]
@@ -108,8 +113,8 @@ class ShardState:
         if moment < self.since and self.since > 0:
             raise ShardError(
                 f"the shard can be read as of {shown_at(self.since)} and later, as what was "
-                f"before has been compacted; {shown_at(moment)} is before that. Give a later "
-                "as_of, or leave it out"
+                "before has been compacted, or was another shard before a reset; "
+                f"{shown_at(moment)} is before that. Give a later as_of, or leave it out"
             )
         if moment < self.first_moment:
             raise ShardError(
@@ -136,18 +141,20 @@ class ShardState:
     def appended(self, batch: ShardBatch) -> ShardState:
         """The shard with one batch more; ShardError if that does not begin where the shard ends.
 
-        A batch without files only moves the end of one before it that has none either.
+        A batch without files only moves the end of one before it that has none either. After a
+        reset the shard can be read from its first batch on.
         """
         if batch.lower != self.upper:
             raise ShardError(
                 f"the shard has been written up to {shown_at(self.upper - 1)} in the meantime, "
                 f"and these changes are those since {shown_at(batch.lower - 1)}"
             )
+        since = batch.moment if self.batches and self.is_unwritten else self.since
         if self.batches and not batch.files and not self.batches[-1].files:
             last = replace(self.batches[-1], upper=batch.upper, schema=batch.schema)
-            return replace(self, batches=(*self.batches[:-1], last))
+            return replace(self, batches=(*self.batches[:-1], last), since=since)
         digest = "" if batch.files else self.digest
-        return replace(self, batches=(*self.batches, batch), digest=digest)
+        return replace(self, batches=(*self.batches, batch), since=since, digest=digest)
 
     def compacted(
         self, old: Sequence[ShardBatch], new: ShardBatch, since: int, now: int = 0
@@ -175,6 +182,28 @@ class ShardState:
             batches=batches,
             since=max(self.since, since),
             retired=self.retired + retired,
+        )
+
+    def begun_anew(self, now: int) -> ShardState:
+        """The shard without columns and rows, of which the next run writes all that there is.
+
+        Times and tags go on, so that none of them means two things. All files are retired at
+        `now`, in ms since the epoch. A compaction that began before can't be committed any more,
+        which it sees by `sweeps`.
+        """
+        if self.is_unwritten:
+            return self
+        schema = Schema(self.schema.id + 1, self.upper, ())
+        batch = ShardBatch(0, self.upper, schema.id, self.batches[-1].encoding)
+        retired = tuple(Retired(file.name, now) for one in self.batches for file in one.files)
+        return replace(
+            self,
+            schemas=(schema,),
+            batches=(batch,),
+            since=self.upper,
+            retired=self.retired + retired,
+            sweeps=self.sweeps + 1,
+            digest="",
         )
 
     def written_after(self, before: ShardState | None, writer: str) -> ShardState:

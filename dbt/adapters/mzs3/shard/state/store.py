@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.aws.client import time_of
+from dbt.adapters.mzs3.aws.client import s3_now, time_of
 from dbt.adapters.mzs3.aws.failures import (
     DENIED_CODES,
     READS_OBJECT,
@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.aws.failures import (
     RoleError,
     describe,
     error_code,
+    explained,
     is_missing,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
@@ -144,6 +145,23 @@ class StateStore:
             f"{self.uri} was changed by others {ATTEMPTS} times while this run tried to; run it "
             "again when fewer runs write to the shard"
         )
+
+    def reset(self) -> ShardState:
+        """Have the next run begin the shard anew; returns the state before, to be told of.
+
+        It is one write: nothing is removed, and whoever has read the state before keeps its files
+        as after a compaction. A run that writes meanwhile begins again, as the new shard's first.
+        """
+        self.require_conditions()
+        replaced: list[ShardState] = []
+
+        def begun_anew(state: ShardState) -> ShardState:
+            replaced.append(state)
+            with explained(f"asking {self.prefix.uri} what time it is", "s3:ListBucket"):
+                return state.begun_anew(s3_now(self.prefix.client, self.prefix.location))
+
+        self.change(begun_anew)
+        return replaced[-1]
 
     def _write(
         self, before: ShardState | None, state: ShardState, condition: dict[str, str]

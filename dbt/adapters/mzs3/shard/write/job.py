@@ -189,13 +189,15 @@ class _Run:
         names = [*(column.name for column in columns), *(column.name for column in given)]
         if before is not None:
             with problems.gathered():
+                # After a reset there are no columns that the model's could differ from.
+                is_new = state.is_unwritten
                 columns = evolved(
                     self.node,
                     columns,
                     given,
                     state.next_tag,
-                    policy=options.on_schema_change,
-                    renames=options.column_renames,
+                    policy="append_new_columns" if is_new else options.on_schema_change,
+                    renames={} if is_new else options.column_renames,
                     defaults=defaults,
                 )
                 names = [column.name for column in columns]
@@ -255,7 +257,7 @@ class _Run:
         keys = [f"c{columns.index(column)}" for column in sorted_by]
         rows = model_rows(self.frame, columns)
         ordered = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
-        if self.options.mode == "diff" and state.batches:
+        if self.options.mode == "diff" and any(batch.files for batch in state.batches):
             before = changes_in(self.spark, self.shard, state.batches, columns)
             changes = changed(rows, before).select(ordered)
             return parts_of_changes(changes, keys, parts, state.batches)

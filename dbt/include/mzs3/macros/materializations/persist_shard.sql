@@ -45,9 +45,14 @@
 
 {% macro mzs3__say_what_full_refresh_does() %}
   {%- set written = 'all rows once more' if config.get('mode') == 'append' else 'what changed' -%}
+  {#- A location may be an expression, which only a run can tell. -#}
+  {%- set given = config.get('location') | string -%}
+  {%- set location = given if given.startswith('s3://') else 's3://…' -%}
+  {%- set connection = config.get('aws_connection', 'default') -%}
+  {%- set named = '' if connection == 'default' else ', aws_connection: ' ~ connection -%}
   {%- do log(
       this.identifier ~ ': --full-refresh leaves the history of a shard as it is, and this run writes ' ~
-      written ~ ', as any other does. To begin anew, give the model another location, or remove all '
-      ~ 'that is below this one', info=true
+      written ~ ', as any other does. To begin anew: dbt run-operation reset_shard --args '
+      ~ "'{location: " ~ location ~ named ~ ", confirm: true}'", info=true
   ) -%}
 {% endmacro %}

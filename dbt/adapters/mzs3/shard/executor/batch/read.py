@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.aws.client import s3_client
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FILES_DDL = "task int, key string, size bigint, etag string"
-COMPARED = "compared"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
@@ -48,18 +46,21 @@ class BatchError(ValueError):
     """A file can't be read as a batch; the text says why, but does not name the file."""
 
 
-def read_batch(
-    source: Any, wanted: Sequence[Column], *, validate: bool = False
-) -> Iterator[pa.RecordBatch]:
+def read_batch(source: Any, wanted: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
-    Structured columns are read if their version is trusted, else messages. With `validate`, all
-    columns of a file with both encodings are compared, and a last column COMPARED has the number
-    of compared values of each row. Memory holds what is wanted of one row group. Raises
-    BatchError.
+    Structured columns are read if their version is trusted, else messages. Memory holds what is
+    wanted of one row group. Raises BatchError.
     """
+    with errors_of_file():
+        yield from BatchReader(source, wanted).batches()
+
+
+@contextlib.contextmanager
+def errors_of_file() -> Iterator[None]:
+    """Whatever goes wrong with a file becomes a BatchError."""
     try:
-        yield from _Reader(source, wanted, validate=validate).batches()
+        yield
     except BatchError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -73,17 +74,21 @@ def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetF
     )
 
 
-class _Reader:
-    def __init__(self, source: Any, wanted: Sequence[Column], *, validate: bool) -> None:
+class BatchReader:
+    """An open file of a batch, of which columns are read; with `both`, all in both encodings.
+
+    Without both that may be read it then has no columns. Raises as `read_batch`.
+    """
+
+    def __init__(self, source: Any, wanted: Sequence[Column], *, both: bool = False) -> None:
         self._source = source
         self._wanted = wanted
         with _opened(source) as file:
             self._metadata, schema = file.metadata, file.schema_arrow
         self._layout = layout = layout_of(schema.metadata)
         is_trusted = layout.has_structure and layout.version in TRUSTED
-        compares = validate and is_trusted and layout.has_codec
-        tags = {want.tag for want in wanted}
-        self._columns = {t: kind for t, kind in layout.columns.items() if compares or t in tags}
+        tags = set(layout.columns if both else (want.tag for want in wanted))
+        self._columns = {tag: kind for tag, kind in layout.columns.items() if tag in tags}
         self._structure = is_trusted and all(
             _is_known(schema.field("k_s").type.field(str(tag)), kind)
             for tag, kind in self._columns.items()
@@ -94,65 +99,68 @@ class _Reader:
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
                 "that wrote it, or a later one"
             )
-        self._codec = compares or (not self._structure and bool(self._columns))
-        compared = len(self._columns) if self._structure and self._codec else 0
-        self._count = pa.scalar(compared, pa.int64()) if validate else None
+        self._codec = both or (not self._structure and bool(self._columns))
+        if both and not (self._structure and layout.has_codec):
+            self._columns = {}
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some at a time."""
-        names = ["t", "d"]
-        if self._codec:
-            names.append("k")
+        tags = [str(want.tag) for want in self._wanted]
+        for batch in self._pieces(["t", "d", *self._names()]):
+            found = self._messages(batch) if self._codec else self._structured(batch)
+            arrays = [batch.column("t"), batch.column("d")]
+            arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
+            yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
+
+    def encodings(self) -> Iterator[tuple[dict[int, pa.Array], dict[int, pa.Array]]]:
+        """The columns by tag, some rows at a time: the structured ones, and those of messages."""
+        if self._columns:
+            for batch in self._pieces(self._names()):
+                yield self._structured(batch), self._messages(batch)
+
+    def kind_of(self, tag: int) -> Type:
+        """The type of a column in the file."""
+        return self._columns[tag]
+
+    def _names(self) -> list[str]:
+        names = ["k"] if self._codec else []
         if self._structure:
             names += [f"k_s.{tag}" for tag in self._columns]
-        tags = [str(want.tag) for want in self._wanted]
-        if self._count is not None:
-            tags.append(COMPARED)
+        return names
+
+    def _pieces(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for number in range(self._metadata.num_row_groups):
             rows = batch_rows(self._metadata.row_group(number))
-            how = {"row_groups": [number], "columns": names, "use_threads": False}
             with _opened(self._source, self._metadata) as file:
-                for batch in file.iter_batches(rows, **how):
-                    found = self._decoded(batch)
-                    arrays = [batch.column("t"), batch.column("d")]
-                    arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
-                    if self._count is not None:
-                        arrays.append(pa.repeat(self._count, batch.num_rows))
-                    yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
+                yield from file.iter_batches(
+                    rows, row_groups=[number], columns=names, use_threads=False
+                )
 
-    def _decoded(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
+    def _structured(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """The columns that are in the file, by tag, in the types that they have there."""
-        structured = {}
-        if self._structure:
-            for tag, kind in self._columns.items():
-                with self._errors_of(tag):
-                    values = pc.struct_field(batch.column("k_s"), [str(tag)])
-                    structured[tag] = unstored(values, kind)
-        if not self._codec:
-            return structured
+        found = {}
+        for tag, kind in self._columns.items():
+            with self.errors_of(tag):
+                values = pc.struct_field(batch.column("k_s"), [str(tag)])
+                found[tag] = unstored(values, kind)
+        return found
+
+    def _messages(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
+        """As `_structured`, from the other encoding."""
         columns = self._layout.columns
         places = {place for place, tag in enumerate(columns) if tag in self._columns}
         found = decoded_rows(batch.column("k"), list(columns.values()), places)
-        messages = dict(zip(self._columns, found, strict=True))
-        for tag, values in structured.items():
-            # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
-            if not float_bits(values).equals(float_bits(messages[tag])):
-                raise BatchError(
-                    f"its two encodings differ in {self._shown(tag)}. One of the two is "
-                    "wrong: if the object is what was written, report it with the versions of "
-                    "dbt-mzs3 and pyarrow; without `validate`, its structured columns are read"
-                )
-        return structured or messages
+        return dict(zip(self._columns, found, strict=True))
 
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
-        with self._errors_of(want.tag):
+        with self.errors_of(want.tag):
             if want.tag in found:
                 return found[want.tag].cast(wire_type(want.kind))
             one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
     @contextlib.contextmanager
-    def _errors_of(self, tag: int) -> Iterator[None]:
+    def errors_of(self, tag: int) -> Iterator[None]:
         """An error of a value becomes a BatchError that names the column."""
         try:
             yield
@@ -178,7 +186,7 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
 
 
 def read_files(
-    connection: AwsConnection, bucket: str, wanted: Sequence[Column], *, validate: bool, every: int
+    connection: AwsConnection, bucket: str, wanted: Sequence[Column], *, every: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
 
@@ -190,13 +198,11 @@ def read_files(
         require_version()
         client = s3_client(connection)
         names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
-        if validate:
-            names.append(COMPARED)
         for row in (row for batch in listed for row in batch.to_pylist()):
             file = ListedObject(row["key"], row["etag"], row["size"])
             source = open_file(client, bucket, file)
             try:
-                found = read_batch(source, wanted, validate=validate)
+                found = read_batch(source, wanted)
                 for rows in _sampled(found, every):
                     yield pa.RecordBatch.from_arrays(rows.columns, names)
             except BatchError as error:

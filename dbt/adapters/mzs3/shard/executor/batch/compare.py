@@ -1,0 +1,95 @@
+"""Comparing the two encodings of a batch's files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.arrow.arrays import float_bits
+from dbt.adapters.mzs3.arrow.version import require_version
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.objects.prefix import ListedObject
+from dbt.adapters.mzs3.shard.executor.batch.read import (
+    BatchError,
+    BatchReader,
+    errors_of_file,
+    open_file,
+)
+from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.types import Type
+
+COMPARED_DDL = "key string, compared bigint, differing map<int, bigint>"
+_SCHEMA = pa.schema(
+    {
+        "key": pa.string(),
+        "compared": pa.int64(),
+        "differing": pa.map_(pa.int32(), pa.int64()),
+    }
+)
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """How many values of a file were compared, and by the tag of their column how many differ.
+
+    Nothing is compared where there are not both encodings, or only one that may be read.
+    """
+
+    compared: int
+    differing: dict[int, int]
+
+
+def compare_encodings(source: Any) -> FileComparison:
+    """Compare all columns of a file, floats by their bits; memory holds one row group.
+
+    Raises BatchError for a file that can't be read, or a value that one encoding can't have.
+    """
+    with errors_of_file():
+        reader = BatchReader(source, (), both=True)
+        compared, differing = 0, Counter[int]()
+        for structured, messages in reader.encodings():
+            for tag, values in structured.items():
+                compared += len(values)
+                with reader.errors_of(tag):
+                    count = _differing(values, messages[tag], reader.kind_of(tag))
+                differing.update({tag: count} if count else {})
+        return FileComparison(compared, dict(differing))
+
+
+def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
+    # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
+    if float_bits(values).equals(float_bits(others)):
+        return 0
+    # As messages, values of any type can be compared one by one; no value has an empty one.
+    one, other = (pc.fill_null(datums(each, kind), b"") for each in (values, others))
+    return int(pc.sum(pc.not_equal(one, other)).as_py())
+
+
+def compare_files(
+    connection: AwsConnection, bucket: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over rows of FILES_DDL: a row of COMPARED_DDL for each file.
+
+    Raises ExecutorError, which names the file and, for a wrong value, the column.
+    """
+
+    def compare(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        require_version()
+        client = s3_client(connection)
+        for row in (row for batch in listed for row in batch.to_pylist()):
+            file = ListedObject(row["key"], row["etag"], row["size"])
+            try:
+                found = compare_encodings(open_file(client, bucket, file))
+            except BatchError as error:
+                raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
+            made = {**vars(found), "key": file.key, "differing": [*found.differing.items()]}
+            yield pa.RecordBatch.from_pylist([made], _SCHEMA)
+
+    return compare

@@ -1,0 +1,173 @@
+"""Whether both encodings of a shard are the same, batch by batch, and the table that keeps it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.executor.batch.compare import COMPARED_DDL, compare_files
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, in_tasks
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
+from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.run_table import RunTable
+from dbt.adapters.mzs3.spark.tables import arrow_frame
+from dbt.adapters.mzs3.text import grouped, shown_at
+
+TABLE = "mzs3_shard_validations"
+_MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class ValidatedBatch:
+    """What was compared in a batch whose changes have the time `batch`, in ms since the epoch.
+
+    Of a batch that does not have both encodings nothing is `compared`. `differing` names the
+    columns in which values differ, each with their number.
+    """
+
+    batch: int
+    encoding: str
+    files: int
+    compared: int
+    differences: int
+    differing: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What was compared as a shard was read as of a time; batches without changes are left out."""
+
+    location: str
+    as_of: int
+    batches: tuple[ValidatedBatch, ...]
+
+    @property
+    def compared(self) -> int:
+        """The number of values that were compared."""
+        return sum(batch.compared for batch in self.batches)
+
+    @property
+    def differences(self) -> int:
+        """The number of those that differ."""
+        return sum(batch.differences for batch in self.batches)
+
+    @property
+    def summary(self) -> str:
+        """A line for people, where nothing differs."""
+        if not self.compared:
+            return "no values were compared, as no file that was read has them in both encodings"
+        some = sum(bool(batch.compared) for batch in self.batches)
+        return (
+            f"{grouped(self.compared, 'value')} were compared, in {some} of {len(self.batches)} "
+            "batches, and are the same in both encodings"
+        )
+
+    def of_batches(self) -> Iterator[str]:
+        """A line for each batch."""
+        for batch in self.batches:
+            found = f"{grouped(batch.compared, 'value')} compared, {batch.differences:,} differ"
+            more = f": {batch.differing}" if batch.differing else ""
+            yield f"batch {shown_at(batch.batch)}, {batch.encoding}: {found}{more}"
+
+    def require_same(self) -> None:
+        """Raise ShardError, which names batches and columns, if values differ."""
+        if not self.differences:
+            return
+        wrong = [batch for batch in self.batches if batch.differences]
+        listed = "".join(
+            f"\n  - batch {shown_at(batch.batch)}: {batch.differing}"
+            for batch in wrong[:_MOST_SHOWN]
+        )
+        if len(wrong) > _MOST_SHOWN:
+            listed += f"\n  - and {len(wrong) - _MOST_SHOWN} more batches"
+        raise ShardError(
+            f"the two encodings of {self.location} differ in {self.differences:,} of "
+            f"{grouped(self.compared, 'value')}:{listed}\nOne of the two is wrong: if the objects "
+            "are what was written, report it with the versions of dbt-mzs3 and pyarrow; without "
+            "`validate`, structured columns are read"
+        )
+
+
+def validated(
+    spark: SparkSession, shard: ShardLocation, state: ShardState, as_of: int | None
+) -> Validation:
+    """Compare the encodings of all batches up to a time, None for the shard's last one.
+
+    Raises ShardError for a time that can't be read, and what Spark raises.
+    """
+    moment = state.upper - 1 if as_of is None else as_of
+    batches = [batch for batch in state.batches_until(moment) if batch.files]
+    files = [file for batch in batches if batch.encoding == "dual" for file in batch.files]
+    found = {}
+    if files:
+        ship_executor_code()
+        compare = compare_files(shard.connection, shard.location.bucket)
+        rows = in_tasks(spark, shard, files).mapInArrow(compare, COMPARED_DDL).collect()
+        found = {row["key"]: (row["compared"], row["differing"]) for row in rows}
+    names = {column.tag: column.name for one in state.schemas for column in one.columns}
+
+    def of(batch: ShardBatch) -> ValidatedBatch:
+        keys = [shard.location.key(file.name) for file in batch.files]
+        compared, differing = 0, Counter[int]()
+        for count, by_tag in (found[key] for key in keys if key in found):
+            compared += count
+            differing.update(by_tag)
+        shown = ", ".join(
+            f"{names.get(tag, 'a column')} (tag {tag}): {count}"
+            for tag, count in sorted(differing.items())
+        )
+        total = differing.total()
+        return ValidatedBatch(batch.moment, batch.encoding, len(keys), compared, total, shown)
+
+    return Validation(shard.location.uri, moment, tuple(map(of, batches)))
+
+
+_COLUMNS = {
+    "source": "string",
+    "location": "string",
+    "as_of": "bigint",
+    "validated": "timestamp",
+    "batch": "bigint",
+    "encoding": "string",
+    "files": "bigint",
+    "compared": "bigint",
+    "differences": "bigint",
+    "differing": "string",
+    "invocation_id": "string",
+}
+_ARROW = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
+
+
+def record(
+    spark: SparkSession, schema: str, source: str, validation: Validation, invocation_id: str
+) -> None:
+    """Add a row for each batch to the schema's table, which is created if there is none.
+
+    Raises what Spark raises, and SparkJobError if the name is taken by something else.
+    """
+    if not validation.batches:
+        return
+    table = RunTable(spark, schema, TABLE, _COLUMNS, "What validate: true compared of shards")
+    now = time.time_ns() // 1_000_000
+    rows = arrow_frame(spark, _rows(source, validation, invocation_id, now))
+    table.append(rows.coalesce(1), now)
+
+
+def _rows(source: str, validation: Validation, invocation_id: str, now: int) -> pa.Table:
+    of_all = {
+        "source": source,
+        "location": validation.location,
+        "as_of": validation.as_of,
+        "validated": datetime.fromtimestamp(now / 1000, tz=timezone.utc),
+        "invocation_id": invocation_id,
+    }
+    rows = [{**of_all, **vars(batch)} for batch in validation.batches]
+    fields = [(name, _ARROW[kind]) for name, kind in _COLUMNS.items()]
+    return pa.Table.from_pylist(rows, pa.schema(fields))

@@ -1,0 +1,80 @@
+"""A table to which any number of runs append at once, each of them a partition."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
+
+_PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
+
+
+class RunTable:
+    """A table of the schema, with these columns and SQL types; it is created if there is none.
+
+    That is at the beginning of a run, so that its end, which a user may wait for after Ctrl-C, is
+    one small job of Spark. The schema may be in a catalog: `catalog.schema`. Raises what Spark
+    raises, and SparkJobError if the name is taken by something else.
+    """
+
+    def __init__(
+        self, spark: SparkSession, schema: str, name: str, columns: Mapping[str, str], comment: str
+    ) -> None:
+        self._spark = spark
+        self._shown = f"{schema}.{name}"
+        self._table = qualified_name(schema, name)
+        self._location = self._find_or_make(columns, comment)
+
+    def append(self, rows: DataFrame, at: int) -> None:
+        """Add rows of a run that began `at`, in ms since the epoch, by one job of Spark.
+
+        Any number of threads and processes may append at once: the rows are a partition of their
+        own, `day` (UTC) and `run`, which becomes visible atomically, in the metastore. Raises
+        what Spark raises.
+        """
+        day = datetime.fromtimestamp(at / 1000, tz=timezone.utc).date().isoformat()
+        run = uuid.uuid4().hex
+        # Not INSERT: those that run at once share a folder for unfinished files, which the first
+        # one to commit removes.
+        rows.write.parquet(f"{self._location}/day={day}/run={run}")
+        added = f"ADD PARTITION (day = '{day}', run = '{run}')"
+        self._spark.sql(f"ALTER TABLE {self._table} {added}")
+
+    def _find_or_make(self, columns: Mapping[str, str], comment: str) -> str:
+        """The folder of the table's files; creates the table if there is none."""
+        describe = f"DESCRIBE TABLE EXTENDED {self._table}"
+        try:
+            described = self._spark.sql(describe).collect()
+        except AnalysisException as exc:
+            # Trying comes before looking, as every run but the first finds the table.
+            if exc.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+                raise
+            self._make(columns, comment)
+            described = self._spark.sql(describe).collect()
+        names = [described_row[0] for described_row in described]
+        places = [value for name, value, *_ in described if name == "Location"]
+        partitions = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
+        if not places or names[partitions : partitions + 2] != ["day", "run"]:
+            raise SparkJobError(
+                f"{self._shown} is not the table that dbt-mzs3 makes under this name; rename or "
+                "drop it, and the next run makes the table"
+            )
+        return str(places[-1])
+
+    def _make(self, columns: Mapping[str, str], comment: str) -> None:
+        listed = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns.items())
+        try:
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self._table} ({listed}, day string, run string) "
+                f"USING parquet PARTITIONED BY (day, run) COMMENT '{comment} (dbt-mzs3)'"
+            )
+        except PySparkException:
+            # Another run may have made it, and put a row in its folder, since it was looked for.
+            if not self._spark.catalog.tableExists(self._table):
+                raise
