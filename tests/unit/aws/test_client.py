@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from botocore.utils import parse_timestamp
@@ -16,6 +21,7 @@ from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.aws.client import aws_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 ROLE = "arn:aws:iam::123456789012:role/copy"
 KEYS: dict[str, Any] = {
@@ -90,9 +96,33 @@ def test_what_makes_no_client_is_one_error_that_names_the_connection(
         make(AwsConnection("lake", **keys))
 
 
+# What an executor is: a Python with our packages, and without dbt.
+EXECUTOR = """
+import sys
+sys.modules["dbt"] = None
+import dataclasses, json
+from pyspark import cloudpickle
+client, signing, assuming = cloudpickle.load(sys.stdin.buffer)
+url = client(signing).generate_presigned_url("get_object", {"Bucket": "b", "Key": "k"})
+print(json.dumps([url, dataclasses.asdict(assuming)]))
+"""
+
+
 def test_a_connection_travels_to_executors() -> None:
-    connection = AwsConnection("lake", assume_role_arn=ROLE, **KEYS)
-    assert cloudpickle.loads(cloudpickle.dumps(connection)) == connection
+    ship_executor_code()
+    where = {"region": "eu-west-1", "endpoint": "http://lake:9", "addressing_style": "path"}
+    signing = AwsConnection("lake", **where, **KEYS)
+    role = {"assume_role_arn": ROLE, "external_id": "acme", "requester_pays": True}
+    assuming = replace(signing, **role)
+    sent = cloudpickle.dumps((s3_client, signing, assuming))
+    command = [sys.executable, "-c", EXECUTOR]
+    done = subprocess.run(command, input=sent, capture_output=True, check=True)  # noqa: S603
+    url, arrived = json.loads(done.stdout)
+    assert AwsConnection(**arrived) == assuming
+    asked, query = urlsplit(url), parse_qs(urlsplit(url).query)
+    assert (asked.scheme, asked.netloc, asked.path) == ("http", "lake:9", "/b/k")
+    assert query["X-Amz-Credential"][0].split("/")[::2][:2] == ["AKIABASE", "eu-west-1"]
+    assert query["X-Amz-Security-Token"] == ["token"]
 
 
 def test_clients_share_what_botocore_has_read_and_nothing_else() -> None:
