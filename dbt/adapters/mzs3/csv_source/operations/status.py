@@ -22,9 +22,7 @@ WAITING = "waiting"
 IN_ERROR = "in error"
 NEVER = "never ingested"
 
-_RIGHT = dict.fromkeys(
-    ("objects", "waiting", "bytes waiting", "runs left", "lag", "epochs"), ">"
-)
+_RIGHT = dict.fromkeys(("objects", "waiting", "bytes waiting", "runs left", "lag", "epochs"), ">")
 _ALIGNED = {"source": "<", "state": "<", **_RIGHT, "last event": "<"}
 
 _IS_OPEN = f"object IS NOT NULL AND {is_any_sql('shown.state', State.OPEN)}"
