@@ -28,7 +28,8 @@ def test_the_table_has_a_line_for_each_source_and_errors_below():
         "--------------------",
         "lake.items   in error              1        2         2.0 kB          2  1d 2h       1  "
         "2026-01-02 03:04:05Z",
-        "lake.new     never ingested        0        0              -          -      -       0  -",
+        "lake.new     never ingested        0        0              -          -      -       0  "
+        "-",
         "lake.orders  ok                   12        0              -          -      -       3  "
         "2026-01-02 03:04:05Z",
         "lake.items: object s3://b/1.csv, line 2, byte 4: expected 2 columns, got 3\n"
