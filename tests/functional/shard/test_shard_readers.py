@@ -219,7 +219,9 @@ def test_two_encodings_take_no_more_requests_than_one(
             found = {}
 
             def count(what: str) -> None:
-                found[what], proxy.seen = Counter(one.action for one in proxy.seen), []
+                # But for the trial of the store, of which there is one in a process.
+                own = [one for one in proxy.seen if "/_mzs3_" not in f"{one.key} {one.query}"]
+                found[what], proxy.seen = Counter(one.action for one in own), []
 
             persist_shard(
                 spark,
