@@ -87,6 +87,26 @@ def test_an_overwritten_object_is_an_error_until_it_is_put_back(lake):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("after_commit", ["keep", "tag"])
+def test_an_object_that_is_removed_after_it_was_read_is_committed(lake, after_commit):
+    lake.external = {"after_commit": after_commit}
+    lake.put("1.csv", "id\n1\n")
+    lake.put("2.csv", "id\n2\n")
+
+    def remove(step):
+        if step == "end fetch":
+            lake.remove("1.csv")
+
+    assert lake.ingest(on_step=remove).objects == 2
+    assert lake.ingest().objects == 0
+    assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
+    assert {name: state for name, (state, *_) in lake.states().items()} == {
+        "1.csv": "fetched",
+        "2.csv": "fetched",
+    }
+
+
+@pytest.mark.slow
 def test_a_removed_object_keeps_its_rows(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()

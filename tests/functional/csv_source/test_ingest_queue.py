@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
 
 import pytest
 from support.announcing import Died, dying_at
+from support.faulty_s3 import FaultyS3
 
 from dbt.adapters.mzs3.csv_source.freshness import read_ingested_freshness
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
@@ -70,16 +72,41 @@ def test_making_the_source_learns_its_header_and_takes_no_message(post, lake):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["end fetch", "begin acknowledge"])
-def test_a_run_that_dies_gives_its_messages_back_and_nothing_is_doubled(post, lake, step):
+@pytest.mark.parametrize(
+    ("step", "is_committed"),
+    [
+        ("end receive", False),
+        ("end plan", False),
+        ("end fetch", False),
+        ("end commit", True),
+        ("begin acknowledge", True),
+    ],
+)
+def test_a_run_that_dies_gives_its_messages_back_and_nothing_is_doubled(
+    post, lake, step, is_committed
+):
+    rows = [("1.csv", 1, "1"), ("1.csv", 2, "2")]
     lake.put("1.csv", "id\n1\n2\n")
     with pytest.raises(Died):
         post.ingest(on_step=dying_at(step))
     assert post.left == (1, 0)
+    assert lake.rows("id") == (rows if is_committed else [])
     lake.put("2.csv", "id\n3\n")
-    post.ingest()
-    assert lake.rows("id") == [("1.csv", 1, "1"), ("1.csv", 2, "2"), ("2.csv", 1, "3")]
+    assert post.ingest().objects == (1 if is_committed else 2)
+    assert lake.rows("id") == [*rows, ("2.csv", 1, "3")]
     assert post.left == (0, 0)
+    assert post.ingest().objects == 0
+
+
+def test_a_queue_alone_sends_no_listing(post, lake, s3_endpoint):
+    with FaultyS3(s3_endpoint) as server:
+        lake.connection = replace(lake.connection, endpoint=server.endpoint)
+        for number in (1, 2):
+            lake.put(f"{number}.csv", f"id\n{number}\n")
+            assert post.ingest().objects == 1
+        assert post.ingest().objects == 0
+        asked = {one.action for one in server.seen if one.key.startswith(f"/{lake.bucket}")}
+    assert asked == {"HEADObject", "GETObject"}
 
 
 @pytest.mark.slow

@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from support.faulty_s3 import FaultyS3, connection_to
 from support.real_stores import objects_in
 
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.export.job import copy_to_s3
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
@@ -44,6 +46,27 @@ def test_rows_manifest_and_result_agree(copy: Copy, s3: Any, bucket: str) -> Non
         "type": {"base": "bigint"},
         "spark_type": "bigint",
     }
+
+
+def test_an_export_asks_no_other_connection_than_its_own(
+    spark: Any, faulty: FaultyS3, s3_endpoint: str, s3: Any, bucket: str
+) -> None:
+    with FaultyS3(s3_endpoint) as other:
+        copy_to_s3(
+            spark,
+            "select id from range(1000)",
+            node="model.test.export",
+            options={"location": f"s3://{bucket}/x", "parts": 2, "aws_connection": "lake"},
+            connections={
+                "default": connection_to(other.endpoint),
+                "lake": connection_to(faulty.endpoint),
+            },
+            as_of=1700000000000,
+        )
+        assert other.seen == []
+    # Of the driver, and of the tasks.
+    assert {"PutObject", "UploadPart"} <= {one.action for one in faulty.seen}
+    assert "x/_manifest.json" in objects_in(s3, bucket)
 
 
 def test_location_is_a_sql_expression_with_mz_now(copy: Copy, bucket: str) -> None:

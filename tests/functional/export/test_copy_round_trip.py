@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 EXPORT = """
 {{ config(
-    materialized='copy_to_s3', location='s3://round-trip/' ~ var('name'), header=true,
-    compression=var('compression')
+    materialized='copy_to_s3', location='s3://round-trip/' ~ var('name'), format=var('format'),
+    header=(true if var('format') == 'csv' else none), compression=var('compression')
 ) }}
 select * from {{ target.schema }}.everything_{{ var('name') }}
 """
@@ -31,6 +31,7 @@ sources:
         external:
           type: s3_csv_source
           location: "s3://round-trip/{name}/"
+          format: "{{ var('format') }}"
         columns:
 {columns}
 """
@@ -61,16 +62,23 @@ class TestRoundTripThroughDbt:
         s3.create_bucket(Bucket="round-trip")
 
     @pytest.mark.parametrize(
-        ("rows", "compression"), [("extremes", "none"), ("seed 1", "gzip"), ("seed 2", "none")]
+        ("rows", "form", "compression"),
+        [
+            ("extremes", "csv", "none"),
+            ("seed 1", "csv", "gzip"),
+            ("seed 2", "csv", "none"),
+            ("extremes", "parquet", "snappy"),
+            ("seed 1", "parquet", "zstd"),
+        ],
     )
     def test_it_is_the_same_table(
-        self, project: Any, spark: Any, rows: str, compression: str
+        self, project: Any, spark: Any, rows: str, form: str, compression: str
     ) -> None:
-        name = rows.replace(" ", "_")
+        name = f"{rows}_{form}".replace(" ", "_")
         values = [(r["id"], r["kind"], *(r[n] for n in SOURCED)) for r in ROWS[rows]]
         frame = spark.createDataFrame(values, spark_schema(SOURCED))
         frame.write.saveAsTable(f"{project.test_schema}.everything_{name}")
-        arguments = json.dumps({"name": name, "compression": compression})
+        arguments = json.dumps({"name": name, "format": form, "compression": compression})
         run_dbt(["run", "--select", "export", "--vars", arguments])
         run_dbt(["run", "--select", "back", "--vars", arguments])
         back = spark.table(f"{project.test_schema}.back_{name}").select("id", "kind", *SOURCED)

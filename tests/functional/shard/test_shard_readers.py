@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -19,6 +20,7 @@ from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.write.job import persist_shard
 
 pytestmark = pytest.mark.spark
 
@@ -203,6 +205,44 @@ def test_two_of_forty_columns_are_less_than_a_tenth_of_what_s3_sends(
             return proxy.sent
 
         assert 20_000 * 2 * 8 < sent(["c7", "c31"]) < sent(None) / 10
+
+
+def test_two_encodings_take_no_more_requests_than_one(
+    spark: Any, connection: AwsConnection, s3_endpoint: str, location: str
+) -> None:
+    columns = ", ".join(f"xxhash64(id, {number}) as c{number}" for number in range(40))
+    with FaultyS3(s3_endpoint) as proxy:
+        there = replace(connection, endpoint=proxy.endpoint)
+
+        def requests(encoding: str) -> dict[str, Counter[str]]:
+            place = f"{location}/{encoding}"
+            found = {}
+
+            def count(what: str) -> None:
+                # But for the trial of the store, of which there is one in a process.
+                own = [one for one in proxy.seen if "/_mzs3_" not in f"{one.key} {one.query}"]
+                found[what], proxy.seen = Counter(one.action for one in own), []
+
+            persist_shard(
+                spark,
+                f"select {columns} from range(4000)",
+                node="model.test.orders",
+                options={"location": place, "parts": 2, "encoding": encoding},
+                connections={"default": there},
+                as_of=10,
+            )
+            count("write")
+            for what, names in (("columns", ["c7", "c31"]), ("rows", None)):
+                frame = read_shard(spark, there, parse_location(place), names=names)
+                frame.write.format("noop").mode("overwrite").save()
+                count(what)
+            return found
+
+        dual, structured, codec = map(requests, ("dual", "structured", "codec"))
+    assert dual == structured
+    # Of messages there is no column to be had alone.
+    assert (dual["write"], dual["rows"]) == (codec["write"], codec["rows"])
+    assert dual["columns"]["GETObject"] > 2
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -16,6 +20,7 @@ from dbt.adapters.mzs3.aws import client as client_module
 from dbt.adapters.mzs3.aws.client import aws_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 ROLE = "arn:aws:iam::123456789012:role/copy"
 KEYS: dict[str, Any] = {
@@ -90,9 +95,32 @@ def test_what_makes_no_client_is_one_error_that_names_the_connection(
         make(AwsConnection("lake", **keys))
 
 
+# What an executor is: a Python with our packages, and without dbt.
+EXECUTOR = """
+import sys
+sys.modules["dbt"] = None
+import dataclasses, json
+from pyspark import cloudpickle
+make, signing, assuming = cloudpickle.load(sys.stdin.buffer)
+client = make(signing)
+keys = client._request_signer._credentials.get_frozen_credentials()
+place = [client.meta.endpoint_url, client.meta.region_name]
+print(json.dumps([keys, place, dataclasses.asdict(assuming)]))
+"""
+
+
 def test_a_connection_travels_to_executors() -> None:
-    connection = AwsConnection("lake", assume_role_arn=ROLE, **KEYS)
-    assert cloudpickle.loads(cloudpickle.dumps(connection)) == connection
+    ship_executor_code()
+    where = {"region": "eu-west-1", "endpoint": "http://lake:9", "addressing_style": "path"}
+    signing = AwsConnection("lake", **where, **KEYS)
+    role = {"assume_role_arn": ROLE, "external_id": "acme", "requester_pays": True}
+    assuming = replace(signing, **role)
+    sent = cloudpickle.dumps((s3_client, signing, assuming))
+    command = [sys.executable, "-c", EXECUTOR]
+    done = subprocess.run(command, input=sent, capture_output=True, check=True)
+    keys, place, arrived = json.loads(done.stdout)
+    assert AwsConnection(**arrived) == assuming
+    assert (keys[:3], place) == (["AKIABASE", "base", "token"], ["http://lake:9", "eu-west-1"])
 
 
 def test_clients_share_what_botocore_has_read_and_nothing_else() -> None:

@@ -1,7 +1,7 @@
 """Where a source may learn of its objects, what may become of them, and every way to be wrong."""
 
 import pytest
-from support.csv_source_helpers import parse
+from support.csv_source_helpers import parse, purify_names
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.config import (
@@ -9,6 +9,7 @@ from dbt.adapters.mzs3.csv_source.config import (
     Discovery,
     queue_name,
 )
+from dbt.adapters.mzs3.csv_source.purify import contradictions
 from dbt.adapters.mzs3.errors import ConfigError
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-events"
@@ -156,5 +157,18 @@ def test_the_name_of_a_queue():
     assert queue_name("orders-events") == queue_name(URL) == queue_name(f"{URL}/")
 
 
-def test_what_became_of_objects_is_no_part_of_what_is_pinned():
-    assert parse(after_commit="delete").discovery != parse().discovery
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"after_commit": "delete"},
+        {"after_commit": {"tag": {"done": "{epoch}"}}},
+        {"after_commit": {"move": "s3://acme-done/orders/"}},
+        {"discover": [{"sqs_notifications": URL}]},
+    ],
+)
+def test_what_became_of_objects_is_no_part_of_what_is_pinned(changed):
+    kept, other = parse(), parse(changed)
+    assert other.discovery != kept.discovery
+    pinned = purify_names(kept, ["id"])
+    assert purify_names(other, ["id"]).to_json() == pinned.to_json()
+    assert contradictions(pinned, other) == []

@@ -25,6 +25,13 @@ def test_what_can_be_said(mode):
     assert intake.is_limited
 
 
+@pytest.mark.parametrize(("more", "minutes"), [({}, 10), ({"minutes_per_run": 3}, 3)])
+def test_auto_takes_what_can_be_fetched_in_ten_minutes_or_as_many_as_are_said(more, minutes):
+    intake = parse(max_bytes_per_run="auto", **more).intake
+    assert intake == Intake(minutes=minutes)
+    assert intake.is_limited
+
+
 @pytest.mark.parametrize(
     ("external", "says"),
     [
@@ -46,6 +53,12 @@ def test_what_can_be_said(mode):
         ({"max_bytes_per_run": 1.5},
          "external.max_bytes_per_run must be a number of bytes or a text such as '256MB', not "
          "1.5"),
+        ({"max_bytes_per_run": "auto", "minutes_per_run": 0},
+         "external.minutes_per_run must be a whole number, 1 or more, not 0"),
+        ({"minutes_per_run": 5},
+         "external.minutes_per_run needs max_bytes_per_run: auto beside it"),
+        ({"max_bytes_per_run": "1 GB", "minutes_per_run": 5},
+         "external.minutes_per_run needs max_bytes_per_run: auto beside it"),
     ],
 )  # fmt: skip
 def test_one_problem(external, says):
@@ -65,8 +78,7 @@ def test_all_problems_at_once():
     ]
 
 
-@given(st.none() | st.integers(1), st.none() | st.integers(1))
-def test_a_limit_is_any_of_the_two(objects, size):
-    assert Intake(max_objects=objects, max_bytes=size).is_limited == (
-        objects is not None or size is not None
-    )
+@given(st.none() | st.integers(1), st.none() | st.integers(1), st.none() | st.integers(1))
+def test_a_limit_is_any_of_the_three(objects, size, minutes):
+    intake = Intake(max_objects=objects, max_bytes=size, minutes=minutes)
+    assert intake.is_limited == ((objects, size, minutes) != (None, None, None))

@@ -23,16 +23,15 @@ def test_skipped_objects_are_told_where_there_are_any():
 
 
 @pytest.mark.parametrize(
-    ("objects", "size", "text"),
+    ("objects", "size", "runs", "text"),
     [
-        (1, 1, "1 object (1 B) waits for the next run"),
-        (7, 1023, "7 objects (1023 B) wait for the next run"),
-        (7, 13_107_200, "7 objects (12.5 MB) wait for the next run"),
-        (7, 1 << 41, "7 objects (2.0 TB) wait for the next run"),
+        (1, 1, 1, "1 object (1 B) waits for the next run"),
+        (7, 1023, 1, "7 objects (1023 B) wait for the next run"),
+        (7, 13_107_200, 2, "7 objects (12.5 MB) wait: about 2 more runs"),
+        (7, 1 << 41, 7, "7 objects (2.0 TB) wait: about 7 more runs"),
     ],
 )
-def test_the_line_says_how_much_waits(objects, size, text):
-    report = IngestReport(
-        "lake.orders", 3, 1234, 0, 2.06, waiting_objects=objects, waiting_bytes=size
-    )
+def test_the_line_says_how_much_waits(objects, size, runs, text):
+    waiting = {"waiting_objects": objects, "waiting_bytes": size, "waiting_runs": runs}
+    report = IngestReport("lake.orders", 3, 1234, 0, 2.06, **waiting)
     assert report.line() == f"lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s; {text}"

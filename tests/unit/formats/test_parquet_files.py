@@ -111,12 +111,14 @@ def test_limits_hold_also_for_rows_larger_than_a_row_group(lengths, limit, size)
         assert len(data) <= limit + max([size for _, size in group_sizes(data)], default=0)
 
 
-def test_a_row_larger_than_the_file_is_alone_in_it():
-    texts = [b"small", random.Random(1).randbytes(300_000), b"small"]
+def test_a_row_larger_than_the_file_is_alone_in_its_row_group_and_the_last_of_its_file():
+    first, second = (random.Random(seed).randbytes(300_000) for seed in (1, 2))
+    texts = [b"one", b"two", first, second, b"three", b"four"]
     batch = pa.record_batch({"b": pa.array(texts)})
     files = files_of(batch.schema, [batch], limit=64 << 10)
-    assert [[rows for rows, _ in group_sizes(data)] for data in files] == [[1, 1], [1]]
-    assert len(files[0]) > 300_000
+    assert [[rows for rows, _ in group_sizes(data)] for data in files] == [[2, 1], [1], [2]]
+    values = [read([data]).column("b").to_pylist() for data in files]
+    assert values == [[b"one", b"two", first], [second], [b"three", b"four"]]
 
 
 def test_a_file_without_rows_has_a_schema():

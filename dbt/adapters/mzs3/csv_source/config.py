@@ -30,6 +30,8 @@ EPOCH_MARK = "{epoch}"
 DIALECT_KEYS = ("delimiter", "quote", "escape", "null")
 CSV_KEYS = ("column_count", *DIALECT_KEYS, "encoding", "compression", "on_bad_row", "max_rejects")
 FULL_LISTING_HOURS = 24
+AUTO = "auto"
+MINUTES_PER_RUN = 10
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
@@ -210,25 +212,33 @@ class OnOverwrite(Enum):
 class Intake:
     """What a run takes of the objects that are new to it; None is no limit.
 
-    At least one object is always taken, also where it alone is larger than `max_bytes`.
+    With `minutes`, it takes what earlier runs say that it can fetch in them. At least one object
+    is always taken, also where it alone is larger than `max_bytes`.
     """
 
     on_overwrite: OnOverwrite = OnOverwrite.FAIL
     max_objects: int | None = None
     max_bytes: int | None = None
+    minutes: int | None = None
 
     @property
     def is_limited(self) -> bool:
         """Whether a run may leave objects for later ones."""
-        return self.max_objects is not None or self.max_bytes is not None
+        limits = (self.max_objects, self.max_bytes, self.minutes)
+        return any(limit is not None for limit in limits)
 
 
 def read_intake(read: ConfigReader) -> Intake:
     """What `on_overwrite`, `max_objects_per_run` and `max_bytes_per_run` declare."""
+    is_auto = read.given.get("max_bytes_per_run") == AUTO
+    minutes = read("minutes_per_run", whole_number(1)) or MINUTES_PER_RUN
+    if "minutes_per_run" in read.given and not is_auto:
+        read.note(f"minutes_per_run needs max_bytes_per_run: {AUTO} beside it")
     return Intake(
         on_overwrite=read("on_overwrite", member(OnOverwrite)) or OnOverwrite.FAIL,
         max_objects=read("max_objects_per_run", whole_number(1)),
-        max_bytes=read("max_bytes_per_run", parse_size),
+        max_bytes=None if is_auto else read("max_bytes_per_run", parse_size),
+        minutes=minutes if is_auto else None,
     )
 
 

@@ -86,8 +86,12 @@ class External:
     """`by_suffix`, `none`, `gzip`, `zstd` or `bzip2`."""
     max_objects_per_run: int | None = config.Intake.max_objects
     """How many objects a run takes at most; the rest waits, and goes first next time."""
-    max_bytes_per_run: int | None = config.Intake.max_bytes
-    """How many bytes of objects a run takes at most, as a number or a text such as `'10 GB'`."""
+    max_bytes_per_run: int | str | None = config.Intake.max_bytes
+    """How many bytes of objects a run takes at most, as a number or a text such as `'10 GB'`.
+    `auto`: as many as it can fetch in `minutes_per_run`, as earlier runs
+    [have shown](s3-csv-source/ledger.md#auto)."""
+    minutes_per_run: int = config.MINUTES_PER_RUN
+    """With `max_bytes_per_run: auto`: how many minutes a run is to fetch, about."""
     aws_connection: str = DEFAULT_NAME
     """A connection of the profile."""
     file_format: str | None = None

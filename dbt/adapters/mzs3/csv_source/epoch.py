@@ -30,6 +30,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listing_name, object_frame
+from dbt.adapters.mzs3.csv_source.listing.throttle import run_limits
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
@@ -104,9 +105,17 @@ class Pass:
     def _epoch(self, batch: EpochPlan) -> IngestReport:
         # Under a number of their own: they stay if what is planned below comes to be void.
         self._note(batch.notes)
-        report = self._take(batch) if batch.objects else IngestReport(self.run.definition.name)
+        definition = self.run.definition
+        report = self._take(batch) if batch.objects else IngestReport(definition.name)
+        if not batch.waiting_objects:
+            return report
+        # With what this epoch has shown of the time that it takes.
+        limits = run_limits(self.ledger, definition.intake)
         return replace(
-            report, waiting_objects=batch.waiting_objects, waiting_bytes=batch.waiting_bytes
+            report,
+            waiting_objects=batch.waiting_objects,
+            waiting_bytes=batch.waiting_bytes,
+            waiting_runs=limits.runs(batch.waiting_objects, batch.waiting_bytes),
         )
 
     def _take(self, batch: EpochPlan) -> IngestReport:

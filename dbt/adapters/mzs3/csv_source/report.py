@@ -15,7 +15,8 @@ class IngestReport:
     """Committed by this run: new objects, their rows, rejected records; seconds it took.
 
     Objects that were skipped, as their header is another, are not among `objects`.
-    `waiting_objects` and `waiting_bytes` are what the run left for later ones.
+    `waiting_objects` and `waiting_bytes` are what the run left for later ones, about
+    `waiting_runs` of them.
     """
 
     source: str
@@ -26,6 +27,7 @@ class IngestReport:
     skipped: int = 0
     waiting_objects: int = 0
     waiting_bytes: int = 0
+    waiting_runs: int = 1
 
     def line(self) -> str:
         """The line of the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
@@ -38,7 +40,9 @@ class IngestReport:
         if self.waiting_objects:
             what = f"{counted(self.waiting_objects, 'object')} ({size_text(self.waiting_bytes)})"
             verb = "waits" if self.waiting_objects == 1 else "wait"
-            line += f"; {what} {verb} for the next run"
+            line += f"; {what} {verb}"
+            more = self.waiting_runs
+            line += " for the next run" if more == 1 else f": about {more} more runs"
         return line
 
 

@@ -12,23 +12,25 @@ def test_the_table_has_a_line_for_each_source_and_errors_below():
     at = int(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc).timestamp())
     lines = status_table(
         [
-            SourceStatus("lake.orders", "ok", 12, 0, 0, None, 3, at),
+            SourceStatus("lake.orders", "ok", 12, 0, 0, 0, None, 3, at),
             SourceStatus("lake.new", "never ingested"),
             SourceStatus(
-                "lake.items", "in error", 1, 2, 2048, 26 * 3600, 1, at,
+                "lake.items", "in error", 1, 2, 2048, 2, 26 * 3600, 1, at,
                 "lake.items: object s3://b/1.csv, line 2, byte 4: expected 2 columns, got 3",
                 "s3://b/1.csv",
             ),
         ]
     )  # fmt: skip
     assert lines == [
-        "source       state           objects  waiting  bytes waiting    lag  epochs  last event",
-        "-----------  --------------  -------  -------  -------------  -----  ------  "
+        "source       state           objects  waiting  bytes waiting  runs left    lag  epochs  "
+        "last event",
+        "-----------  --------------  -------  -------  -------------  ---------  -----  ------  "
         "--------------------",
-        "lake.items   in error              1        2         2.0 kB  1d 2h       1  "
+        "lake.items   in error              1        2         2.0 kB          2  1d 2h       1  "
         "2026-01-02 03:04:05Z",
-        "lake.new     never ingested        0        0              -      -       0  -",
-        "lake.orders  ok                   12        0              -      -       3  "
+        "lake.new     never ingested        0        0              -          -      -       0  "
+        "-",
+        "lake.orders  ok                   12        0              -          -      -       3  "
         "2026-01-02 03:04:05Z",
         "lake.items: object s3://b/1.csv, line 2, byte 4: expected 2 columns, got 3\n"
         "  to go on without it: dbt run-operation skip_s3_objects --args "

@@ -18,11 +18,11 @@ from dbt.adapters.mzs3.csv_source.listing.reconcile import (
     REFUSE,
     TAKE,
     TAKEN_COLUMNS,
-    chosen,
     reconcile,
     waiting_notes,
 )
 from dbt.adapters.mzs3.csv_source.listing.scan import known_after, listed_objects, listing_start
+from dbt.adapters.mzs3.csv_source.listing.throttle import chosen, run_limits
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import held, persisted
@@ -86,7 +86,7 @@ def new_objects(
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
         decided = stack.enter_context(held(decided, few=at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield replace(_batch(definition, decided), full_since=full_since)
+        yield replace(_batch(definition, ledger, decided), full_since=full_since)
 
 
 def _candidates(
@@ -103,7 +103,7 @@ def _candidates(
     return both.select("object", "last.*"), at_hand
 
 
-def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
+def _batch(definition: SourceDefinition, ledger: Ledger, decided: DataFrame) -> EpochPlan:
     found = decided.selectExpr(*_TOTALS).first()
     if found["refused"]:
         return _refusal(definition, decided, found)
@@ -112,7 +112,7 @@ def _batch(definition: SourceDefinition, decided: DataFrame) -> EpochPlan:
     all_notes = notes if found["notes"] else None
     some = found
     if found["objects"] and definition.intake.is_limited:
-        taken = chosen(everything, definition.intake)
+        taken = chosen(everything, run_limits(ledger, definition.intake))
         some = taken.selectExpr("count(*) AS objects", "coalesce(sum(size), 0) AS bytes").first()
         if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.csv_source.config import Intake, OnOverwrite
+from dbt.adapters.mzs3.csv_source.config import OnOverwrite
 from dbt.adapters.mzs3.csv_source.ledger.events import (
     IS_VISIBLE,
     OBJECT_COLUMNS,
@@ -154,19 +154,6 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
 def _named(expressions: Mapping[str, str]) -> list[str]:
     """The expressions as columns of these names."""
     return [f"{expression} AS `{name}`" for name, expression in expressions.items()]
-
-
-def chosen(taken: DataFrame, intake: Intake) -> DataFrame:
-    """Those of the objects to take whose turn it is: the longest listed first, by their keys."""
-    order = (F.col("since").asc_nulls_last(), F.col("object"))
-    if intake.max_objects is not None:
-        taken = taken.orderBy(*order).limit(intake.max_objects)
-    if intake.max_bytes is not None:
-        so_far = Window.orderBy(*order).rowsBetween(Window.unboundedPreceding, 0)
-        fits = F.sum("size").over(so_far) <= intake.max_bytes
-        first = F.count(F.lit(1)).over(so_far) == 1
-        taken = taken.withColumn("fits", fits | first).where("fits").drop("fits")
-    return taken
 
 
 def waiting_notes(taken: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing.throttle import run_limits
 from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
 from dbt.adapters.mzs3.csv_source.tables import made_relations
 
@@ -21,7 +22,7 @@ WAITING = "waiting"
 IN_ERROR = "in error"
 NEVER = "never ingested"
 
-_RIGHT = dict.fromkeys(("objects", "waiting", "bytes waiting", "lag", "epochs"), ">")
+_RIGHT = dict.fromkeys(("objects", "waiting", "bytes waiting", "runs left", "lag", "epochs"), ">")
 _ALIGNED = {"source": "<", "state": "<", **_RIGHT, "last event": "<"}
 
 _IS_OPEN = f"object IS NOT NULL AND {is_any_sql('shown.state', State.OPEN)}"
@@ -50,7 +51,8 @@ _SUMMARY = (
 class SourceStatus:
     """What the ledger says of a source: never of objects that no run has seen yet.
 
-    `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again.
+    `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again, by
+    about `waiting_runs` runs.
     `lag` is how many seconds ago the oldest of those was last modified. `epochs` were committed.
     `last_event` is in seconds since 1970. `failed` is the object that the last error is of, if it
     is of one.
@@ -61,6 +63,7 @@ class SourceStatus:
     objects: int = 0
     waiting: int = 0
     waiting_bytes: int = 0
+    waiting_runs: int = 0
     lag: int | None = None
     epochs: int = 0
     last_event: int | None = None
@@ -76,6 +79,7 @@ class SourceStatus:
             str(self.objects),
             str(self.waiting),
             size_text(self.waiting_bytes) if self.waiting else "-",
+            str(self.waiting_runs) if self.waiting else "-",
             "-" if self.lag is None else lag_text(self.lag),
             str(self.epochs),
             "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at)),
@@ -92,8 +96,13 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
         epochs = ledger.epochs()
         found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first()
         committed = committed_epochs(ledger, epochs)
-    state = IN_ERROR if found["last_error"] else WAITING if found["waiting"] else OK
-    return SourceStatus(name, state if epochs else NEVER, epochs=committed, **found.asDict())
+        runs, waiting = 0, found["waiting"]
+        if waiting:
+            limits = run_limits(ledger, definition.intake)
+            runs = limits.runs(waiting, found["waiting_bytes"])
+    state = IN_ERROR if found["last_error"] else WAITING if waiting else OK
+    state = state if epochs else NEVER
+    return SourceStatus(name, state, epochs=committed, waiting_runs=runs, **found.asDict())
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
