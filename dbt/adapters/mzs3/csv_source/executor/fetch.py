@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     AVRO,
     CSV,
+    JSONL,
     PARQUET,
     ObjectFormat,
     Reading,
@@ -26,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     StoredObject,
     too_many_rejects,
 )
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
@@ -77,9 +79,11 @@ class FetchSpec:
 def open_format(
     name: str, dialect: CsvDialect, compression: str, reading: Reading
 ) -> ObjectFormat:
-    """The format of that name; dialect and compression are CSV's alone."""
+    """The format of that name; the dialect is CSV's alone, compression that of texts."""
     if name == CSV:
         return CsvFormat(dialect, compression, reading)
+    if name == JSONL:
+        return JsonLinesFormat(compression, reading)
     return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
 
 

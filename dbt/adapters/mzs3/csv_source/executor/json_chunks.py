@@ -1,0 +1,132 @@
+"""Chunks of whole lines of JSON as columns, read by pyarrow; what it lets pass is checked.
+
+pyarrow's reader does not look at where lines end, takes NaN for JSON, ends at a NUL byte, does
+not check UTF-8, reads numbers out of range as others, and tells no missing key from a NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json
+
+from dbt.adapters.mzs3.csv_source.executor.convert import is_special
+from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8
+
+# pyarrow reads 100,000 records of a block at most, and the shortest with a key is `{"":1}`.
+PIECE_BYTES = 512 * 1024
+
+# In a line that is one or more whole objects no other begins that ends in another line.
+_LINE = r"[ \t\r]*(?:\{[^\n]*\}[ \t\r]*)?"
+_LINES = rf"\A(?:{_LINE}\n)*(?:{_LINE})?\z"
+_RECORD = re.compile(rb"^[ \t\r]*\{", re.MULTILINE)
+_NO_NUMBER = re.compile(rb"[:,\[][ \t\r]*-?(?:NaN|Inf(?:inity)?)[ \t\r]*[,}\]]")
+# What may be too small for the type, and so be read as 0; nearly no other number is so written.
+_TINY = {
+    pa.float32(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*(?:[2-9][0-9]|[1-9][0-9]{2})|0{20}"),
+    pa.float64(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*[1-9][0-9]{2}|0{100}"),
+}
+# A NULL behind a key whose end is not an escaped quote.
+_NULL = re.compile(rb'(?<!\\)": ?null')
+_STAND_INS = {pa.string(): b'""', pa.bool_(): b"false"}
+
+
+def read_lines(
+    data: bytes, types: Mapping[str, pa.DataType], *, others: bool
+) -> list[pa.Array] | None:
+    """The values of these keys; None if the lines are to be read one by one.
+
+    `others` allows keys beside these. Never gives a value that is not just that of the line, or
+    a value for a key that a line does not have; what it does not read is not always wrong.
+    """
+    if not _is_plain(data):
+        return None
+    try:
+        arrays = _read(data, types, "ignore" if others else "error")
+        for array in arrays:
+            _require_exact(array, data)
+    except ValueError:
+        return None
+    if len(arrays[0]) != _records_in(data) or not _all_there(data, types, arrays):
+        return None
+    return arrays
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether each line is blank, or one or more whole objects if it is valid at all."""
+    if b"\0" in data or invalid_utf8(data):
+        return False
+    if (b"NaN" in data or b"Inf" in data) and _NO_NUMBER.search(data):
+        return False
+    # pyarrow's expressions match in time linear in the data, whatever is in it.
+    return bool(pc.match_substring_regex(pa.scalar(data), _LINES).as_py())
+
+
+def _records_in(data: bytes) -> int:
+    """How many lines are not blank, in data that is plain."""
+    lines = data.count(b"\n") + (not data.endswith(b"\n") if data else 0)
+    if data.count(b"}\n{") + data.count(b"}\r\n{") == lines - 1:
+        return lines
+    return len(_RECORD.findall(data))
+
+
+def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> list[pa.Array]:
+    schema = pa.schema(list(types.items()))
+    parse = json.ParseOptions(
+        explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=unexpected
+    )
+    tables = [schema.empty_table()]
+    for piece in _pieces(data):
+        whole = json.ReadOptions(use_threads=False, block_size=len(piece) + 1)
+        tables.append(json.read_json(pa.BufferReader(piece), whole, parse))
+    return [column.combine_chunks() for column in pa.concat_tables(tables).columns]
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """The data cut behind newlines, without pieces that are blank."""
+    start = 0
+    while start < len(data):
+        newline = data.find(b"\n", start + PIECE_BYTES)
+        end = newline + 1 if newline >= 0 else len(data)
+        if piece := data[start:end].strip(b" \t\r\n"):
+            yield piece
+        start = end
+
+
+def _require_exact(array: pa.Array, data: bytes) -> None:
+    """Raise ValueError for a value that may not be that of the text."""
+    kind = array.type
+    if pa.types.is_decimal(kind) or pa.types.is_string(kind):
+        array.validate(full=True)
+    elif pa.types.is_floating(kind) and pc.any(is_special(array)).as_py():
+        if not pc.all(pc.is_finite(array)).as_py() or _TINY[kind].search(data):
+            raise ValueError("perhaps a number out of range")
+
+
+def _all_there(
+    data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[pa.Array]
+) -> bool:
+    """Whether each NULL is one in the text, and no key that is missing.
+
+    Reads again with each NULL replaced by a value: what is NULL then was not there.
+    """
+    pairs = zip(types.items(), arrays, strict=True)
+    sought = {name: kind for (name, kind), array in pairs if array.null_count}
+    if any(":" in name for name in sought):
+        return False  # it may look like a NULL itself
+    for stand_in in {_stand_in(kind) for kind in sought.values()}:
+        same = {name: kind for name, kind in sought.items() if _stand_in(kind) == stand_in}
+        filled = _NULL.sub(b'":' + stand_in, data)
+        try:
+            if any(array.null_count for array in _read(filled, same, "ignore")):
+                return False
+        except ValueError:
+            return False
+    return True
+
+
+def _stand_in(kind: pa.DataType) -> bytes:
+    return _STAND_INS.get(kind, b"0")

@@ -1,0 +1,112 @@
+"""One line of JSON read by itself: the keys and values of its object, or what is wrong with it.
+
+Slow, and the judge of what a line means: for headers, for lines that pyarrow refuses, and for
+values that it does not give as they are written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from dbt.adapters.mzs3.csv_source.executor.object_error import shown
+
+NULL, BOOLEAN, NUMBER, STRING, OBJECT, ARRAY = KINDS = (
+    "null",
+    "boolean",
+    "number",
+    "string",
+    "object",
+    "array",
+)
+_KIND_BY_START = {"n": NULL, "t": BOOLEAN, "f": BOOLEAN, '"': STRING, "{": OBJECT, "[": ARRAY}
+
+_OPENING = re.compile(r"[ \t\r]*\{[ \t\r]*")
+_COLON = re.compile(r"[ \t\r]*:[ \t\r]*")
+_BEHIND_VALUE = re.compile(r"[ \t\r]*([,}])[ \t\r]*")
+# An escape alone, or two that are one character; the group is half of such a pair.
+_ESCAPES = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F]..)|\\."
+)
+
+Value = tuple[str, str | None]
+"""A value's kind, and its text: of a string the text itself, else as it is in the line."""
+
+
+class MalformedLine(Exception):
+    """What is wrong with a line that is not a record."""
+
+
+def read_record(raw: bytes) -> list[tuple[str, Value]]:
+    """The keys of the line's object in their order, even twice, each with its value.
+
+    Raises MalformedLine for what is not one JSON object as RFC 8259 has it, in UTF-8.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as exc:
+        byte = raw[exc.start]
+        raise MalformedLine(f"the record is not valid UTF-8: byte 0x{byte:02x}") from None
+    try:
+        found = _pairs(text)
+    except json.JSONDecodeError as exc:
+        raise _invalid(text, exc.pos) from None
+    except RecursionError:
+        raise MalformedLine("the record is nested too deeply to be read") from None
+    if "\\u" in text:
+        for escape in _ESCAPES.finditer(text):
+            if escape[1]:
+                raise MalformedLine(f"the record has half of a surrogate pair, {escape[1]}")
+    return found
+
+
+def _not_json(word: str) -> None:
+    raise MalformedLine(f"the record has {word}, which is not JSON")
+
+
+# A number stays the text that it is.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json)
+
+
+def _pairs(text: str) -> list[tuple[str, Value]]:
+    opening = _OPENING.match(text)
+    if opening is None:
+        problem = f"the record is not a JSON object, which a line has from {{ to }}: {shown(text)}"
+        raise MalformedLine(problem)
+    found: list[tuple[str, Value]] = []
+    position, ended = opening.end(), False
+    if text.startswith("}", position):
+        behind = _BEHIND_VALUE.match(text, position)
+        assert behind is not None
+        position, ended = behind.end(), True
+    while not ended:
+        if not text.startswith('"', position):
+            raise _invalid(text, position)
+        name, position = _DECODER.raw_decode(text, position)
+        position = _behind(_COLON, text, position).end()
+        value, end = _DECODER.raw_decode(text, position)
+        kind = _KIND_BY_START.get(text[position], NUMBER)
+        if kind is not STRING:
+            value = None if kind is NULL else text[position:end]
+        found.append((name, (kind, value)))
+        mark = _behind(_BEHIND_VALUE, text, end)
+        position, ended = mark.end(), mark[1] == "}"
+    if position < len(text):
+        raise _invalid(text, position)
+    return found
+
+
+def _behind(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
+    found = pattern.match(text, position)
+    if found is None:
+        raise _invalid(text, position)
+    return found
+
+
+def _invalid(text: str, position: int) -> MalformedLine:
+    rest = text[position:].strip(" \t\r")
+    if not rest:
+        return MalformedLine("the record is not valid JSON: its line ends early")
+    return MalformedLine(
+        f"the record is not valid JSON from character {position + 1} on: {shown(rest)}"
+    )
