@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor import chunks, json_chunks
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.formats import format, jsonl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
-from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat, _Decoder
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonDecoder, JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
 
 FORM = JsonLinesFormat("by_suffix", Reading())
@@ -126,10 +126,7 @@ MATCHES = st.sampled_from(["exact", "subset"])
 @given(data=HARD_OBJECTS, match=MATCHES)
 @example(b'{"k0":"a"}\n{"k0":"b"}{"k0":\n"c"}', "subset")
 def test_what_pyarrow_reads_is_what_the_lines_say(data, match):
-    form = JsonLinesFormat("none", Reading(header_match=match))
-    decoder = form.decoder(keys(TYPES), columns(*TYPES))
-    assert isinstance(decoder, _Decoder)
-    batch = decoder._all_good(data)
+    batch = JsonDecoder(keys(TYPES), columns(*TYPES), Reading(header_match=match)).all_good(data)
     if batch is not None:
         good, bad = one_by_one(data, header_match=match)
         rows = list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
@@ -185,22 +182,22 @@ def test_good_objects_are_read_together():
 )
 def test_what_is_usual_is_read_by_pyarrow_alone(monkeypatch, data, types):
     rows, _ = one_by_one(data, types=types)
-    monkeypatch.delattr(_Decoder, "_one_by_one")
+    monkeypatch.delattr(JsonDecoder, "_one_by_one")
     assert read_records(data, types)[0] == rows
 
 
 def test_strings_in_place_of_numbers_are_learnt(monkeypatch):
     line = b'{"k0":"1","k1":"true"}\n'
-    real, calls = _Decoder._one_by_one, []
+    real, calls = JsonDecoder._one_by_one, []
     monkeypatch.setattr(
-        _Decoder, "_one_by_one", lambda *args: calls.append(args) or real(*args)
+        JsonDecoder, "_one_by_one", lambda *args: calls.append(args) or real(*args)
     )
     good, bad = read_records(line * 50, ["bigint", "boolean"], len(line) * 5)
     assert (set(good.values()), bad, len(calls)) == ({(1, True)}, {}, 1)
 
 
 def test_many_short_records_are_read_by_pyarrow_alone(monkeypatch):
-    monkeypatch.delattr(_Decoder, "_one_by_one")
+    monkeypatch.delattr(JsonDecoder, "_one_by_one")
     good, _ = read_records(b'{"k0":1}\n' * 300_000, ["tinyint"])
     assert len(good) == 300_000
 
@@ -418,11 +415,8 @@ def test_pieces_end_behind_newlines(monkeypatch):
 
 
 def test_a_decoder_goes_on_behind_an_object_with_bad_records():
-    decoder = JsonLinesFormat("none", Reading(on_bad_row="reject")).decoder(
-        ("k0",), columns("int")
-    )
-    assert isinstance(decoder, _Decoder)
+    decoder = JsonDecoder(("k0",), columns("int"), Reading(on_bad_row="reject"))
     for data in (b'{"k0":"x"}', b'{"k0":1}'):
-        ((records),) = decoder(stored(data))
-        assert records.count == 1
-    assert decoder._all_good(Chunk(b'{"k0":2}', 0, 1).data).to_pydict() == {"c0": [2]}
+        assert decoder.decode(Chunk(data, 0, 1)).count == 1
+    batch = decoder.all_good(b'{"k0":2}')
+    assert batch is not None and batch.to_pydict() == {"c0": [2]}

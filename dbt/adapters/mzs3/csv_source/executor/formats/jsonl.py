@@ -102,7 +102,7 @@ class JsonLinesFormat:
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """See `ObjectFormat`; there is always a header."""
         assert header is not None
-        return _Decoder(self, header, tuple(columns))
+        return _ObjectDecoder(self, JsonDecoder(header, columns, self.reading))
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
@@ -149,39 +149,29 @@ def _lines(chunk: Chunk) -> Iterator[_Line]:
         byte += len(raw) + 1
 
 
-class _Decoder:
-    """Decodes the objects of a task; learns how values are written, and what to expect."""
+@dataclass(frozen=True)
+class _ObjectDecoder:
+    """Decodes objects by the decoder of a task."""
 
-    def __init__(
-        self, form: JsonLinesFormat, header: tuple[str, ...], columns: tuple[Column, ...]
-    ) -> None:
-        self._form = form
-        self._header = header
-        self._names = frozenset(header)
-        self._columns = columns
-        families = [column.data_type.partition("(")[0] for column in columns]
-        self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
-        self._native = [family in _NATIVE for family in families]
-        # Columns that are strings in the objects, and converted by us.
-        self._as_text = [not native for native in self._native]
-        self._expects_others = False
+    form: JsonLinesFormat
+    decoder: JsonDecoder
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
         with contextlib.closing(stored.open()) as reader:
             try:
-                for chunk in self._form.chunks(reader.read, stored.key, BLOCK_BYTES):
-                    yield self._decode(chunk)
+                for chunk in self.form.chunks(reader.read, stored.key, BLOCK_BYTES):
+                    yield self.decoder.decode(chunk)
             except RecordTooLarge as large:
-                if not self._form.reading.rejects:
+                if not self.form.reading.rejects:
                     raise
-                yield self._oversized(large)
+                yield self.decoder.oversized(large)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
         """See `ObjectDecoder`: a line is the same in its object and among all of them."""
         texts: list[bytes] = []
         counts: list[int] = []
         for stored in objects:
-            if compression_of(stored.key, self._form.compression) != NONE:
+            if compression_of(stored.key, self.form.compression) != NONE:
                 return None  # it may be far larger than it was when it was fetched
             try:
                 text = whole_text(stored, UTF_8).removeprefix(BOM)
@@ -189,18 +179,40 @@ class _Decoder:
                 return None
             texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
             counts.append(texts[-1].count(b"\n"))
-        batch = self._all_good(b"".join(texts))
+        batch = self.decoder.all_good(b"".join(texts))
         # With a blank line there are fewer records.
         return None if batch is None or batch.num_rows != sum(counts) else (batch, counts)
 
-    def _decode(self, chunk: Chunk) -> Records:
+
+class JsonDecoder:
+    """Decodes chunks of one source's objects to batches of its columns, in order.
+
+    Keep one for all objects of a task: it learns how their values are written, and whether to
+    expect what pyarrow does not read.
+    """
+
+    def __init__(
+        self, header: Sequence[str], columns: Sequence[Column], reading: Reading
+    ) -> None:
+        self._header = header
+        self._names = frozenset(header)
+        self._columns = columns
+        self._reading = reading
+        families = [column.data_type.partition("(")[0] for column in columns]
+        self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
+        self._native = [family in _NATIVE for family in families]
+        # Columns that are strings in the objects, and converted by us.
+        self._as_text = [not native for native in self._native]
+        self._expects_others = False
+
+    def decode(self, chunk: Chunk) -> Records:
         """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
-        batch = self._all_good(chunk.data)
+        batch = self.all_good(chunk.data)
         if batch is not None:
             return Records(batch, batch.num_rows)
         return self._one_by_one(chunk)
 
-    def _all_good(self, data: bytes) -> pa.RecordBatch | None:
+    def all_good(self, data: bytes) -> pa.RecordBatch | None:
         """The records as pyarrow reads them; None if it may not read them all exactly."""
         if self._expects_others:
             self._expects_others = False  # until the next chunk
@@ -211,7 +223,7 @@ class _Decoder:
                 self._header, self._columns, self._as_text, strict=True
             )
         }
-        others = self._form.reading.header_match == SUBSET
+        others = self._reading.header_match == SUBSET
         arrays = read_lines(data, types, others=others)
         if arrays is None:
             return None
@@ -239,7 +251,7 @@ class _Decoder:
         arrays, wrong = self._converted(numbers, values)
         bad |= wrong
         rejects = tuple(_reject(number, lines[number], *bad[number]) for number in sorted(bad))
-        if bad and not self._form.reading.rejects:
+        if bad and not self._reading.rejects:
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
@@ -254,7 +266,7 @@ class _Decoder:
         """The columns' values. Raises MalformedLine, also for other keys than the pinned ones."""
         pairs = read_record(raw)
         found = dict(pairs)
-        match = self._form.reading.header_match
+        match = self._reading.header_match
         fits = found.keys() >= self._names if match == SUBSET else found.keys() == self._names
         if not fits or len(found) < len(pairs):
             difference = name_difference([name for name, _ in pairs], self._header, match)
@@ -294,7 +306,7 @@ class _Decoder:
             self._as_text[place] = kinds == {STRING}
         self._expects_others |= len(kinds) > 1 or not kinds.isdisjoint((OBJECT, ARRAY))
 
-    def _oversized(self, problem: RecordTooLarge) -> Records:
+    def oversized(self, problem: RecordTooLarge) -> Records:
         """One reject for a record too large to be held, and all that follows it in its object."""
         assert problem.line is not None and problem.byte is not None
         error = f"{problem.problem} All that follows in the object is rejected with it"
