@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor import json_chunks
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import jsonl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
@@ -21,10 +20,29 @@ _SCALARS = [
     *("123456789012345678901234567890", "0.1000000000000000055511151231257827", "12345678.90"),
     *("9223372036854775807", "9223372036854775808", "3.4e39", f"0.{'0' * 400}1", "-1.005"),
     *("NaN", "Infinity", "-Inf", "01", "+1", ".5", "1.", "0x1", "nul", "", " 5 "),
-    *('"a"', '""', '"7"', '" 1.5 "', '"true"', '"NaN"', '"2024-02-29"', '"2023-02-29"', '"1e-400"'),
+    *(
+        '"a"',
+        '""',
+        '"7"',
+        '" 1.5 "',
+        '"true"',
+        '"NaN"',
+        '"2024-02-29"',
+        '"2023-02-29"',
+        '"1e-400"',
+    ),
     *('"\\u0000"', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\ud800"', '"\\udc00"', '"\\\\ud800"'),
+    *('"."', '"+1"', '"1."', '".5"', '"-"', '"1e"', '"1_0"', '"0x1"', '"١"', '"1e5"'),
     *('"é"', '"\\"}"', '"\\\\"', '"}\\n{"', '"\t"', '"\\x"', '"', '":null"', '"\\":null"'),
-    *("{}", "[]", '{"k0":null}', '{"k2": 1, "k2": 2}', '["\\ud800", NaN]', "[1,]", '{"a":{"k1":1}}'),
+    *(
+        "{}",
+        "[]",
+        '{"k0":null}',
+        '{"k2": 1, "k2": 2}',
+        '["\\ud800", NaN]',
+        "[1,]",
+        '{"a":{"k1":1}}',
+    ),
 ]
 _KEYS = [*(f'"k{number}"' for number in range(len(TYPES))), '"k\\u0030"', '"other"', '"":', "k0"]
 _SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
@@ -81,7 +99,6 @@ def read_records(
     done = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonl, "BLOCK_BYTES", block_bytes)
-        patch.setattr(json_chunks, "PIECE_BYTES", max(1, block_bytes // 2))
         for records in decoder(stored(data)):
             rows = list(zip(*(c.to_pylist() for c in records.batch.columns), strict=True))
             numbers = range(records.count)

@@ -59,10 +59,11 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     assert times.first()[0] == ROWS + 2
 
 
-@pytest@pytest.mark.slow
+@pytest @ pytest.mark.slow
 def test_a_large_object_of_json_lines(lake: Any, cut: list[int]) -> None:
     lake.external = {"format": "jsonl", "header_match": "subset"}
-    lake.put("b.jsonl", "".join(f'{{"more":[{n}],"note":"n\\n{n}","id":{n}}}\n' for n in range(ROWS)))
+    lines = (f'{{"more":[{n}],"note":"n\\n{n}","id":{n}}}\n' for n in range(ROWS))
+    lake.put("b.jsonl", "".join(lines))
     lake.external["header"] = ["id", "note"]
     lake.columns = [{"name": "id", "data_type": "int"}, {"name": "note", "data_type": "string"}]
     assert lake.ingest().rows == ROWS
@@ -70,7 +71,7 @@ def test_a_large_object_of_json_lines(lake: Any, cut: list[int]) -> None:
     assert lake.rows("id", "note") == [("b.jsonl", n + 1, n, f"n\n{n}") for n in range(ROWS)]
 
 
-.mark.slow
+@pytest.mark.slow
 def test_a_plan_may_hold_more_than_what_was_decided_on(
     lake: Any, cut: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

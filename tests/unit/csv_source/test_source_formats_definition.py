@@ -98,9 +98,7 @@ def test_json_lines_take_what_is_of_texts():
     )
     assert definition.compression == "gzip"
     assert (definition.reading.rejects, definition.reading.max_rejects) == (True, 5)
-    assert purify(definition, None).sql() == (
-        "(a, b) FORMAT JSONL WITH HEADER COLUMNS (id, note)"
-    )
+    assert purify(definition, None).sql() == ("(a, b) FORMAT JSONL WITH HEADER COLUMNS (id, note)")
 
 
 def test_what_json_lines_can_not_have_is_refused_all_at_once():

@@ -243,9 +243,9 @@ def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
     name = read("format", choice(FORMAT_NAMES)) or CSV
     if name == CSV:
         return CSV, read
-    alone = {key: "CSV" for key in CSV_KEYS}
+    alone = dict.fromkeys(CSV_KEYS, "CSV")
     if name != JSONL:
-        alone |= {key: "CSV and JSON lines" for key in TEXT_KEYS}
+        alone |= dict.fromkeys(TEXT_KEYS, "CSV and JSON lines")
     wrong = [key for key in alone if key in read.given]
     for key in wrong:
         read.note(f"{key} is for {alone[key]}, but external.format is {name}")
@@ -258,8 +258,8 @@ def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
     if name == JSONL and read.given.get("on_header_mismatch") == SKIP_OBJECT:
         wrong.append("on_header_mismatch")
         read.note(
-            f"on_header_mismatch: {SKIP_OBJECT} is for objects with one header, but with the format "
-            f"{name} each record has its own keys; leave it out, and see on_bad_row"
+            f"on_header_mismatch: {SKIP_OBJECT} is for objects with one header, but with the "
+            f"format {name} each record has its own keys; leave it out, and see on_bad_row"
         )
     rest = {key: value for key, value in read.given.items() if key not in wrong}
     return name, ConfigReader(rest, read.problems, "external.")

@@ -7,7 +7,7 @@ not check UTF-8, reads numbers out of range as others, and tells no missing key 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +15,6 @@ from pyarrow import json
 
 from dbt.adapters.mzs3.csv_source.executor.convert import is_special
 from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8
-
-# pyarrow reads 100,000 records of a block at most, and the shortest with a key is `{"":1}`.
-PIECE_BYTES = 512 * 1024
 
 # In a line that is one or more whole objects no other begins that ends in another line.
 _LINE = r"[ \t\r]*(?:\{[^\n]*\}[ \t\r]*)?"
@@ -78,22 +75,9 @@ def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> lis
     parse = json.ParseOptions(
         explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=unexpected
     )
-    tables = [schema.empty_table()]
-    for piece in _pieces(data):
-        whole = json.ReadOptions(use_threads=False, block_size=len(piece) + 1)
-        tables.append(json.read_json(pa.BufferReader(piece), whole, parse))
-    return [column.combine_chunks() for column in pa.concat_tables(tables).columns]
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """The data cut behind newlines, without pieces that are blank."""
-    start = 0
-    while start < len(data):
-        newline = data.find(b"\n", start + PIECE_BYTES)
-        end = newline + 1 if newline >= 0 else len(data)
-        if piece := data[start:end].strip(b" \t\r\n"):
-            yield piece
-        start = end
+    whole = json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    table = json.read_json(pa.BufferReader(data), whole, parse) if data else schema.empty_table()
+    return [column.combine_chunks() for column in table.columns]
 
 
 def _require_exact(array: pa.Array, data: bytes) -> None:
@@ -101,14 +85,15 @@ def _require_exact(array: pa.Array, data: bytes) -> None:
     kind = array.type
     if pa.types.is_decimal(kind) or pa.types.is_string(kind):
         array.validate(full=True)
-    elif pa.types.is_floating(kind) and pc.any(is_special(array)).as_py():
-        if not pc.all(pc.is_finite(array)).as_py() or _TINY[kind].search(data):
-            raise ValueError("perhaps a number out of range")
+    if (
+        pa.types.is_floating(kind)
+        and pc.any(is_special(array)).as_py()
+        and (not pc.all(pc.is_finite(array)).as_py() or _TINY[kind].search(data))
+    ):
+        raise ValueError("perhaps a number out of range")
 
 
-def _all_there(
-    data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[pa.Array]
-) -> bool:
+def _all_there(data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[pa.Array]) -> bool:
     """Whether each NULL is one in the text, and no key that is missing.
 
     Reads again with each NULL replaced by a value: what is NULL then was not there.

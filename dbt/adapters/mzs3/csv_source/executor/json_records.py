@@ -71,9 +71,11 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_
 def _pairs(text: str) -> list[tuple[str, Value]]:
     opening = _OPENING.match(text)
     if opening is None:
-        problem = f"the record is not a JSON object, which a line has from {{ to }}: {shown(text)}"
-        raise MalformedLine(problem)
-    found: list[tuple[str, Value]] = []
+        found = shown(text.strip(" \t\r"))
+        raise MalformedLine(
+            f"the record is not a JSON object, which a line has from {{ to }}: {found}"
+        )
+    pairs: list[tuple[str, Value]] = []
     position, ended = opening.end(), False
     if text.startswith("}", position):
         behind = _BEHIND_VALUE.match(text, position)
@@ -88,12 +90,12 @@ def _pairs(text: str) -> list[tuple[str, Value]]:
         kind = _KIND_BY_START.get(text[position], NUMBER)
         if kind is not STRING:
             value = None if kind is NULL else text[position:end]
-        found.append((name, (kind, value)))
+        pairs.append((name, (kind, value)))
         mark = _behind(_BEHIND_VALUE, text, end)
         position, ended = mark.end(), mark[1] == "}"
     if position < len(text):
         raise _invalid(text, position)
-    return found
+    return pairs
 
 
 def _behind(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:

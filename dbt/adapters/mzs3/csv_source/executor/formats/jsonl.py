@@ -191,9 +191,7 @@ class JsonDecoder:
     expect what pyarrow does not read.
     """
 
-    def __init__(
-        self, header: Sequence[str], columns: Sequence[Column], reading: Reading
-    ) -> None:
+    def __init__(self, header: Sequence[str], columns: Sequence[Column], reading: Reading) -> None:
         self._header = header
         self._names = frozenset(header)
         self._columns = columns
@@ -312,7 +310,7 @@ class JsonDecoder:
         error = f"{problem.problem} All that follows in the object is rejected with it"
         reject = _reject(0, _Line(problem.start, problem.line, problem.byte), None, error)
         no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self._columns)
-        return Records(no_rows, 1, rejects=(reject,))
+        return Records(no_rows, 1, pa.array([], pa.int64()), (reject,))
 
     def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self._columns])
