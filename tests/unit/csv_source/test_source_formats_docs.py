@@ -36,7 +36,7 @@ def jsonl(data, form="decoder"):
     lines = JsonLinesFormat("none", Reading())
     if form == "fields":
         return text_of(lambda: lines.fields(stored(data)))
-    return problem_of(lines, data, {"f0": "int"}).problem
+    return problem_of(lines, data, {"f0": "bigint"}).problem
 
 
 def avro(data, **columns):

@@ -58,8 +58,9 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     They are more than half of what each core has to read. One that is no text, is compressed, in
     another encoding, or has a wrong header, of which the task that reads it tells, can't be cut.
     """
-    is_text = spec.format in (CSV, JSONL) and spec.reading.encoding == UTF_8
-    if total_bytes < 2 * RANGE_BYTES or not is_text:
+    if total_bytes < 2 * RANGE_BYTES:
+        return []
+    if spec.format not in (CSV, JSONL) or spec.reading.encoding != UTF_8:
         return []
     cores = default_parallelism(objects.sparkSession)
     if cores < 2:

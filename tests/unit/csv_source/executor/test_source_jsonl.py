@@ -208,22 +208,22 @@ WRONG = {
     b"{}": (None, "the record has other keys than the header: 'k0' is missing"),
     b'{"k0":1,"k\\u0030":1}': (None, "the record has other keys than the header: 'k0' is there 2 "
                                "times"),
-    b"[1]": (None, "the record is not a JSON object, which a line has from { to }: '[1]'"),
-    b'{"k0":1} {"k0":2}': (None, "the record is not valid JSON from character 10 on: "
+    b"[1]": (None, "the line is not a JSON object, which a line has from { to }: '[1]'"),
+    b'{"k0":1} {"k0":2}': (None, "the line is not valid JSON from character 10 on: "
                            "'{\"k0\":2}'"),
-    b'{"k0":1,}': (None, "the record is not valid JSON from character 9 on: '}'"),
-    b'{"k0" 1}': (None, "the record is not valid JSON from character 6 on: '1}'"),
-    b'{"k0":01}': (None, "the record is not valid JSON from character 8 on: '1}'"),
-    b'{"k0":': (None, "the record is not valid JSON: its line ends early"),
-    b'{"k0":1': (None, "the record is not valid JSON: its line ends early"),
-    b"{": (None, "the record is not valid JSON: its line ends early"),
-    b'{"k0":NaN}': (None, "the record has NaN, which is not JSON"),
-    b'{"k0":-Infinity}': (None, "the record has -Infinity, which is not JSON"),
-    b'{"k0":"\xff"}': (None, "the record is not valid UTF-8: byte 0xff"),
-    b'{"k0":"\\ud83d!"}': (None, "the record has half of a surrogate pair, \\ud83d"),
-    b'{"k0":"\\ude00"}': (None, "the record has half of a surrogate pair, \\ude00"),
+    b'{"k0":1,}': (None, "the line is not valid JSON from character 9 on: '}'"),
+    b'{"k0" 1}': (None, "the line is not valid JSON from character 6 on: '1}'"),
+    b'{"k0":01}': (None, "the line is not valid JSON from character 8 on: '1}'"),
+    b'{"k0":': (None, "the line is not valid JSON: it ends early"),
+    b'{"k0":1': (None, "the line is not valid JSON: it ends early"),
+    b"{": (None, "the line is not valid JSON: it ends early"),
+    b'{"k0":NaN}': (None, "the line has NaN, which is not JSON"),
+    b'{"k0":-Infinity}': (None, "the line has -Infinity, which is not JSON"),
+    b'{"k0":"\xff"}': (None, "the line is not valid UTF-8: byte 0xff"),
+    b'{"k0":"\\ud83d!"}': (None, "the line has half of a surrogate pair, \\ud83d"),
+    b'{"k0":"\\ude00"}': (None, "the line has half of a surrogate pair, \\ude00"),
     b'{"k0":' + b"[" * 100_000 + b"]" * 100_000 + b"}": (
-        None, "the record is nested too deeply to be read"
+        None, "the line is nested too deeply to be read"
     ),
     b'{"k0":1.0}': ("c0", "column c0: 1.0 is not a bigint"),
     b'{"k0":9223372036854775808}': ("c0", "column c0: 9223372036854775808 is not a bigint"),
@@ -344,7 +344,7 @@ def test_the_header_is_the_first_record():
 @pytest.mark.parametrize(
     "line, problem",
     [
-        (b"[", "the record is not a JSON object, which a line has from { to }: '['"),
+        (b"[", "the line is not a JSON object, which a line has from { to }: '['"),
         (b"{}", "the record has no key"),
         (b'{"a":1,"a":2}', "the record has the key 'a' twice"),
     ],

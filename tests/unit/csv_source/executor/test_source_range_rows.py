@@ -212,7 +212,7 @@ def test_a_bad_value_is_for_one_task_to_name(serve: Any) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.text('a"\\{},\n', max_size=5), st.text()), max_size=10),
+    st.lists(st.tuples(st.text('a"\\{},\n', max_size=5), st.text()), min_size=1, max_size=10),
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
     st.integers(1, 60),

@@ -21,9 +21,9 @@ NULL, BOOLEAN, NUMBER, STRING, OBJECT, ARRAY = KINDS = (
 )
 _KIND_BY_START = {"n": NULL, "t": BOOLEAN, "f": BOOLEAN, '"': STRING, "{": OBJECT, "[": ARRAY}
 
-_OPENING = re.compile(r"[ \t\r]*\{[ \t\r]*")
-_COLON = re.compile(r"[ \t\r]*:[ \t\r]*")
-_BEHIND_VALUE = re.compile(r"[ \t\r]*([,}])[ \t\r]*")
+_OPENING = re.compile(r"[\x20\t\r]*\{[\x20\t\r]*")
+_COLON = re.compile(r"[\x20\t\r]*:[\x20\t\r]*")
+_BEHIND_VALUE = re.compile(r"[\x20\t\r]*([,}])[\x20\t\r]*")
 # An escape alone, or two that are one character; the group is half of such a pair.
 _ESCAPES = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F]..)|\\."
@@ -46,22 +46,22 @@ def read_record(raw: bytes) -> list[tuple[str, Value]]:
         text = raw.decode()
     except UnicodeDecodeError as exc:
         byte = raw[exc.start]
-        raise MalformedLine(f"the record is not valid UTF-8: byte 0x{byte:02x}") from None
+        raise MalformedLine(f"the line is not valid UTF-8: byte 0x{byte:02x}") from None
     try:
         found = _pairs(text)
     except json.JSONDecodeError as exc:
         raise _invalid(text, exc.pos) from None
     except RecursionError:
-        raise MalformedLine("the record is nested too deeply to be read") from None
+        raise MalformedLine("the line is nested too deeply to be read") from None
     if "\\u" in text:
         for escape in _ESCAPES.finditer(text):
             if escape[1]:
-                raise MalformedLine(f"the record has half of a surrogate pair, {escape[1]}")
+                raise MalformedLine(f"the line has half of a surrogate pair, {escape[1]}")
     return found
 
 
 def _not_json(word: str) -> None:
-    raise MalformedLine(f"the record has {word}, which is not JSON")
+    raise MalformedLine(f"the line has {word}, which is not JSON")
 
 
 # A number stays the text that it is.
@@ -73,7 +73,7 @@ def _pairs(text: str) -> list[tuple[str, Value]]:
     if opening is None:
         found = shown(text.strip(" \t\r"))
         raise MalformedLine(
-            f"the record is not a JSON object, which a line has from {{ to }}: {found}"
+            f"the line is not a JSON object, which a line has from {{ to }}: {found}"
         )
     pairs: list[tuple[str, Value]] = []
     position, ended = opening.end(), False
@@ -108,7 +108,7 @@ def _behind(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]
 def _invalid(text: str, position: int) -> MalformedLine:
     rest = text[position:].strip(" \t\r")
     if not rest:
-        return MalformedLine("the record is not valid JSON: its line ends early")
+        return MalformedLine("the line is not valid JSON: it ends early")
     return MalformedLine(
-        f"the record is not valid JSON from character {position + 1} on: {shown(rest)}"
+        f"the line is not valid JSON from character {position + 1} on: {shown(rest)}"
     )
