@@ -59,12 +59,11 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     assert times.first()[0] == ROWS + 2
 
 
-@pytest @ pytest.mark.slow
+@pytest.mark.slow
 def test_a_large_object_of_json_lines(lake: Any, cut: list[int]) -> None:
-    lake.external = {"format": "jsonl", "header_match": "subset"}
+    lake.external = {"format": "jsonl", "header": ["id", "note"], "header_match": "subset"}
     lines = (f'{{"more":[{n}],"note":"n\\n{n}","id":{n}}}\n' for n in range(ROWS))
     lake.put("b.jsonl", "".join(lines))
-    lake.external["header"] = ["id", "note"]
     lake.columns = [{"name": "id", "data_type": "int"}, {"name": "note", "data_type": "string"}]
     assert lake.ingest().rows == ROWS
     assert cut == [1]

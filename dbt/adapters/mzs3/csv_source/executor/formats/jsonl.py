@@ -46,8 +46,8 @@ from dbt.adapters.mzs3.csv_source.executor.json_records import (
     OBJECT,
     STRING,
     MalformedLine,
+    RecordReader,
     Value,
-    read_record,
 )
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
@@ -110,7 +110,7 @@ class JsonLinesFormat:
 
 
 def _fields(raw: bytes) -> tuple[RecordField, ...]:
-    pairs = read_record(raw)
+    pairs = RecordReader()(raw)
     names = [name for name, _ in pairs]
     if not names:
         raise MalformedLine("the record has no key")
@@ -202,6 +202,7 @@ class JsonDecoder:
         # Columns that are strings in the objects, and converted by us.
         self._as_text = [not native for native in self._native]
         self._expects_others = False
+        self._read_record = RecordReader()
 
     def decode(self, chunk: Chunk) -> Records:
         """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
@@ -262,7 +263,7 @@ class JsonDecoder:
 
     def _values(self, raw: bytes) -> Sequence[Value]:
         """The columns' values. Raises MalformedLine, also for other keys than the pinned ones."""
-        pairs = read_record(raw)
+        pairs = self._read_record(raw)
         found = dict(pairs)
         match = self._reading.header_match
         fits = found.keys() >= self._names if match == SUBSET else found.keys() == self._names
